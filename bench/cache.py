@@ -303,7 +303,7 @@ def run_expiry(redis, options, saved):
          f"{done['answered']:,} requests", len(sizes) > 1 and max(sizes) == 1)
 
     ends_s = time.time() + 1 + seconds / 2
-    monitor, done = read_by_many(redis, "negative=1m", ends_s, seconds, options)
+    monitor, done = read_by_many(redis, "negative-ttl=1m", ends_s, seconds, options)
     times = [at - ends_s for at in monitor.times if at > ends_s - NEAR_S]
     saved[f"{EXPIRY} own"] = {"seconds_from_the_end": times, "answered": done["answered"]}
     line("", "key's own: reads there 1",

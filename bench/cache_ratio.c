@@ -37,7 +37,7 @@ struct world {
 	struct hs_shared *shared;
 	struct hs_cache *cache;
 	struct hs_rule rule;
-	struct hs_vouch vouch;
+	struct hs_tracking_session tracking_session;
 	uint64_t entry_bytes;
 	char reply[VALUE_BYTES + 16];
 	size_t reply_len;
@@ -72,10 +72,10 @@ static bool request(struct world *world, struct hs_bytes key)
 	struct hs_bytes argv[2];
 	struct hs_cache_key *cached;
 	struct hs_cache_entry *entry;
-	struct hs_ask ask;
+	struct hs_cache_query ask;
 	uint64_t age_us;
 
-	hs_ask_get(&ask, hs_shared_hash(world->shared, key), key, argv);
+	hs_cache_query_get(&ask, hs_shared_hash(world->shared, key), key, argv);
 	cached = hs_cache_find(world->cache, ask.key_hash, ask.key);
 	entry = cached ? hs_cache_reply(cached, &ask) : NULL;
 	if (entry && hs_cache_entry_state(entry, &world->rule,
@@ -86,7 +86,7 @@ static bool request(struct world *world, struct hs_bytes key)
 	}
 	cached = hs_cache_admit(world->cache, ask.key_hash, ask.key);
 	entry = hs_cache_entry_create(&ask, (struct hs_bytes){world->reply, world->reply_len});
-	entry->vouch = &world->vouch;
+	entry->tracking_session = &world->tracking_session;
 	entry->expires_us = UINT64_MAX;
 	hs_check(cached);
 	hs_check(hs_cache_keep(world->cache, cached, entry));
@@ -105,7 +105,7 @@ static void world_init(struct world *world)
 	memcpy(world->reply + world->reply_len - 2, "\r\n", 2);
 	world->shared = hs_shared_create(SEED, 0);
 	world->rule.stale_us = 1000;
-	world->vouch.proved_us = UINT64_MAX;
+	world->tracking_session.caught_up_us = UINT64_MAX;
 	world->cache = hs_cache_create(0, &limits);
 	request(world, key_text(0, text));
 	world->entry_bytes = hs_cache_counts(world->cache).bytes;

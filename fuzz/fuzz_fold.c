@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum { ASKS_MAX = 64, WORDS_MAX = 8 };
 
 struct guest {
-	struct hs_fold_ask ask; /* first */
+	struct hs_fold_member ask; /* first */
 	struct hs_bytes argv[WORDS_MAX];
 	int called;
 	bool alone; /* in its batch: it gets whatever comes */
@@ -32,12 +32,12 @@ static struct hs_bytes next_line(struct hs_bytes *rest)
 /* "cGET k": the first byte says which client it is and which dialect it speaks. */
 static bool read_guest(struct guest *guest, struct hs_bytes line, struct hs_fold_client *clients)
 {
-	struct hs_fold_ask *ask = &guest->ask;
+	struct hs_fold_member *ask = &guest->ask;
 	size_t at = 1;
 
 	if (line.len < 2)
 		return false;
-	*ask = (struct hs_fold_ask){.argv = guest->argv, .resp = line.data[0] & 8 ? 3 : 2};
+	*ask = (struct hs_fold_member){.argv = guest->argv, .resp = line.data[0] & 8 ? 3 : 2};
 	ask->client = &clients[line.data[0] & 7];
 	while (at <= line.len && ask->argc < WORDS_MAX) {
 		const char *end = at < line.len ? memchr(line.data + at, ' ', line.len - at) : NULL;
@@ -50,7 +50,7 @@ static bool read_guest(struct guest *guest, struct hs_bytes line, struct hs_fold
 	return ask->command && hs_fold_classify(ask) != HS_FOLD_NOT;
 }
 
-static void on_answer(void *context, struct hs_fold_ask *ask, struct hs_bytes reply)
+static void on_answer(void *context, struct hs_fold_member *ask, struct hs_bytes reply)
 {
 	struct guest *guest = (struct guest *)ask;
 
@@ -60,7 +60,7 @@ static void on_answer(void *context, struct hs_fold_ask *ask, struct hs_bytes re
 		hs_check(hs_answer_length(reply.data, reply.len) == (int64_t)reply.len);
 }
 
-static void on_again(void *context, struct hs_fold_ask *ask)
+static void on_again(void *context, struct hs_fold_member *ask)
 {
 	(void)context;
 	hs_check(((struct guest *)ask)->called++ == 0);
@@ -76,7 +76,7 @@ static void answer_batch(struct hs_fold_batch *batch, struct hs_bytes line, stru
 		memcpy(reply, line.data, line.len);
 	memcpy(reply + line.len, "\r\n", 2);
 	for (struct hs_link *link = batch->asks.next; link != &batch->asks; link = link->next)
-		((struct guest *)hs_list_entry(link, struct hs_fold_ask, link))->alone =
+		((struct guest *)hs_list_entry(link, struct hs_fold_member, link))->alone =
 			batch->count == 1 || batch->kind == HS_FOLD_READ;
 	hs_fold_answer(batch, (struct hs_bytes){reply, len}, scratch, &calls, NULL);
 	hs_mem_free(&reply);

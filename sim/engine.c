@@ -24,8 +24,9 @@ struct hs_sim_engine {
 	struct hs_sim_engine_host host;
 	struct hs_prng prng;
 	struct hs_op *lost;
-	uint64_t ran_us;       /* of the operation being handed back */
-	struct hs_vouch vouch; /* for everything: nobody writes behind its back */
+	uint64_t ran_us; /* of the operation being handed back */
+	struct hs_tracking_session
+		tracking_session; /* for everything: nobody writes behind its back */
 	struct partition partitions[];
 };
 
@@ -37,8 +38,8 @@ struct hs_sim_engine *hs_sim_engine_create(const struct hs_sim_engine_options *o
 
 	engine->options = *options;
 	engine->host = *host;
-	atomic_init(&engine->vouch.epoch, 1);
-	atomic_init(&engine->vouch.proved_us, UINT64_MAX);
+	atomic_init(&engine->tracking_session.epoch, 1);
+	atomic_init(&engine->tracking_session.caught_up_us, UINT64_MAX);
 	hs_prng_init(&engine->prng, options->seed);
 	for (uint16_t i = 0; i < options->partitions; i++) {
 		struct partition *partition = &engine->partitions[i];
@@ -64,17 +65,17 @@ static bool errs(struct hs_sim_engine *engine, enum hs_sim_mistake mistake)
 	       hs_prng_below(&engine->prng, MISTAKE_ONE_IN) == 0;
 }
 
-static void vouch_for(struct hs_sim_engine *engine, struct hs_op *op)
+static void track_in(struct hs_sim_engine *engine, struct hs_op *op)
 {
-	op->vouch = op->track ? &engine->vouch : NULL;
-	op->vouch_epoch = hs_vouch_epoch(&engine->vouch);
+	op->tracking_session = op->track ? &engine->tracking_session : NULL;
+	op->tracking_epoch = hs_tracking_session_epoch(&engine->tracking_session);
 }
 
 /* Judged when it runs: who has waited for the commit must not see what others, who have not, saw
  * expire. */
 static void run_op(struct hs_sim_engine *engine, struct hs_op *op, bool keep)
 {
-	vouch_for(engine, op);
+	track_in(engine, op);
 	hs_sim_store_run(engine->host.store, op, hs_now_wall_ms(*engine->host.now), keep);
 	if (op->track)
 		op->left_ms = hs_sim_store_left(engine->host.store, op, *engine->host.now, false);
@@ -97,7 +98,7 @@ static bool answer_now(struct hs_sim_engine *engine, struct hs_op *op)
 	struct hs_now now = date_of(engine, op);
 	size_t mark = op->out->len;
 
-	vouch_for(engine, op);
+	track_in(engine, op);
 	if (!hs_sim_store_read(engine->host.store, op, hs_now_wall_ms(now)) &&
 	    engine->options.mistake != HS_SIM_EXPIRED_AT_ONCE) {
 		op->out->len = mark;
@@ -332,7 +333,7 @@ enum hs_submit hs_sim_engine_submit(struct hs_sim_engine *engine, struct hs_op *
 
 	hs_check(op->partition < engine->options.partitions);
 	if (!engine->options.listens_late &&
-	    (op->kind == HS_OP_LISTEN || op->kind == HS_OP_UNLISTEN)) {
+	    (op->kind == HS_OP_SUBSCRIBE || op->kind == HS_OP_UNSUBSCRIBE)) {
 		struct hs_reply reply = {.out = op->out, .resp = op->resp};
 
 		hs_reply_ok(&reply);

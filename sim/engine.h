@@ -45,7 +45,8 @@ struct hs_sim_engine_host {
 	const struct hs_now *now;
 	void (*done)(void *context, struct hs_op *op);
 	/* Of what a vouch vouched for, a key has changed; NULL: all may have. */
-	void (*changed)(void *context, uint32_t worker, const struct hs_vouch *vouch,
+	void (*changed)(void *context, uint32_t worker,
+			const struct hs_tracking_session *tracking_session,
 			const struct hs_bytes *key);
 	/* What this partition has run is logged: from now on it can be seen. */
 	void (*sealed)(void *context, uint16_t partition);

@@ -149,14 +149,15 @@ void hs_sim_heatsink_done(void *context, struct hs_op *op)
 	heatsink->in_engine = nested;
 }
 
-void hs_sim_heatsink_changed(void *context, uint32_t number, const struct hs_vouch *vouch,
+void hs_sim_heatsink_changed(void *context, uint32_t number,
+			     const struct hs_tracking_session *tracking_session,
 			     const struct hs_bytes *key)
 {
 	struct hs_sim_heatsink *heatsink = context;
 	struct hs_sim_world *world = heatsink->world;
 	struct hs_sim_worker *worker = &world->workers[heatsink->first + number];
 
-	hs_core_changed(worker->core, world->now, vouch, key);
+	hs_core_changed(worker->core, world->now, tracking_session, key);
 	if (heatsink->misread)
 		hs_sim_misread_changed(heatsink->misread, worker->number, key);
 	if (!heatsink->proxy)
@@ -310,11 +311,11 @@ static uint64_t look_at_clock(void *context)
 }
 
 /* What a core tells the others. */
-static void tell(void *context, struct hs_news *news)
+static void tell(void *context, struct hs_event *event)
 {
 	struct hs_sim_worker *worker = context;
 
-	hs_sim_news_tell(worker->heatsink, news);
+	hs_sim_news_tell(worker->heatsink, event);
 }
 
 static const struct hs_core_calls core_calls = {
@@ -426,7 +427,7 @@ void hs_sim_heatsink_start(struct hs_sim_heatsink *heatsink)
 		.cluster = world->cluster,
 		.finished = hs_sim_heatsink_done,
 		.changed = hs_sim_heatsink_changed,
-		.news = hs_sim_news_tell,
+		.event = hs_sim_news_tell,
 		.done = hs_sim_heatsink_done,
 		.handled = engine_handled,
 		.context = heatsink,

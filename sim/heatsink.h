@@ -54,7 +54,8 @@ void hs_sim_heatsink_kill(struct hs_sim_heatsink *heatsink, bool lost);
 
 /* What an engine hands back: an operation of this heatsink (the context), a changed key. */
 void hs_sim_heatsink_done(void *context, struct hs_op *op);
-void hs_sim_heatsink_changed(void *context, uint32_t worker, const struct hs_vouch *vouch,
+void hs_sim_heatsink_changed(void *context, uint32_t worker,
+			     const struct hs_tracking_session *tracking_session,
 			     const struct hs_bytes *key);
 
 #endif

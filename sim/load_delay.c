@@ -93,7 +93,7 @@ static uint64_t bound_us(const struct hs_sim_load *load)
 static uint64_t more_us(const struct hs_sim_world_options *world,
 			const struct hs_sim_progress *before, const struct hs_sim_progress *now)
 {
-	return (now->internal - before->internal) * (turn_us(world) + world->news_us_max + 1) +
+	return (now->internal - before->internal) * (turn_us(world) + world->event_us_max + 1) +
 	       (now->diverted - before->diverted) * (HS_COPIES_SLOW_US + HS_SIM_TICK_US);
 }
 

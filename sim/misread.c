@@ -62,10 +62,10 @@ static bool is_increment(const struct hs_op *op)
 	       (op->command->id == HS_CMD_ID_INCR || op->command->id == HS_CMD_ID_INCRBY);
 }
 
-static void ask_for(struct hs_ask *ask, const struct hs_shared *shared, struct hs_bytes key,
+static void ask_for(struct hs_cache_query *ask, const struct hs_shared *shared, struct hs_bytes key,
 		    struct hs_bytes words[2])
 {
-	hs_ask_get(ask, hs_shared_hash(shared, key), key, words);
+	hs_cache_query_get(ask, hs_shared_hash(shared, key), key, words);
 }
 
 /* --- to the engine --- */
@@ -85,7 +85,7 @@ void hs_sim_misread_submit(struct hs_sim_misread *misread, const struct hs_op *o
 		misread->world->shelves[hs_sim_worker_of(misread->heatsink, op)->number];
 	struct flight *flight;
 	struct hs_bytes words[2];
-	struct hs_ask ask;
+	struct hs_cache_query ask;
 
 	if (!op->track || !is_get(op))
 		return;
@@ -121,7 +121,7 @@ static bool take_flight(struct hs_sim_misread *misread, const struct hs_op *op,
 }
 
 /* As if the increment had not been noted. */
-static void undo_stamp(struct hs_shared *shared, const struct hs_ask *ask)
+static void undo_stamp(struct hs_shared *shared, const struct hs_cache_query *ask)
 {
 	struct hs_cache_entry *entry = hs_shared_get(shared, ask);
 	uint32_t done = hs_shared_version(shared, ask->key_hash).done;
@@ -140,7 +140,7 @@ static void keep_copies(struct hs_sim_world *world, uint32_t worker, struct hs_b
 	struct hs_cache_entry *entry;
 	struct hs_version version;
 	struct hs_bytes words[2];
-	struct hs_ask ask;
+	struct hs_cache_query ask;
 
 	ask_for(&ask, shared, key, words);
 	ask.command = world->options.learned
@@ -163,7 +163,7 @@ void hs_sim_misread_changed(struct hs_sim_misread *misread, uint32_t worker,
 		keep_copies(misread->world, worker, *key);
 }
 
-static void keep_raced(struct hs_shared *shared, const struct hs_ask *ask,
+static void keep_raced(struct hs_shared *shared, const struct hs_cache_query *ask,
 		       struct hs_cache_entry *entry, const struct flight *flight)
 {
 	struct hs_version now = hs_shared_version(shared, ask->key_hash);
@@ -174,7 +174,7 @@ static void keep_raced(struct hs_shared *shared, const struct hs_ask *ask,
 	hs_shared_put(shared, entry);
 }
 
-static void keep_missing(struct hs_shared *shared, const struct hs_ask *ask,
+static void keep_missing(struct hs_shared *shared, const struct hs_cache_query *ask,
 			 enum hs_sim_mistake mistake)
 {
 	struct hs_cache_entry *entry = hs_shared_get(shared, ask);
@@ -189,18 +189,19 @@ static void keep_missing(struct hs_shared *shared, const struct hs_ask *ask,
 }
 
 /* What the reply would be as one that is kept. */
-static struct hs_cache_entry *make_entry(const struct hs_ask *ask, const struct hs_op *op,
+static struct hs_cache_entry *make_entry(const struct hs_cache_query *ask, const struct hs_op *op,
 					 const struct flight *flight,
 					 const struct hs_sim_rule *rule)
 {
 	struct hs_bytes reply = op->answer.len > 0 ? op->answer : hs_buf_bytes(op->out);
-	struct hs_cache_entry *entry = op->vouch ? hs_cache_entry_create(ask, reply) : NULL;
+	struct hs_cache_entry *entry =
+		op->tracking_session ? hs_cache_entry_create(ask, reply) : NULL;
 
 	if (!entry)
 		return NULL;
 	entry->worker = op->worker;
-	entry->vouch = op->vouch;
-	entry->vouch_epoch = op->vouch_epoch;
+	entry->tracking_session = op->tracking_session;
+	entry->tracking_epoch = op->tracking_epoch;
 	entry->read_us = entry->until_us = flight->sent_us;
 	entry->until_us += entry->missing ? rule->negative_us : rule->ttl_us;
 	return entry;
@@ -214,7 +215,7 @@ void hs_sim_misread_done(struct hs_sim_misread *misread, struct hs_op *op)
 	struct hs_bytes words[2];
 	struct hs_cache_entry *entry = NULL;
 	struct flight flight = {0};
-	struct hs_ask ask;
+	struct hs_cache_query ask;
 	struct hs_buf key = {0};
 	bool one = op->kind == HS_OP_COMMAND && op->argc > 1;
 	bool increment = is_increment(op), write = is_write(op);
@@ -258,7 +259,7 @@ bool hs_sim_misread_answer(struct hs_sim_world *world, uint32_t worker, uint32_t
 	struct hs_shared *shared = world->shelves[worker];
 	struct hs_bytes words[2];
 	struct hs_cache_entry *entry;
-	struct hs_ask ask;
+	struct hs_cache_query ask;
 	char name[HS_SIM_NAME_BYTES_MAX];
 	bool given = false;
 	uint32_t done;

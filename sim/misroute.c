@@ -21,7 +21,7 @@ void hs_sim_misroute_init(struct hs_sim_misroute *misroute, enum hs_sim_mistake 
 void hs_sim_misroute_deinit(struct hs_sim_misroute *misroute)
 {
 	hs_buf_deinit(&misroute->partial);
-	hs_news_unref(&misroute->held);
+	hs_event_unref(&misroute->held);
 }
 
 static bool is_write(const struct hs_op *op)
@@ -48,7 +48,7 @@ static struct hs_fetch_pipe *fetch_of(const struct hs_flow *flow, uint16_t numbe
 {
 	struct hs_node *node = flow->nodes[number];
 
-	return node && node->fetch.vouch ? &node->fetch : NULL;
+	return node && node->fetch.tracking_session ? &node->fetch : NULL;
 }
 
 void hs_sim_misroute_before(struct hs_sim_misroute *misroute, struct hs_flow *flow)
@@ -57,8 +57,10 @@ void hs_sim_misroute_before(struct hs_sim_misroute *misroute, struct hs_flow *fl
 	for (uint16_t i = 0; misroute->mistake != HS_SIM_NO_MISTAKE && i < flow->nodes_count; i++) {
 		const struct hs_fetch_pipe *fetch = fetch_of(flow, i);
 
-		misroute->epochs[i] = fetch ? hs_vouch_epoch(fetch->vouch) : UINT64_MAX;
-		misroute->checked[i] = fetch ? hs_vouch_proved_us(fetch->vouch) : 0;
+		misroute->epochs[i] =
+			fetch ? hs_tracking_session_epoch(fetch->tracking_session) : UINT64_MAX;
+		misroute->checked[i] =
+			fetch ? hs_tracking_session_caught_up_us(fetch->tracking_session) : 0;
 	}
 }
 
@@ -96,20 +98,21 @@ static void believe(struct hs_sim_misroute *misroute, uint16_t number)
 	struct hs_fetch_pipe *fetch = fetch_of(misroute->flow, number);
 	uint64_t now_us = misroute->flow->now.mono_us;
 	bool up = fetch && fetch->tracking;
-	bool voided = fetch && misroute->epochs[number] != UINT64_MAX &&
-		      hs_vouch_epoch(fetch->vouch) != misroute->epochs[number];
+	bool voided =
+		fetch && misroute->epochs[number] != UINT64_MAX &&
+		hs_tracking_session_epoch(fetch->tracking_session) != misroute->epochs[number];
 
 	if (voided && ((misroute->mistake == HS_SIM_BELIEVED_AFTER_MOVE && up) ||
 		       (misroute->mistake == HS_SIM_DEAD_VOUCH && !up)))
-		atomic_store(&fetch->vouch->epoch, misroute->epochs[number]);
+		atomic_store(&fetch->tracking_session->epoch, misroute->epochs[number]);
 	/* That slots have moved was the answer to a liveness check: it lives. */
 	if (voided && misroute->mistake == HS_SIM_BELIEVED_AFTER_MOVE && up)
-		atomic_store(&fetch->vouch->proved_us, now_us);
+		atomic_store(&fetch->tracking_session->caught_up_us, now_us);
 	if (fetch && misroute->mistake == HS_SIM_PROOF_AT_REPLY &&
-	    hs_vouch_proved_us(fetch->vouch) != misroute->checked[number])
-		atomic_store(&fetch->vouch->proved_us, now_us);
+	    hs_tracking_session_caught_up_us(fetch->tracking_session) != misroute->checked[number])
+		atomic_store(&fetch->tracking_session->caught_up_us, now_us);
 	if (node && node->master && misroute->mistake == HS_SIM_REPLICA_UNPROVED)
-		node->proved_us = now_us;
+		node->caught_up_us = now_us;
 	if (node)
 		give_up_asked(misroute, node);
 }
@@ -252,11 +255,11 @@ void hs_sim_misroute_resume(const struct hs_sim_misroute *misroute, struct hs_fl
 	}
 }
 
-uint32_t hs_sim_misroute_news(struct hs_sim_misroute *misroute, struct hs_news *news,
-			      struct hs_news **behind)
+uint32_t hs_sim_misroute_event(struct hs_sim_misroute *misroute, struct hs_event *event,
+			       struct hs_event **behind)
 {
 	*behind = NULL;
-	if ((news->kind != HS_NEWS_MESSAGE && news->kind != HS_NEWS_SHARD) ||
+	if ((event->kind != HS_EVENT_MESSAGE && event->kind != HS_EVENT_SHARD_MESSAGE) ||
 	    misroute->mistake < HS_SIM_MESSAGE_LOST || misroute->mistake > HS_SIM_MESSAGE_OVERTAKES)
 		return 1;
 	if (misroute->held) {
@@ -269,8 +272,8 @@ uint32_t hs_sim_misroute_news(struct hs_sim_misroute *misroute, struct hs_news *
 	if (misroute->mistake == HS_SIM_MESSAGE_TWICE)
 		return 2;
 	if (misroute->mistake == HS_SIM_MESSAGE_OVERTAKES) {
-		hs_news_ref(news, 1);
-		misroute->held = news;
+		hs_event_ref(event, 1);
+		misroute->held = event;
 	}
 	return 0;
 }

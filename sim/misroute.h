@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 #include "base/prng.h"
-#include "core/news.h"
+#include "core/event.h"
 #include "engine/redis/internal.h"
 #include "sim/mistake.h"
 
@@ -19,7 +19,7 @@ struct hs_sim_misroute {
 	uint64_t epochs[HS_NODES_MAX]; /* of the fetch pipes' tracking sessions, before it */
 	uint64_t checked[HS_NODES_MAX];
 	struct hs_buf partial; /* what a lost connection had begun to say */
-	struct hs_news *held;  /* a message that comes behind the next one; or NULL */
+	struct hs_event *held; /* a message that comes behind the next one; or NULL */
 };
 
 void hs_sim_misroute_init(struct hs_sim_misroute *misroute, enum hs_sim_mistake mistake,
@@ -33,8 +33,8 @@ void hs_sim_misroute_after(struct hs_sim_misroute *misroute);
 void hs_sim_misroute_down(struct hs_sim_misroute *misroute, struct hs_pipe *pipe);
 void hs_sim_misroute_up(struct hs_sim_misroute *misroute, struct hs_pipe *pipe);
 /* A message: how often it is told, before `*behind`, which is the caller's then. */
-uint32_t hs_sim_misroute_news(struct hs_sim_misroute *misroute, struct hs_news *news,
-			      struct hs_news **behind);
+uint32_t hs_sim_misroute_event(struct hs_sim_misroute *misroute, struct hs_event *event,
+			       struct hs_event **behind);
 /* An operation is finished: its answer may be another one. */
 void hs_sim_misroute_finished(struct hs_sim_misroute *misroute, struct hs_op *op);
 /* An operation is submitted: true, if it is answered without a server. */

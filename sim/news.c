@@ -41,16 +41,16 @@ static bool is_being_read(const struct hs_sim_world *world, uint32_t worker, str
 }
 
 /* What a core hears that remembers keys when their replies come. */
-static void tell_late(struct hs_sim_world *world, uint32_t worker, const struct hs_news *news)
+static void tell_late(struct hs_sim_world *world, uint32_t worker, const struct hs_event *event)
 {
-	struct hs_bytes *keys = hs_mem_alloc((news->keys_count + 1) * sizeof *keys);
-	struct hs_news less = {.kind = news->kind, .keys = keys};
+	struct hs_bytes *keys = hs_mem_alloc((event->keys_count + 1) * sizeof *keys);
+	struct hs_event less = {.kind = event->kind, .keys = keys};
 
-	for (uint32_t i = 0; i < news->keys_count; i++) {
-		if (!is_being_read(world, worker, news->keys[i]))
-			keys[less.keys_count++] = news->keys[i];
+	for (uint32_t i = 0; i < event->keys_count; i++) {
+		if (!is_being_read(world, worker, event->keys[i]))
+			keys[less.keys_count++] = event->keys[i];
 	}
-	hs_core_news(world->workers[worker].core, world->now, &less);
+	hs_core_event(world->workers[worker].core, world->now, &less);
 	hs_mem_free(&keys);
 }
 
@@ -62,13 +62,13 @@ struct piece {
 	struct hs_sim_worker *worker;
 	uint64_t life; /* the heatsink's: a later one does not hear it */
 	bool heard;    /* before its time, by a process that dies */
-	struct hs_news *news;
+	struct hs_event *event;
 };
 
 static void free_piece(struct piece **piece)
 {
 	hs_list_remove(&(*piece)->link);
-	hs_news_unref(&(*piece)->news);
+	hs_event_unref(&(*piece)->event);
 	hs_mem_free(piece);
 }
 
@@ -81,28 +81,28 @@ static void hand_over_news(void *context, void *target, uint64_t number)
 
 	(void)number;
 	if (alive && world->options.engine.mistake == HS_SIM_READ_REMEMBERED_LATE)
-		tell_late(world, worker->number, piece->news);
+		tell_late(world, worker->number, piece->event);
 	else if (alive)
-		hs_core_news(worker->core, world->now, piece->news);
+		hs_core_event(worker->core, world->now, piece->event);
 	free_piece(&piece);
 	hs_sim_after_core(world, worker->number);
 }
 
-static void plan_piece(struct hs_sim_worker *worker, struct hs_news *news)
+static void plan_piece(struct hs_sim_worker *worker, struct hs_event *event)
 {
 	struct hs_sim_world *world = worker->world;
 	struct piece *piece = hs_mem_zalloc(sizeof *piece);
 	uint64_t at_us = world->now.mono_us;
 
-	if (world->options.news_us_max > 0)
-		at_us += hs_prng_below(&world->prng, world->options.news_us_max + 1);
-	if (at_us < worker->news_us)
-		at_us = worker->news_us;
-	worker->news_us = at_us;
-	hs_news_ref(news, 1);
-	*piece = (struct piece){.worker = worker, .life = worker->heatsink->lives, .news = news};
+	if (world->options.event_us_max > 0)
+		at_us += hs_prng_below(&world->prng, world->options.event_us_max + 1);
+	if (at_us < worker->event_us)
+		at_us = worker->event_us;
+	worker->event_us = at_us;
+	hs_event_ref(event, 1);
+	*piece = (struct piece){.worker = worker, .life = worker->heatsink->lives, .event = event};
 	hs_list_init(&piece->link);
-	hs_list_append(&world->news, &piece->link);
+	hs_list_append(&world->event, &piece->link);
 	hs_sim_events_plan(&world->events, (struct hs_sim_event){.at_us = at_us,
 								 .run = hand_over_news,
 								 .context = world,
@@ -110,23 +110,23 @@ static void plan_piece(struct hs_sim_worker *worker, struct hs_news *news)
 								 .foreground = true});
 }
 
-void hs_sim_news_tell(void *context, struct hs_news *news)
+void hs_sim_news_tell(void *context, struct hs_event *event)
 {
 	struct hs_sim_heatsink *heatsink = context;
 	struct hs_sim_world *world = heatsink->world;
 
 	for (uint32_t i = 0; i < world->options.workers; i++)
-		plan_piece(&world->workers[heatsink->first + i], news);
-	hs_news_unref(&news);
+		plan_piece(&world->workers[heatsink->first + i], event);
+	hs_event_unref(&event);
 }
 
 bool hs_sim_news_hurry(struct hs_sim_heatsink *heatsink)
 {
 	struct hs_sim_world *world = heatsink->world;
-	struct hs_link *link = world->news.next, *next;
+	struct hs_link *link = world->event.next, *next;
 	bool any = false;
 
-	for (; link != &world->news; link = next) {
+	for (; link != &world->event; link = next) {
 		struct piece *piece = hs_list_entry(link, struct piece, link);
 
 		next = link->next;
@@ -135,16 +135,16 @@ bool hs_sim_news_hurry(struct hs_sim_heatsink *heatsink)
 			continue;
 		piece->heard = true;
 		any = true;
-		hs_core_news(piece->worker->core, world->now, piece->news);
-		next = world->news.next; /* it may have told others */
+		hs_core_event(piece->worker->core, world->now, piece->event);
+		next = world->event.next; /* it may have told others */
 	}
 	return any;
 }
 
 void hs_sim_news_destroy(struct hs_sim_world *world)
 {
-	while (!hs_list_empty(&world->news)) {
-		struct piece *piece = hs_list_entry(world->news.next, struct piece, link);
+	while (!hs_list_empty(&world->event)) {
+		struct piece *piece = hs_list_entry(world->event.next, struct piece, link);
 
 		free_piece(&piece);
 	}

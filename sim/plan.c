@@ -394,7 +394,7 @@ static void draw_caches(struct hs_prng *prng, struct hs_sim_plan *plan)
 {
 	plan->world.core.tracking_keys_max = ONE_OF(prng, 0, 1, 3, 1000);
 	plan->world.core.fold_waiters_max = 1000;
-	plan->world.news_us_max = ONE_OF(prng, 0, 50, 500);
+	plan->world.event_us_max = ONE_OF(prng, 0, 50, 500);
 	plan->caches = (struct hs_sim_caches_options){0};
 	plan->caches.clients = ONE_OF(prng, 2, 3);
 	plan->caches.keys = ONE_OF(prng, 1, 2, 4);

@@ -338,7 +338,7 @@ void hs_sim_plan_draw_rules(struct hs_sim_plan *plan, struct hs_prng *prng)
 	world->workers = ONE_OF(prng, 1, 2, 2, 3);
 	world->core.fold_waiters_max = 1000;
 	world->core.fold = one_in(prng, 2);
-	world->news_us_max = ONE_OF(prng, 0, 50, 500);
+	world->event_us_max = ONE_OF(prng, 0, 50, 500);
 	if (one_in(prng, 8))
 		world->core.cache_bytes = CACHE_BYTES_LOW * (uint64_t)world->workers;
 	world->rules_count = ONE_OF(prng, 1, 1, 2);
@@ -372,14 +372,16 @@ void hs_sim_plan_describe_rules(const struct hs_sim_plan *plan, struct hs_buf *t
 	for (uint32_t i = 0; i < plan->world.rules_count; i++) {
 		const struct hs_sim_rule *rule = &plan->world.rules[i];
 
-		hs_buf_printf(text,
-			      "rule %s cache stale=%uus swr=%uus stale-if-error=%uus ttl=%uus "
-			      "negative=%uus jitter=%u%% ahead=%u admit=%s replica-reads=%s "
-			      "copies=%u\n",
-			      hs_sim_name(plan->world.tied, i, name), rule->stale_us, rule->swr_us,
-			      rule->stale_if_error_us, rule->ttl_us, rule->negative_us,
-			      rule->jitter_percent, rule->ahead, rule->admit_all ? "all" : "hot",
-			      rule->replica_reads ? "yes" : "no", rule->copies);
+		hs_buf_printf(
+			text,
+			"rule %s cache stale=%uus stale-while-revalidate=%uus stale-if-error=%uus "
+			"ttl=%uus "
+			"negative-ttl=%uus jitter=%u%% refresh-ahead=%u admit=%s replica-reads=%s "
+			"copies=%u\n",
+			hs_sim_name(plan->world.tied, i, name), rule->stale_us, rule->swr_us,
+			rule->stale_if_error_us, rule->ttl_us, rule->negative_us,
+			rule->jitter_percent, rule->ahead, rule->admit_all ? "all" : "hot",
+			rule->replica_reads ? "yes" : "no", rule->copies);
 	}
 }
 

@@ -17,7 +17,7 @@ struct worker {
 	uint32_t number;
 	struct hs_flow *flow;
 	struct hs_flow_stats *stats;
-	struct hs_vouches *vouches;
+	struct hs_tracking_sessions *tracking_sessions;
 	bool liveness_planned;
 	bool routed;
 	uint64_t told_us;	     /* when the last message gets there: they keep their order */
@@ -28,9 +28,9 @@ struct worker {
 struct message {
 	struct hs_link link; /* in proxy->messages */
 	struct worker *worker;
-	const struct hs_routes *routes; /* or */
-	struct hs_op *op;		/* that is done, or */
-	const struct hs_vouch *vouch;	/* of which a key has changed, or all */
+	const struct hs_routes *routes;			    /* or */
+	struct hs_op *op;				    /* that is done, or */
+	const struct hs_tracking_session *tracking_session; /* of which a key has changed, or all */
 	struct hs_buf key;
 	bool all;
 };
@@ -292,12 +292,13 @@ static void tell_change(void *context, void *target, uint64_t number)
 	(void)number;
 	if (proxy->ended)
 		return;
-	proxy->host.changed(proxy->host.context, message->worker->number, message->vouch,
+	proxy->host.changed(proxy->host.context, message->worker->number, message->tracking_session,
 			    message->all ? NULL : &key);
 	free_message(&message);
 }
 
-static void flow_changed(void *context, struct hs_now now, const struct hs_vouch *vouch,
+static void flow_changed(void *context, struct hs_now now,
+			 const struct hs_tracking_session *tracking_session,
 			 const struct hs_bytes *key)
 {
 	struct worker *worker = context;
@@ -306,11 +307,12 @@ static void flow_changed(void *context, struct hs_now now, const struct hs_vouch
 	struct message *message;
 
 	if (later_us == 0)
-		proxy->host.changed(proxy->host.context, worker->number, vouch, key);
+		proxy->host.changed(proxy->host.context, worker->number, tracking_session, key);
 	if (later_us == 0 || later_us == UINT64_MAX)
 		return;
 	message = hs_mem_zalloc(sizeof *message);
-	*message = (struct message){.worker = worker, .vouch = vouch, .all = !key};
+	*message = (struct message){
+		.worker = worker, .tracking_session = tracking_session, .all = !key};
 	if (key)
 		hs_buf_append_bytes(&message->key, *key);
 	hs_list_init(&message->link);
@@ -583,22 +585,22 @@ static void subscriber_open(void *context, struct hs_upstream *upstream,
 	open_wire(proxy, upstream, &options);
 }
 
-static void subscriber_news(void *context, struct hs_news *news)
+static void subscriber_news(void *context, struct hs_event *event)
 {
 	struct hs_sim_proxy *proxy = context;
-	struct hs_news *behind;
-	uint32_t times = hs_sim_misroute_news(&proxy->misroute, news, &behind);
+	struct hs_event *behind;
+	uint32_t times = hs_sim_misroute_event(&proxy->misroute, event, &behind);
 
 	if (proxy->ended ||
-	    (proxy->options.mistake == HS_SIM_COVER_LOST && news->kind == HS_NEWS_CHANGED_ALL))
+	    (proxy->options.mistake == HS_SIM_COVER_LOST && event->kind == HS_EVENT_CHANGED_ALL))
 		times = 0;
 	for (uint32_t i = 0; i < times; i++) {
-		hs_news_ref(news, 1);
-		proxy->host.news(proxy->host.context, news);
+		hs_event_ref(event, 1);
+		proxy->host.event(proxy->host.context, event);
 	}
 	if (behind)
-		proxy->host.news(proxy->host.context, behind);
-	hs_news_unref(&news);
+		proxy->host.event(proxy->host.context, behind);
+	hs_event_unref(&event);
 }
 
 static void subscriber_done(void *context, struct hs_op *op)
@@ -623,7 +625,7 @@ static const struct hs_subscriber_calls subscriber_calls = {
 	.open = subscriber_open,
 	.close = engine_close,
 	.send = engine_send,
-	.news = subscriber_news,
+	.event = subscriber_news,
 	.done = subscriber_done,
 	.surprise = subscriber_surprise,
 };
@@ -653,8 +655,8 @@ enum hs_submit hs_sim_proxy_submit(struct hs_sim_proxy *proxy, struct hs_op *op)
 	if (hs_sim_misroute_submit(&proxy->misroute, op))
 		return HS_SUBMIT_DONE;
 	switch (op->kind) {
-	case HS_OP_LISTEN:
-	case HS_OP_UNLISTEN:
+	case HS_OP_SUBSCRIBE:
+	case HS_OP_UNSUBSCRIBE:
 	case HS_OP_TRACK:
 	case HS_OP_UNTRACK:
 		hs_subscriber_ask(proxy->subscriber, now_us(proxy), op);
@@ -768,7 +770,7 @@ static void start_worker(struct hs_sim_proxy *proxy, uint32_t number)
 	worker->proxy = proxy;
 	worker->number = number;
 	worker->stats = hs_mem_zalloc(sizeof *worker->stats);
-	worker->vouches = options.vouches = hs_vouches_create();
+	worker->tracking_sessions = options.tracking_sessions = hs_tracking_sessions_create();
 	worker->flow = hs_flow_create(&options, &flow_calls, worker, worker->stats);
 	hs_flow_keep(worker->flow, proxy->options.liveness_us > 0);
 	plan(proxy, now_us(proxy) + 1 + hs_prng_below(&proxy->prng, HS_SIM_TICK_US), tick_worker,
@@ -868,7 +870,7 @@ void hs_sim_proxy_destroy(struct hs_sim_proxy **pointer)
 		free_message(&message);
 	}
 	for (uint32_t i = 0; i < proxy->options.workers; i++) {
-		hs_vouches_destroy(&proxy->workers[i].vouches);
+		hs_tracking_sessions_destroy(&proxy->workers[i].tracking_sessions);
 		hs_mem_free(&proxy->workers[i].stats);
 	}
 	hs_sim_misroute_deinit(&proxy->misroute);

@@ -10,7 +10,7 @@
 #define HS_SIM_PROXY_H
 
 #include "base/log.h"
-#include "core/news.h"
+#include "core/event.h"
 #include "core/op.h"
 #include "route/slot.h"
 #include "sim/mistake.h"
@@ -39,9 +39,10 @@ struct hs_sim_proxy_host {
 	struct hs_sim_cluster *cluster;
 	/* As in engine/engine.h. */
 	void (*finished)(void *context, struct hs_op *op);
-	void (*changed)(void *context, uint32_t worker, const struct hs_vouch *vouch,
+	void (*changed)(void *context, uint32_t worker,
+			const struct hs_tracking_session *tracking_session,
 			const struct hs_bytes *key);
-	void (*news)(void *context, struct hs_news *news);
+	void (*event)(void *context, struct hs_event *event);
 	void (*done)(void *context,
 		     struct hs_op *op); /* of LISTEN, TRACK …, on the worker's thread */
 	/* An event of this worker is handled: replies go out, and what is submitted is flushed. */

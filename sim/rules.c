@@ -26,12 +26,12 @@ static const struct hs_rules *add(const struct hs_rules *rules, const char *key,
 	snprintf(words[count++], WORD_BYTES, "%s", key);
 	snprintf(words[count++], WORD_BYTES, "cache");
 	snprintf(words[count++], WORD_BYTES, "stale=%uus", rule->stale_us);
-	snprintf(words[count++], WORD_BYTES, "swr=%uus", rule->swr_us);
+	snprintf(words[count++], WORD_BYTES, "stale-while-revalidate=%uus", rule->swr_us);
 	snprintf(words[count++], WORD_BYTES, "stale-if-error=%uus", rule->stale_if_error_us);
 	snprintf(words[count++], WORD_BYTES, "ttl=%uus", rule->ttl_us);
-	snprintf(words[count++], WORD_BYTES, "negative=%uus", rule->negative_us);
+	snprintf(words[count++], WORD_BYTES, "negative-ttl=%uus", rule->negative_us);
 	snprintf(words[count++], WORD_BYTES, "jitter=%u%%", rule->jitter_percent);
-	snprintf(words[count++], WORD_BYTES, "ahead=%u", rule->ahead);
+	snprintf(words[count++], WORD_BYTES, "refresh-ahead=%u", rule->ahead);
 	snprintf(words[count++], WORD_BYTES, "admit=%s", rule->admit_all ? "all" : "hot");
 	snprintf(words[count++], WORD_BYTES, "replica-reads=%s",
 		 rule->replica_reads ? "yes" : "no");
@@ -211,7 +211,7 @@ void hs_sim_world_turn(struct hs_sim_world *world, enum hs_mitigate mitigate, bo
 		struct hs_sim_worker *worker = &world->workers[i];
 		uint64_t at_us = world->now.mono_us;
 
-		at_us += hs_prng_below(&world->prng, world->options.news_us_max + 1);
+		at_us += hs_prng_below(&world->prng, world->options.event_us_max + 1);
 		if (at_us < worker->turn_us) /* they keep their order */
 			at_us = worker->turn_us;
 		worker->turn_us = at_us;

@@ -54,7 +54,7 @@ void hs_sim_runs_note(struct hs_sim_runs *runs, const struct hs_core *core, cons
 	if ((op->kind != HS_OP_COMMAND && op->kind != HS_OP_EXEC) || reply.len == 0 ||
 	    reply.data[0] == '-' || op->engine_order == 0)
 		return;
-	hs_core_askers(core, op, note, &noting);
+	hs_core_members(core, op, note, &noting);
 }
 
 /* --- of servers --- */

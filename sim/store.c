@@ -103,7 +103,7 @@ static struct hs_keyspace keyspace_of(struct hs_sim_store *store, struct hs_memk
 static void tell_keys(struct hs_sim_store *store, const struct hs_changed *changed)
 {
 	if (changed->count > 0)
-		store->options.news(store->options.context, hs_news_create_changed(changed));
+		store->options.event(store->options.context, hs_event_create_changed(changed));
 }
 
 void hs_sim_store_tell(struct hs_sim_store *store, uint16_t partition)
@@ -116,9 +116,9 @@ void hs_sim_store_tell(struct hs_sim_store *store, uint16_t partition)
 		return;
 	if (!lost && store->trackers > 0) {
 		if (changed->all)
-			store->options.news(
+			store->options.event(
 				store->options.context,
-				hs_news_create(&(struct hs_news){.kind = HS_NEWS_CHANGED_ALL}));
+				hs_event_create(&(struct hs_event){.kind = HS_EVENT_CHANGED_ALL}));
 		tell_keys(store, changed);
 	}
 	hs_changed_clear(changed);
@@ -292,8 +292,8 @@ static int run_op(struct hs_keyspace *ks, struct hs_op *op)
 		hs_watch_drop(ks->watch, op->watcher);
 		hs_reply_ok(&reply);
 		return 0;
-	case HS_OP_LISTEN:
-	case HS_OP_UNLISTEN: /* all there is to know passes through the cores */
+	case HS_OP_SUBSCRIBE:
+	case HS_OP_UNSUBSCRIBE: /* all there is to know passes through the cores */
 	case HS_OP_TRACK:
 	case HS_OP_UNTRACK: /* the engine counts them itself */
 		hs_reply_ok(&reply);

@@ -4,7 +4,7 @@
 #ifndef HS_SIM_STORE_H
 #define HS_SIM_STORE_H
 
-#include "core/news.h"
+#include "core/event.h"
 #include "core/op.h"
 #include "sim/mistake.h"
 
@@ -18,7 +18,7 @@ struct hs_sim_store_options {
 	size_t bytes_max; /* of one partition; 0: no limit */
 	bool shows_late;  /* readers see what is there only after hs_sim_store_catch_up */
 	enum hs_sim_mistake mistake;
-	void (*news)(void *context, struct hs_news *news); /* takes over the reference */
+	void (*event)(void *context, struct hs_event *event); /* takes over the reference */
 	/* A key of the partition was changed just now; NULL: all of them may have been. By whomever, and
 	 * each time, whether anybody tracks or not. May be NULL. */
 	void (*changed)(void *context, uint16_t partition, const struct hs_bytes *key);

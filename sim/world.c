@@ -42,7 +42,7 @@ struct hs_sim_world_options hs_sim_world_defaults(uint64_t seed)
 				.cache_entry_bytes = 64 * HS_KIB,
 			},
 		.peer_us_max = 50,
-		.news_us_max = 50,
+		.event_us_max = 50,
 		.heat_sets = HEAT_SETS,
 	};
 }
@@ -74,11 +74,11 @@ static void destroy_heats(struct hs_sim_world *world)
 }
 
 /* News of the store behind an engine of one's own. */
-static void tell_all(void *context, struct hs_news *news)
+static void tell_all(void *context, struct hs_event *event)
 {
 	struct hs_sim_world *world = context;
 
-	hs_sim_news_tell(&world->heatsinks[0], news);
+	hs_sim_news_tell(&world->heatsinks[0], event);
 }
 
 static void create_engine(struct hs_sim_world *world)
@@ -90,7 +90,7 @@ static void create_engine(struct hs_sim_world *world)
 		.bytes_max = options->engine.bytes_max,
 		.shows_late = options->engine.put_off_us_max > 0 || options->engine.seal_us_max > 0,
 		.mistake = options->engine.mistake,
-		.news = tell_all,
+		.event = tell_all,
 		.changed = hs_sim_truth_changed,
 		.ran = hs_sim_truth_ran,
 		.context = world,
@@ -117,7 +117,7 @@ struct hs_sim_world *hs_sim_world_create(const struct hs_sim_world_options *opti
 	world->silence = (struct hs_log){.level = HS_LOG_ERROR, .sink = drop_line};
 	hs_prng_init(&world->prng, ~options->engine.seed); /* the engine draws from its own */
 	hs_sim_stages(world->stages);
-	hs_list_init(&world->news);
+	hs_list_init(&world->event);
 	world->workers_count = options->heatsinks * options->workers;
 	if (options->servers.on)
 		hs_sim_servers_create(world);

@@ -48,7 +48,7 @@ struct hs_sim_world_options {
 	enum hs_together together;	       /* in front of servers */
 	struct hs_core_options core;
 	uint32_t peer_us_max;  /* from one core to another */
-	uint32_t news_us_max;  /* from the engine to a core */
+	uint32_t event_us_max; /* from the engine to a core */
 	uint32_t heat_sets;    /* of each core's heat, for keys; 0: nothing is counted */
 	uint32_t round_us_max; /* how long a round of events lasts: what waits leaves behind it */
 	struct hs_sim_rule rules[HS_SIM_RULES_MAX];
@@ -116,7 +116,7 @@ struct hs_sim_world {
 	uint64_t client_ids;
 	uint64_t steps;	      /* counts what happens: finer than the clock */
 	uint64_t behind;      /* commands that servers ran past heatsink */
-	struct hs_link news;  /* on its way to workers */
+	struct hs_link event; /* on its way to workers */
 	struct hs_op **reads; /* HS_SIM_READ_REMEMBERED_LATE: under way */
 	size_t reads_count, reads_cap;
 	struct hs_sim_runs runs;

@@ -20,8 +20,8 @@ struct hs_sim_worker {
 	uint64_t
 		tracked_more; /* requests that were under way since it tracks more keys than the limit says */
 	uint64_t under_way_before; /* requests, when that was looked at last */
-	uint64_t peer_us; /* when the last message of another worker does: they keep their order */
-	uint64_t news_us; /* when the last piece of news gets there: they keep their order */
+	uint64_t peer_us;  /* when the last message of another worker does: they keep their order */
+	uint64_t event_us; /* when the last piece of news gets there: they keep their order */
 };
 
 static inline bool hs_sim_world_errs(struct hs_sim_world *world, enum hs_sim_mistake mistake)
@@ -78,7 +78,7 @@ void hs_sim_truth_ran_at(void *context, const struct hs_sim_ran *ran);
 void hs_sim_truth_refused_at(void *context, const struct hs_sim_ran *not_run);
 
 /* news.c: to every worker of a heatsink (the context), each in its own time, in the order told. */
-void hs_sim_news_tell(void *context, struct hs_news *news);
+void hs_sim_news_tell(void *context, struct hs_event *event);
 /* Whatever is on its way to the workers of a heatsink that dies is heard now. True: something was. */
 bool hs_sim_news_hurry(struct hs_sim_heatsink *heatsink);
 void hs_sim_news_destroy(struct hs_sim_world *world); /* what is still on its way */

@@ -20,7 +20,7 @@ static bool is_same_command(const struct hs_command *a, const struct hs_command 
 	return a == b || (a->id == b->id && strcmp(a->name, b->name) == 0);
 }
 
-bool hs_cache_entry_is(const struct hs_cache_entry *entry, const struct hs_ask *ask)
+bool hs_cache_entry_is(const struct hs_cache_entry *entry, const struct hs_cache_query *ask)
 {
 	if (entry->signature != ask->signature || entry->argc != ask->argc ||
 	    !is_same_command(entry->command, ask->command))
@@ -52,11 +52,11 @@ static bool is_nothing(const struct hs_answer *answer)
 
 static unsigned dialect_of(const struct hs_command *command)
 {
-	return (command->keep & HS_KEEP_PAIRS ? HS_DIALECT_PAIRS : 0u) |
-	       (command->keep & HS_KEEP_NULL_ARRAYS ? HS_DIALECT_NULL_ARRAYS : 0u);
+	return (command->keep & HS_CACHEABLE_PAIRS ? HS_DIALECT_PAIRS : 0u) |
+	       (command->keep & HS_CACHEABLE_NULL_ARRAYS ? HS_DIALECT_NULL_ARRAYS : 0u);
 }
 
-static struct hs_cache_entry *create(const struct hs_ask *ask, struct hs_bytes resp3,
+static struct hs_cache_entry *create(const struct hs_cache_query *ask, struct hs_bytes resp3,
 				     struct hs_bytes resp2, bool differ)
 {
 	size_t bytes = sizeof(struct hs_cache_entry) + ask->argc * sizeof(struct hs_bytes) +
@@ -89,7 +89,8 @@ static struct hs_cache_entry *create(const struct hs_ask *ask, struct hs_bytes r
 	return entry;
 }
 
-struct hs_cache_entry *hs_cache_entry_create(const struct hs_ask *ask, struct hs_bytes resp3)
+struct hs_cache_entry *hs_cache_entry_create(const struct hs_cache_query *ask,
+					     struct hs_bytes resp3)
 {
 	struct hs_buf resp2 = {0};
 	struct hs_answer answer;
@@ -105,8 +106,8 @@ struct hs_cache_entry *hs_cache_entry_create(const struct hs_ask *ask, struct hs
 	hs_buf_deinit(&resp2);
 	if (!entry)
 		return NULL;
-	entry->fields = ask->command->keep & HS_KEEP_FIELDS;
-	entry->missing = ask->command->keep & HS_KEEP_WHOLE && is_nothing(&answer);
+	entry->fields = ask->command->keep & HS_CACHEABLE_FIELDS;
+	entry->missing = ask->command->keep & HS_CACHEABLE_WHOLE && is_nothing(&answer);
 	if (entry->missing) /* what is not there does not expire */
 		entry->expires_us = UINT64_MAX;
 	return entry;
@@ -134,25 +135,26 @@ void hs_cache_entry_unref(struct hs_cache_entry **entry)
 static bool known_until(struct hs_cache_entry *entry, bool writing, uint64_t now_us,
 			uint64_t *until_us)
 {
-	uint64_t proved_us;
-	bool vouched;
+	uint64_t caught_up_us;
+	bool tracked_sessions;
 
 	*until_us = entry->read_us;
-	if (!entry->vouch)
+	if (!entry->tracking_session)
 		return true;
-	proved_us = hs_vouch_proved_us(entry->vouch);
-	vouched = hs_vouch_epoch(entry->vouch) == entry->vouch_epoch;
-	if (!vouched || (proved_us == UINT64_MAX && writing)) {
+	caught_up_us = hs_tracking_session_caught_up_us(entry->tracking_session);
+	tracked_sessions =
+		hs_tracking_session_epoch(entry->tracking_session) == entry->tracking_epoch;
+	if (!tracked_sessions || (caught_up_us == UINT64_MAX && writing)) {
 		uint64_t seen_us = atomic_load_explicit(&entry->seen_us, memory_order_relaxed);
 
 		if (seen_us > *until_us)
 			*until_us = seen_us;
-		return vouched;
+		return tracked_sessions;
 	}
-	if (proved_us == UINT64_MAX)
-		proved_us = now_us;
-	if (proved_us > *until_us)
-		*until_us = proved_us;
+	if (caught_up_us == UINT64_MAX)
+		caught_up_us = now_us;
+	if (caught_up_us > *until_us)
+		*until_us = caught_up_us;
 	return true;
 }
 
@@ -179,7 +181,7 @@ enum hs_cache_entry_state hs_cache_entry_state(struct hs_cache_entry *entry,
 {
 	uint64_t until_us, expires_us;
 	bool writing = version.begun != version.done, unknown;
-	bool vouched = known_until(entry, writing, now_us, &until_us);
+	bool tracked_sessions = known_until(entry, writing, now_us, &until_us);
 
 	if (entry->done != version.done || atomic_load_explicit(&entry->dead, memory_order_acquire))
 		return HS_CACHE_ENTRY_CHANGED;
@@ -188,15 +190,15 @@ enum hs_cache_entry_state hs_cache_entry_state(struct hs_cache_entry *entry,
 	if (!unknown && now_us >= expires_us)
 		return HS_CACHE_ENTRY_CHANGED; /* it is gone by itself */
 	*age_us = since(until_us, now_us);
-	if (entry->vouch && vouched) {
+	if (entry->tracking_session && tracked_sessions) {
 		note_proof(entry, rule, until_us);
 		if (*age_us > rule->stale_us / WANT_PART)
-			hs_vouch_want(entry->vouch);
+			hs_tracking_session_want_check(entry->tracking_session);
 	}
 	/* It may have gone by itself, or a part of it, and nobody would have said so. */
 	if (unknown || entry->fields)
 		*age_us = since(entry->read_us, now_us);
-	if (!vouched || *age_us > rule->stale_us || now_us >= entry->until_us)
+	if (!tracked_sessions || *age_us > rule->stale_us || now_us >= entry->until_us)
 		return HS_CACHE_ENTRY_AGED;
 	return HS_CACHE_ENTRY_FRESH;
 }

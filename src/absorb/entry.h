@@ -13,7 +13,7 @@
 
 #include "base/bytes.h"
 #include "base/prng.h"
-#include "base/vouch.h"
+#include "base/tracking_session.h"
 #include "command/command.h"
 #include "contract/contract.h"
 
@@ -22,7 +22,7 @@
 /* A read of one key, as the cache sees it: what is asked, not by whom or in which dialect. */
 struct hs_call;
 
-struct hs_ask {
+struct hs_cache_query {
 	const struct hs_command *command;
 	const struct hs_bytes *argv;
 	size_t argc;
@@ -32,14 +32,15 @@ struct hs_ask {
 };
 
 /* Whether replies of a command can be cached: a read of one key whose answer follows from the value of
- * that key alone, and which can be written in both dialects (enum hs_command_keep). Of MGET each key is
- * a GET of its own: see hs_ask_get. */
-bool hs_ask_fits(const struct hs_command *command, size_t argc);
+ * that key alone, and which can be written in both dialects (enum hs_command_cacheable). Of MGET each key is
+ * a GET of its own: see hs_cache_query_get. */
+bool hs_cache_query_fits(const struct hs_command *command, size_t argc);
 /* False: it does not fit. Else everything is filled in; `seed` is the shared cache's (hs_shared_seed). What it points to
  * is the call's. */
-bool hs_ask_of_call(struct hs_ask *ask, uint64_t seed, struct hs_call *call);
+bool hs_cache_query_of_call(struct hs_cache_query *ask, uint64_t seed, struct hs_call *call);
 /* "GET key" in `argv`, which has room for two and outlives the ask; `hash` is the key's (hs_shared_hash). */
-void hs_ask_get(struct hs_ask *ask, uint64_t hash, struct hs_bytes key, struct hs_bytes argv[2]);
+void hs_cache_query_get(struct hs_cache_query *ask, uint64_t hash, struct hs_bytes key,
+			struct hs_bytes argv[2]);
 
 /* The writes of a key through this process (absorb/shared.h): handed to an engine, and answered. */
 struct hs_version {
@@ -54,8 +55,9 @@ struct hs_cache_entry {
 	uint32_t worker;   /* who read it, and hears of changes */
 	uint32_t done;	   /* of its key's version, when it was read */
 	uint64_t signature, key_hash;
-	struct hs_vouch *vouch; /* NULL: nobody would say; it is as old as its reading */
-	uint64_t vouch_epoch;
+	struct hs_tracking_session
+		*tracking_session; /* NULL: nobody would say; it is as old as its reading */
+	uint64_t tracking_epoch;
 	uint64_t read_us;  /* mono: no older than that when it was read */
 	uint64_t cost_us;  /* what reading it took */
 	uint64_t until_us; /* its time to live ends, jitter included; UINT64_MAX: never */
@@ -79,10 +81,11 @@ uint64_t hs_cache_entry_until(struct hs_prng *prng, const struct hs_rule *rule, 
 
 /* Of a reply in RESP3; NULL when it cannot be written in RESP2, or is an error. The times, vouch and
  * version are the caller's to fill in. One reference. */
-struct hs_cache_entry *hs_cache_entry_create(const struct hs_ask *ask, struct hs_bytes resp3);
+struct hs_cache_entry *hs_cache_entry_create(const struct hs_cache_query *ask,
+					     struct hs_bytes resp3);
 void hs_cache_entry_ref(struct hs_cache_entry *entry);
 void hs_cache_entry_unref(struct hs_cache_entry **entry);
-bool hs_cache_entry_is(const struct hs_cache_entry *entry, const struct hs_ask *ask);
+bool hs_cache_entry_is(const struct hs_cache_entry *entry, const struct hs_cache_query *ask);
 
 enum hs_cache_entry_state {
 	HS_CACHE_ENTRY_FRESH,

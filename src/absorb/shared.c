@@ -174,7 +174,7 @@ static bool is_empty(const struct cell *cell)
 	return !atomic_load_explicit(&cell->entry, memory_order_relaxed);
 }
 
-struct hs_cache_entry *hs_shared_get(struct hs_shared *shared, const struct hs_ask *ask)
+struct hs_cache_entry *hs_shared_get(struct hs_shared *shared, const struct hs_cache_query *ask)
 {
 	struct cell *cell = cell_of(shared, ask->signature);
 	struct hs_cache_entry *entry;

@@ -36,7 +36,7 @@ void hs_shared_use(struct hs_shared *shared, bool use);
 bool hs_shared_in_use(const struct hs_shared *shared);
 
 uint64_t hs_shared_hash(const struct hs_shared *shared, struct hs_bytes key);
-uint64_t hs_shared_seed(const struct hs_shared *shared); /* for hs_ask_of_call */
+uint64_t hs_shared_seed(const struct hs_shared *shared); /* for hs_cache_query_of_call */
 
 struct hs_version hs_shared_version(const struct hs_shared *shared, uint64_t key_hash);
 /* A write of the key goes to an engine, or everything may be written; returns the version before. */
@@ -47,7 +47,7 @@ void hs_shared_end(struct hs_shared *shared, uint64_t key_hash);
 void hs_shared_end_all(struct hs_shared *shared);
 
 /* The value of a signature, if it lies there; the caller gets a reference. */
-struct hs_cache_entry *hs_shared_get(struct hs_shared *shared, const struct hs_ask *ask);
+struct hs_cache_entry *hs_shared_get(struct hs_shared *shared, const struct hs_cache_query *ask);
 void hs_shared_put(struct hs_shared *shared,
 		   struct hs_cache_entry *entry); /* takes a reference of its own */
 void hs_shared_clear(struct hs_shared *shared);

@@ -189,11 +189,11 @@ bool hs_versions_is_since(const struct hs_versions *versions, const struct hs_se
 	uint64_t barrier_us = hs_versions_session(versions, session)->barrier_us;
 
 	return barrier_us == 0 || entry->read_us > barrier_us ||
-	       (entry->vouch &&
+	       (entry->tracking_session &&
 		atomic_load_explicit(&entry->expires_us, memory_order_relaxed) !=
 			HS_CACHE_ENTRY_EXPIRY_UNKNOWN &&
-		hs_vouch_proved_us(entry->vouch) > barrier_us &&
-		hs_vouch_epoch(entry->vouch) == entry->vouch_epoch &&
+		hs_tracking_session_caught_up_us(entry->tracking_session) > barrier_us &&
+		hs_tracking_session_epoch(entry->tracking_session) == entry->tracking_epoch &&
 		!atomic_load_explicit(&entry->dead, memory_order_acquire));
 }
 

@@ -87,15 +87,15 @@ enum {
 #define HS_HTTP_UNREAD_BYTES_MAX (64 * HS_MIB)	   /* answers that nobody has read yet */
 
 /* News. */
-#define HS_CHANNEL_NAMES_BYTES_MAX (256 * HS_MIB)      /* of all HS_CHANNELS_MAX */
-#define HS_NEWS_BYTES_MAX (HS_BULK_BYTES_MAX + HS_MIB) /* one message of a server, names and all */
-#define HS_NEWSBOX_BYTES_MAX (64 * HS_MIB)	       /* what a worker has not read yet */
+#define HS_CHANNEL_NAMES_BYTES_MAX (256 * HS_MIB)	/* of all HS_CHANNELS_MAX */
+#define HS_EVENT_BYTES_MAX (HS_BULK_BYTES_MAX + HS_MIB) /* one message of a server, names and all */
+#define HS_EVENT_QUEUE_BYTES_MAX (64 * HS_MIB)		/* what a worker has not read yet */
 
 /* What a side of a TLS handshake may send in all, before it has shown who it is. */
 #define HS_TLS_HANDSHAKE_BYTES_MAX (128 * HS_KIB)
 
 _Static_assert(HS_BULK_BYTES_MAX < HS_QUERY_BYTES_MAX, "the largest argument must fit a request");
-_Static_assert(HS_NEWS_BYTES_MAX > HS_BULK_BYTES_MAX, "the largest value can be published");
+_Static_assert(HS_EVENT_BYTES_MAX > HS_BULK_BYTES_MAX, "the largest value can be published");
 _Static_assert(HS_MULTI_BYTES_MAX >= HS_BULK_BYTES_MAX, "a transaction takes the largest argument");
 _Static_assert(
 	HS_ACL_USER_BYTES_MAX * 4 < HS_INLINE_BYTES_MAX,

@@ -23,7 +23,7 @@
 
 #include "base/buf.h"
 #include "base/counter.h"
-#include "base/histo.h"
+#include "base/histogram.h"
 #include "base/limits.h"
 #include "base/prng.h"
 #include "cli/target.h"
@@ -307,7 +307,7 @@ struct hs_storm_error {
 	ROW(given_up, "connections given up")
 
 struct hs_storm_counts {
-	struct hs_histo reads_ns, writes_ns; /* answered without an error */
+	struct hs_histogram reads_ns, writes_ns; /* answered without an error */
 	struct hs_storm_error errors[HS_STORM_ERRORS_MAX];
 	uint64_t error_total;
 	HS_STORM_COUNTS(HS_COUNTER_NUMBER)

@@ -580,8 +580,8 @@ void hs_storm_worker_on_answer(struct hs_storm_worker *worker, struct hs_storm_c
 	counts->answered++;
 	counts->last_ns = now_ns;
 	if (!error)
-		hs_histo_add(is_read(flight) ? &counts->reads_ns : &counts->writes_ns,
-			     now_ns > flight->due_ns ? now_ns - flight->due_ns : 0);
+		hs_histogram_add(is_read(flight) ? &counts->reads_ns : &counts->writes_ns,
+				 now_ns > flight->due_ns ? now_ns - flight->due_ns : 0);
 	if (error || flight->kind == HS_STORM_ACT || worker->verify)
 		read_answer(worker, conn, flight, reply);
 	end_turn(worker, flight);

@@ -47,8 +47,8 @@ static void merge_errors(struct hs_storm_counts *into, const struct hs_storm_cou
 
 void hs_storm_counts_merge(struct hs_storm_counts *into, const struct hs_storm_counts *from)
 {
-	hs_histo_merge(&into->reads_ns, &from->reads_ns);
-	hs_histo_merge(&into->writes_ns, &from->writes_ns);
+	hs_histogram_merge(&into->reads_ns, &from->reads_ns);
+	hs_histogram_merge(&into->writes_ns, &from->writes_ns);
 	merge_errors(into, from);
 	into->error_total += from->error_total;
 #define ADD(field, text) into->field += from->field;
@@ -78,14 +78,15 @@ static double per_second(const struct hs_storm_result *result, uint64_t count)
 }
 
 static void print_row(const struct hs_storm_result *result, FILE *out, const char *name,
-		      const struct hs_histo *histo)
+		      const struct hs_histogram *histogram)
 {
-	if (!histo->count)
+	if (!histogram->count)
 		return;
-	fprintf(out, "%-8s %12" PRIu64 " %12.0f", name, histo->count,
-		per_second(result, histo->count));
+	fprintf(out, "%-8s %12" PRIu64 " %12.0f", name, histogram->count,
+		per_second(result, histogram->count));
 	for (int i = 0; i < PERCENTILES; i++)
-		fprintf(out, " %9.3f", (double)hs_histo_at(histo, percentiles[i].share) / 1e6);
+		fprintf(out, " %9.3f",
+			(double)hs_histogram_quantile(histogram, percentiles[i].share) / 1e6);
 	fputc('\n', out);
 }
 
@@ -168,9 +169,9 @@ void hs_storm_report_table(const struct hs_storm_result *result, FILE *out)
 {
 	const struct hs_storm_options *options = result->options;
 	const struct hs_storm_counts *counts = result->counts;
-	struct hs_histo all = counts->reads_ns;
+	struct hs_histogram all = counts->reads_ns;
 
-	hs_histo_merge(&all, &counts->writes_ns);
+	hs_histogram_merge(&all, &counts->writes_ns);
 	print_options(options, out);
 	fprintf(out, "%-8s %12s %12s", "ms", "requests", "per second");
 	for (int i = 0; i < PERCENTILES; i++)
@@ -209,20 +210,22 @@ static void set_count(json_t *object, const char *name, uint64_t value)
 /* One count of `from`, a variable of the caller, under its own name. */
 #define SET(field, ...) set_count(object, #field, from->field);
 
-static json_t *histo_json(const struct hs_storm_result *result, const struct hs_histo *histo)
+static json_t *histo_json(const struct hs_storm_result *result,
+			  const struct hs_histogram *histogram)
 {
 	json_t *object = json_object();
 
-	set_count(object, "requests", histo->count);
-	json_object_set_new(object, "per_second", json_real(per_second(result, histo->count)));
-	json_object_set_new(object, "mean_us", json_real(hs_histo_mean(histo) / 1e3));
+	set_count(object, "requests", histogram->count);
+	json_object_set_new(object, "per_second", json_real(per_second(result, histogram->count)));
+	json_object_set_new(object, "mean_us", json_real(hs_histogram_mean(histogram) / 1e3));
 	for (int i = 0; i < PERCENTILES; i++) {
 		char name[16];
 
 		snprintf(name, sizeof name, "%s_us", percentiles[i].name);
 		json_object_set_new(
 			object, name,
-			json_real((double)hs_histo_at(histo, percentiles[i].share) / 1e3));
+			json_real((double)hs_histogram_quantile(histogram, percentiles[i].share) /
+				  1e3));
 	}
 	return object;
 }
@@ -287,10 +290,10 @@ static json_t *findings_json(const struct hs_storm_findings *from)
 void hs_storm_report_json(const struct hs_storm_result *result, FILE *out)
 {
 	const struct hs_storm_counts *from = result->counts;
-	struct hs_histo all = from->reads_ns;
+	struct hs_histogram all = from->reads_ns;
 	json_t *object = json_object(), *errors = json_object();
 
-	hs_histo_merge(&all, &from->writes_ns);
+	hs_histogram_merge(&all, &from->writes_ns);
 	json_object_set_new(object, "options", options_json(result->options));
 	json_object_set_new(object, "seconds", json_real(result->seconds));
 	json_object_set_new(object, "cpu_seconds", json_real(result->cpu_seconds));

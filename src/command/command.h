@@ -80,15 +80,15 @@ enum hs_command_flag {
 
 /* Of a read of one key whose answer follows from that key's value alone, not from the time, chance, other
  * keys or who asks: its replies can be kept (absorb/entry.h), and are written in both dialects. */
-enum hs_command_keep {
-	HS_KEEP_YES = 1 << 0,
-	HS_KEEP_PAIRS = 1 << 1,	      /* RESP3 has pairs where RESP2 has one array: scores */
-	HS_KEEP_NULL_ARRAYS = 1 << 2, /* what is missing is a missing array in RESP2 */
-	HS_KEEP_WHOLE = 1 << 3,	      /* nothing, 0 or null means that there is no such key */
-	HS_KEEP_SHORT = 1 << 4,	      /* only without options: they change what is answered */
+enum hs_command_cacheable {
+	HS_CACHEABLE = 1 << 0,
+	HS_CACHEABLE_PAIRS = 1 << 1,	   /* RESP3 has pairs where RESP2 has one array: scores */
+	HS_CACHEABLE_NULL_ARRAYS = 1 << 2, /* what is missing is a missing array in RESP2 */
+	HS_CACHEABLE_WHOLE = 1 << 3,	   /* nothing, 0 or null means that there is no such key */
+	HS_CACHEABLE_SHORT = 1 << 4,	   /* only without options: they change what is answered */
 	/* Parts of the value may expire by themselves: an answer is as old as its reading, whoever would
 	 * say if somebody changed it. */
-	HS_KEEP_FIELDS = 1 << 5,
+	HS_CACHEABLE_FIELDS = 1 << 5,
 };
 
 /* What a command subscribes, publishes or looks at (push/). */
@@ -116,7 +116,7 @@ struct hs_command {
 	enum hs_command_merge merge;
 	int arity; /* with the name (and the subcommand's); negative: at least that many */
 	unsigned flags;
-	unsigned keep; /* enum hs_command_keep; 0: replies are not to be kept */
+	unsigned keep; /* enum hs_command_cacheable; 0: replies are not to be kept */
 	/* Keys: argument positions first, first + step … last (negative: counted from the end);
 	 * first 0 means none. */
 	int key_first;

@@ -404,5 +404,5 @@ void hs_learned_fill(struct hs_command *row, const struct hs_learned_entry *entr
 	    row->key_last == 1 && row->place == HS_PLACE_PARTITION)
 		row->keep = known->keep;
 	if (!entry->fields_expire)
-		row->keep &= ~(unsigned)HS_KEEP_FIELDS;
+		row->keep &= ~(unsigned)HS_CACHEABLE_FIELDS;
 }

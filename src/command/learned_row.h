@@ -49,8 +49,8 @@ struct hs_known {
 	bool routed; /* without tips, it goes to `place`, and the replies are put together as `merge` says */
 	enum hs_command_place place;
 	enum hs_command_merge merge;
-	bool waits;			/* for others, although no server says so of it */
-	unsigned keep;			/* enum hs_command_keep; 0: replies are not to be kept */
+	bool waits;    /* for others, although no server says so of it */
+	unsigned keep; /* enum hs_command_cacheable; 0: replies are not to be kept */
 	const struct hs_key_spec *keys; /* NULL: the server's own words will do */
 	uint8_t keys_count;
 	bool keys_always; /* also when the server has specs: they do not say everything */

@@ -1,17 +1,17 @@
-/* Events in. Each sets the time, does its work through step.c, and leaves the sessions that have
+/* Events in. Each sets the time, does its work through dispatch.c, and leaves the sessions that have
  * something to say on the sendable list. */
 #include "core/core.h"
 
 #include "base/mem.h"
 #include "core/acl_log.h"
+#include "core/deferred.h"
+#include "core/dispatch.h"
+#include "core/event.h"
 #include "core/hold.h"
 #include "core/internal.h"
-#include "core/late.h"
 #include "core/multi.h"
-#include "core/news.h"
 #include "core/slowlog.h"
 #include "core/state.h"
-#include "core/step.h"
 #include "core/users.h"
 #include "wire/reply.h"
 
@@ -96,13 +96,13 @@ const void *hs_core_stage_stats(const struct hs_core *core, const struct hs_stag
 	return (const char *)core->stages.self[hs_stage_index(core, stage)] + stage->counters_at;
 }
 
-void hs_core_news(struct hs_core *core, struct hs_now now, const struct hs_news *news)
+void hs_core_event(struct hs_core *core, struct hs_now now, const struct hs_event *event)
 {
 	hs_core_set_now(core, now);
-	if (news->kind == HS_NEWS_STAGE)
-		hs_stages_told(core, news->stage);
+	if (event->kind == HS_EVENT_STAGE)
+		hs_stages_told(core, event->stage);
 	else
-		hs_stages_news(core, news);
+		hs_stages_event(core, event);
 	hs_core_resume_all(core);
 }
 
@@ -113,11 +113,11 @@ void hs_core_peer(struct hs_core *core, struct hs_now now, struct hs_op *op)
 	hs_core_resume_all(core);
 }
 
-void hs_core_changed(struct hs_core *core, struct hs_now now, const struct hs_vouch *vouch,
-		     const struct hs_bytes *key)
+void hs_core_changed(struct hs_core *core, struct hs_now now,
+		     const struct hs_tracking_session *tracking_session, const struct hs_bytes *key)
 {
 	hs_core_set_now(core, now);
-	hs_stages_changed(core, vouch, key);
+	hs_stages_changed(core, tracking_session, key);
 	hs_core_resume_all(core);
 }
 
@@ -143,7 +143,7 @@ static void end_session(struct hs_core *core, struct hs_session *session)
 
 size_t hs_core_unsent(const struct hs_session *session)
 {
-	size_t behind = session->late ? hs_late_behind(session->late->late)->len : 0;
+	size_t behind = session->late ? hs_deferred_behind(session->late->late)->len : 0;
 
 	return session->out.len + session->sending_bytes + session->held_bytes + behind;
 }
@@ -186,7 +186,7 @@ bool hs_core_message(struct hs_core *core, struct hs_session *session, struct hs
 	if (publisher && publisher->session == session && !publisher->muted)
 		out = &publisher->reply; /* in front of the number that it answers */
 	else if (session->late)
-		out = hs_late_behind(session->late->late);
+		out = hs_deferred_behind(session->late->late);
 	hs_buf_append_bytes(out, message);
 	if (session->resp == 3)
 		out->data[out->len - message.len] = '>';
@@ -219,12 +219,12 @@ static size_t run_input(struct hs_core *core, struct hs_session *session, const 
 	size_t at = 0;
 
 	session->running = true;
-	hs_step_batch_begin(core);
+	hs_dispatch_batch_begin(core);
 	while (at < len && may_run(session)) {
 		/* The words of an inline request are the parser's, who forgets the last one's here:
 		 * their keys must not be waiting to be counted. */
 		if (data[at] != '*')
-			hs_step_batch_end(core);
+			hs_dispatch_batch_end(core);
 
 		int64_t used = hs_wire_request_parse(&session->parser, data + at, len - at,
 						     hs_users_let_in(core, session));
@@ -254,11 +254,11 @@ static size_t run_input(struct hs_core *core, struct hs_session *session, const 
 			.behind_bytes = len - at - (size_t)used,
 		};
 
-		if (!hs_step_dispatch(core, session, &call))
+		if (!hs_dispatch(core, session, &call))
 			break;
 		at += (size_t)used;
 	}
-	hs_step_batch_end(core);
+	hs_dispatch_batch_end(core);
 	session->running = false;
 	if (session->out.len > 0)
 		hs_session_mark_sendable(core, session);
@@ -282,7 +282,7 @@ static void run_kept_input(struct hs_core *core, struct hs_session *session)
  * before are still sent. */
 static void close_when_answered(struct hs_core *core, struct hs_session *session)
 {
-	session->gives_up = hs_step_blocked(core, session);
+	session->gives_up = hs_dispatch_is_blocked(core, session);
 	if (session->gives_up || may_run(session))
 		hs_session_close(core, session);
 }
@@ -416,7 +416,7 @@ void hs_core_disconnect(struct hs_core *core, struct hs_session *session)
 	core->orphans++;
 	hs_buf_deinit(&session->in);
 	hs_pause_release(core, session);
-	hs_step_cancel(core, session);
+	hs_dispatch_cancel(core, session);
 	hs_stages_forget(core, session);
 	if (session->sleep_until_us > 0)
 		end_sleep(core, session);
@@ -434,7 +434,7 @@ void hs_core_resume_later(struct hs_core *core, struct hs_session *session)
 void hs_core_complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
 {
 	hs_core_set_now(core, now);
-	hs_step_complete(core, op);
+	hs_dispatch_complete(core, op);
 	hs_core_resume_all(core);
 }
 
@@ -472,7 +472,7 @@ bool hs_core_flush(struct hs_core *core, struct hs_now now)
 	if (!hs_core_needs_flush(core))
 		return false;
 	hs_core_set_now(core, now);
-	hs_flight_resume(core);
+	hs_reply_budget_resume(core);
 	hs_core_resume_all(core);
 	while (core->stages.want[HS_POINT_FLUSH]) {
 		hs_stages_flush(core);
@@ -559,7 +559,7 @@ uint32_t hs_core_drain(struct hs_core *core, struct hs_now now, uint64_t quiet_u
 	hs_core_resume_all(core);
 	left = core->orphans + core->self->inflight;
 	hs_list_each(struct hs_session, session, &core->sessions, all) {
-		bool blocked = hs_step_blocked(core, session);
+		bool blocked = hs_dispatch_is_blocked(core, session);
 		/* What a pause keeps from running will not run any more: nobody was told it did. */
 		bool waits = (session->inflight > 0 && !blocked) ||
 			     (session->in.len > 0 && session->hold != HS_HOLD_PAUSE);
@@ -589,14 +589,14 @@ static void tell_asker(void *context, struct hs_request *request, bool followed)
 	askers->tell(askers->context, request->session->id, request->number);
 }
 
-void hs_core_askers(const struct hs_core *core, const struct hs_op *op,
-		    void (*tell)(void *context, uint64_t client, uint64_t number), void *context)
+void hs_core_members(const struct hs_core *core, const struct hs_op *op,
+		     void (*tell)(void *context, uint64_t client, uint64_t number), void *context)
 {
 	struct hs_request *request = op->owner;
 	struct askers askers = {tell, context};
 
 	if (!request)
 		return;
-	if (request->session != core->self || !hs_stage_askers(core, request, tell_asker, &askers))
+	if (request->session != core->self || !hs_stage_members(core, request, tell_asker, &askers))
 		tell_asker(&askers, request, false);
 }

@@ -21,7 +21,7 @@
 #include "command/command.h"
 #include "command/learned.h"
 #include "contract/contract.h"
-#include "core/news.h"
+#include "core/event.h"
 #include "core/op.h"
 #include "core/stats.h"
 #include "heat/heat.h"
@@ -58,7 +58,7 @@ struct hs_core_calls {
 	void (*make)(void *context, struct hs_op *op, bool wanted);
 	/* Tells all cores of the process, this one included, and takes the news over. NULL: this one is
 	 * alone. */
-	void (*tell)(void *context, struct hs_news *news);
+	void (*tell)(void *context, struct hs_event *event);
 	/* Why the engine knows no server, as text; "" when it does not say. May be NULL. */
 	void (*trouble)(void *context, char *text, size_t size);
 	/* The text of a script with this digest (EVALSHA); empty: it is not known. Valid until the next
@@ -206,19 +206,20 @@ bool hs_core_needs_flush(const struct hs_core *core); /* else it would do nothin
 
 /* For whoever checks an engine: the requests of clients that an operation stands for, each with the number of
  * its connection and its own, counted from 1 in the order in which that connection asked. */
-void hs_core_askers(const struct hs_core *core, const struct hs_op *op,
-		    void (*tell)(void *context, uint64_t client, uint64_t number), void *context);
+void hs_core_members(const struct hs_core *core, const struct hs_op *op,
+		     void (*tell)(void *context, uint64_t client, uint64_t number), void *context);
 
 /* Does this core's part of a command that concerns all workers (HS_OP_PEER), into op->out. */
 void hs_core_peer(struct hs_core *core, struct hs_now now, struct hs_op *op);
 
 /* What `vouch` vouches for of a key has changed; no key: everything has. On the core's thread, before any
  * later reply under that vouch is completed. */
-void hs_core_changed(struct hs_core *core, struct hs_now now, const struct hs_vouch *vouch,
+void hs_core_changed(struct hs_core *core, struct hs_now now,
+		     const struct hs_tracking_session *tracking_session,
 		     const struct hs_bytes *key);
 
 /* News of the engine; `news` is the caller's. */
-void hs_core_news(struct hs_core *core, struct hs_now now, const struct hs_news *news);
+void hs_core_event(struct hs_core *core, struct hs_now now, const struct hs_event *event);
 
 /* Time passes: sleepers wake, pauses end, stages have deadlines. Call at hs_core_deadline or later. */
 void hs_core_alarm(struct hs_core *core, struct hs_now now);

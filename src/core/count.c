@@ -329,8 +329,8 @@ void hs_count_request(struct hs_core *core, const struct hs_request *request, st
 			tell(&telling);
 		break;
 	case HS_OP_UNWATCH:
-	case HS_OP_LISTEN:
-	case HS_OP_UNLISTEN:
+	case HS_OP_SUBSCRIBE:
+	case HS_OP_UNSUBSCRIBE:
 	case HS_OP_TRACK:
 	case HS_OP_UNTRACK:
 	case HS_OP_PEER:

@@ -9,8 +9,8 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "core/dispatch.h"
 #include "core/reserved.h"
-#include "core/step.h"
 #include "core/unknown.h"
 #include "keyspace/keyspace.h"
 #include "route/merge.h"
@@ -26,7 +26,7 @@ static void submit_all(struct hs_core *core, struct hs_request *request)
 
 	/* The last answer may finish and free the request: count first. */
 	for (uint32_t i = 0; i < count; i++)
-		hs_step_submit(core, request, i);
+		hs_dispatch_submit(core, request, i);
 }
 
 /* Which part of a split command each of its keys goes to: a part for what belongs together, a
@@ -117,7 +117,7 @@ void hs_fan_split(struct hs_core *core, struct hs_session *session, const struct
 
 		hs_reply_errorf(&reply, "ERR wrong number of arguments for '%s' command",
 				call->command->name);
-		hs_step_account(core, session, call, 0, true);
+		hs_dispatch_account(core, session, call, 0, true);
 		hs_request_finish(core, request);
 		return;
 	}
@@ -188,13 +188,13 @@ static void submit_others(struct hs_core *core, struct hs_request *request, uint
 		request->parts[mine].time_us = 0;
 		request->parts[mine].answered = true;
 		if (--request->parts_left == 0) {
-			hs_step_answered(core, request);
+			hs_dispatch_answered(core, request);
 			return;
 		}
 	}
 	for (uint32_t i = 0; i < count; i++) {
 		if (i != mine)
-			hs_step_submit(core, request, i);
+			hs_dispatch_submit(core, request, i);
 	}
 }
 
@@ -215,7 +215,7 @@ void hs_fan_all(struct hs_core *core, struct hs_session *session, struct hs_requ
 	if (parts == 0)
 		hs_reply_error(&reply, hs_unserved(core, text));
 	if (parts == 0 || (run && run->check && !run->check(core, call, &reply))) {
-		hs_step_account(core, session, call, 0, true);
+		hs_dispatch_account(core, session, call, 0, true);
 		hs_request_finish(core, request);
 		return;
 	}
@@ -299,11 +299,11 @@ void hs_fan_cursor(struct hs_core *core, struct hs_session *session, struct hs_r
 		hs_reply_array(&reply, 2);
 		hs_reply_bulk_text(&reply, "0");
 		hs_reply_array(&reply, 0);
-		hs_step_account(core, session, call, 0, false);
+		hs_dispatch_account(core, session, call, 0, false);
 		hs_request_finish(core, request);
 		return;
 	}
-	hs_step_submit(core, request, 0);
+	hs_dispatch_submit(core, request, 0);
 }
 
 static void merge_cursor(const struct hs_core *core, struct hs_request *request,

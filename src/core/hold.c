@@ -30,7 +30,7 @@ const char *hs_hold_text(const struct hs_core *core, const struct hs_session *se
 	case HS_HOLDS:
 		break;
 	case HS_HOLD_OWN:
-		return "own-commands";
+		return "commands-in-flight";
 	case HS_HOLD_PIPELINE:
 		return "pipeline-limit";
 	case HS_HOLD_STAGE:

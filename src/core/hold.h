@@ -5,7 +5,7 @@
  *     PIPELINE  less than HS_SESSION_INFLIGHT_MAX (or the option) of its own commands are in flight
  *     STAGE     the same, because a stage said so (HS_HOLD)
  *     PAUSE     CLIENT PAUSE ends
- *     INFLIGHT  its reply fits: replies in flight have come, or the client has read (core/flight.c)
+ *     INFLIGHT  its reply fits: replies in flight have come, or the client has read (core/reply_budget.c)
  *     SLEEP     DEBUG SLEEP is over
  *
  * While a client is held nothing is taken from its input. When the reason may be gone, the core resumes the

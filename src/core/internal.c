@@ -1,8 +1,8 @@
 #include "core/internal.h"
 
 #include "base/mem.h"
+#include "core/dispatch.h"
 #include "core/state.h"
-#include "core/step.h"
 
 #include <string.h>
 
@@ -116,7 +116,7 @@ void hs_internal_send(struct hs_core *core, struct hs_request *request)
 		start_timer(core, request);
 	/* The last answer may end it. */
 	for (uint32_t i = 0; i < count; i++)
-		hs_step_submit(core, request, i);
+		hs_dispatch_submit(core, request, i);
 }
 
 struct hs_bytes hs_internal_reply(const struct hs_request *request, uint32_t index)

@@ -3,19 +3,19 @@
  * Queued commands are copied into one run of bytes. EXEC hands all of them to the partition that
  * owns their slot as a single operation; what needs no engine (PING, TIME, CLIENT …) is answered
  * here at that moment and travels along as finished bytes. If the transaction may turn out not to
- * run, because it rests on a watch, that waits until it has (core/late.c): CLIENT SETNAME in one that
+ * run, because it rests on a watch, that waits until it has (core/deferred.c): CLIENT SETNAME in one that
  * did not names nobody. A transaction lives on one slot, as in Redis Cluster.
  *
  * Commands that other partitions, other workers or the process answer (DBSIZE, INFO, CLIENT LIST)
- * run behind the commit (core/late.c). A write to every partition (FLUSHDB) cannot be atomic with
+ * run behind the commit (core/deferred.c). A write to every partition (FLUSHDB) cannot be atomic with
  * keys of one slot: EXEC refuses a transaction that has both. */
 #include "core/multi.h"
 
 #include "base/mem.h"
 #include "core/count.h"
+#include "core/deferred.h"
+#include "core/dispatch.h"
 #include "core/internal.h"
-#include "core/late.h"
-#include "core/step.h"
 #include "core/users.h"
 #include "wire/reply.h"
 
@@ -95,20 +95,20 @@ bool hs_multi_writes(const struct hs_multi *multi)
 	return multi->writes;
 }
 
-bool hs_multi_is_late(const struct hs_multi *multi, bool *all)
+bool hs_multi_is_deferred(const struct hs_multi *multi, bool *all)
 {
 	*all = multi->late_all;
 	return multi->late;
 }
 
-bool hs_multi_would_be_late(const struct hs_session *session)
+bool hs_multi_would_be_deferred(const struct hs_session *session)
 {
 	const struct hs_multi *multi = session->multi;
 
 	return multi && (multi->late || (multi->local && session->watches));
 }
 
-void hs_multi_spoil(struct hs_session *session)
+void hs_multi_mark_failed(struct hs_session *session)
 {
 	if (session->multi)
 		session->multi->spoiled = true;
@@ -194,8 +194,8 @@ void hs_multi_queue(struct hs_core *core, struct hs_session *session, const stru
 		multi->everywhere = call->command;
 	multi->writes = multi->writes || hs_pause_is_write(call->command);
 	add(multi, call);
-	multi->late = multi->late || hs_late_begins(core, call->command);
-	multi->local = multi->local || hs_late_is_local(call->command);
+	multi->late = multi->late || hs_deferred_begins(core, call->command);
+	multi->local = multi->local || hs_deferred_is_local(call->command);
 	hs_reply_status(reply, "QUEUED");
 }
 
@@ -264,12 +264,12 @@ static void seal(struct hs_core *core, struct hs_session *session, struct hs_mul
 
 	for (size_t i = 0; i < multi->count; i++) {
 		struct queued *queued = &multi->queued[i];
-		bool late = hs_late_is(core, queued->command, &begun);
+		bool late = hs_deferred_is(core, queued->command, &begun);
 
 		if (refuse_queued(core, session, multi, queued))
 			continue;
-		if (late ? !hs_late_in_engine(core, queued->command)
-			 : hs_late_is_local(queued->command)) {
+		if (late ? !hs_deferred_in_engine(core, queued->command)
+			 : hs_deferred_is_local(queued->command)) {
 			answer_queued(core, session, multi, queued, late);
 			continue;
 		}
@@ -334,7 +334,7 @@ static void answer_without_engine(struct hs_core *core, struct hs_request *reque
 	part->time_us = 0;
 	part->answered = true;
 	request->parts_left = 0;
-	hs_step_answered(core, request);
+	hs_dispatch_answered(core, request);
 }
 
 void hs_multi_exec(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
@@ -353,7 +353,7 @@ void hs_multi_exec(struct hs_core *core, struct hs_session *session, struct hs_r
 		hs_reply_error(&reply, refused);
 		if (request->multi)
 			hs_multi_unwatch(core, session);
-		hs_step_account(core, session, call, 0, true);
+		hs_dispatch_account(core, session, call, 0, true);
 		hs_request_finish(core, request);
 		return;
 	}
@@ -379,7 +379,7 @@ void hs_multi_exec(struct hs_core *core, struct hs_session *session, struct hs_r
 		.watcher = request->multi->watches ? session->id : 0,
 	};
 	if (request->multi->engine || request->multi->watches)
-		hs_step_submit(core, request, 0);
+		hs_dispatch_submit(core, request, 0);
 	else
 		answer_without_engine(core, request);
 }
@@ -506,12 +506,12 @@ void hs_multi_watch(struct hs_core *core, struct hs_session *session, struct hs_
 		refused = "ERR too many watched keys: at most 1024 for one connection";
 	if (refused) {
 		hs_reply_error(&reply, refused);
-		hs_step_account(core, session, call, 0, true);
+		hs_dispatch_account(core, session, call, 0, true);
 		hs_request_finish(core, request);
 		return;
 	}
 	remember(core, session, slot, call->argc, call->argv);
 	op->watcher = session->id;
 	op->watching = watched > 0;
-	hs_step_submit(core, request, 0);
+	hs_dispatch_submit(core, request, 0);
 }

@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/now.h"
-#include "base/vouch.h"
+#include "base/tracking_session.h"
 #include "command/command.h"
 
 #include <stdbool.h>
@@ -18,14 +18,14 @@ enum hs_op_kind {
 	HS_OP_EXEC,    /* run all of `tx` as one, if `watcher` is clean; drops its watches */
 	HS_OP_WATCH,   /* watch argv[1…] for `watcher` */
 	HS_OP_UNWATCH, /* drop all watches of `watcher` */
-	/* News (core/news.h): argv is SUBSCRIBE, PSUBSCRIBE or SSUBSCRIBE and one channel or pattern.
+	/* News (core/event.h): argv is SUBSCRIBE, PSUBSCRIBE or SSUBSCRIBE and one channel or pattern.
 	 * Sent for the first of a worker's clients that wants it and done when nothing published
 	 * from then on is missed; and for the last one that does not want it any more. A worker
 	 * has at most one of them under way for a name. An engine keeps what a worker listens to
 	 * as a set: to ask twice, or to leave what is not there, is fine. An error reply to LISTEN
 	 * goes to the clients that wait. */
-	HS_OP_LISTEN,
-	HS_OP_UNLISTEN,
+	HS_OP_SUBSCRIBE,
+	HS_OP_UNSUBSCRIBE,
 	/* Keys that change: TRACK for the first of a worker's clients that tracks, UNTRACK for the
 	 * last; they come in turn and take effect in the order submitted. They name no key, and
 	 * partition 0. From a TRACK that is done on, the engine tells of changes as engine/engine.h
@@ -105,14 +105,14 @@ struct hs_op {
 	bool unmade;
 	/* Set by an engine, of `track`: hears of every change of the key from this reply on, as long as its
 	 * epoch is this one; NULL: nobody does. Behind an error it means nothing. */
-	struct hs_vouch *vouch;
-	uint64_t vouch_epoch;
+	struct hs_tracking_session *tracking_session;
+	uint64_t tracking_epoch;
 	/* The same, of a read: how long the key has to live, in ms and rounded up; -1: it does not end;
 	 * 0: not known. */
 	int64_t left_ms;
 	/* Set by an engine, of `replica_since_us`: a replica is asked, or was, that had at this time what its
 	 * master had; 0: the master. It may change while the operation is under way. */
-	uint64_t replica_proved_us;
+	uint64_t replica_caught_up_us;
 
 	/* The engine's, between submit and completion. */
 	struct hs_op *next; /* for its queues */

@@ -8,7 +8,7 @@
  * A command that may wait for ever (BLPOP) holds nothing up: it is alone, and its reply is nothing
  * that a client keeps. */
 #include "core/push.h"
-#include "core/step.h"
+#include "core/dispatch.h"
 
 static struct hs_request *last_of(const struct hs_session *session)
 {
@@ -65,7 +65,7 @@ void hs_push_behind(struct hs_core *core, struct hs_request *request, uint64_t t
 
 static bool nothing_under_way(const struct hs_core *core, const struct hs_session *session)
 {
-	return hs_list_empty(&session->requests) || hs_step_blocked(core, session);
+	return hs_list_empty(&session->requests) || hs_dispatch_is_blocked(core, session);
 }
 
 void hs_push(struct hs_core *core, struct hs_session *session, struct hs_bytes bytes)

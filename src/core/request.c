@@ -3,10 +3,10 @@
 
 #include "base/mem.h"
 #include "core/count.h"
-#include "core/late.h"
+#include "core/deferred.h"
+#include "core/dispatch.h"
 #include "core/multi.h"
 #include "core/state.h"
-#include "core/step.h"
 
 enum { POOL_MAX = 4096, POOL_BUF_KEEP = 1024 };
 
@@ -157,7 +157,7 @@ void hs_request_put(struct hs_core *core, struct hs_request *request)
 	hs_list_remove(&request->link);
 	session->inflight--;
 	if (request->flight_bytes > 0)
-		hs_flight_land(core, request);
+		hs_reply_budget_release(core, request);
 	hs_counter_sub(&core->stats.inflight, 1);
 	if (request->blocks)
 		hs_counter_sub(&core->stats.blocked, 1);
@@ -168,7 +168,7 @@ void hs_request_put(struct hs_core *core, struct hs_request *request)
 		hs_mem_free(&request->argv);
 	hs_buf_clear(&request->args, POOL_BUF_KEEP);
 	if (request->late)
-		hs_late_drop(&request->late);
+		hs_deferred_drop(&request->late);
 	hs_buf_clear(&request->reply, POOL_BUF_KEEP);
 	hs_buf_deinit(&request->cursor);
 	if (core->request_pool_len >= POOL_MAX) {
@@ -217,7 +217,7 @@ void hs_request_finish(struct hs_core *core, struct hs_request *request)
 	struct hs_session *session = request->session;
 
 	if (request->exec) {
-		hs_late_finished(core, request);
+		hs_deferred_finished(core, request);
 		return;
 	}
 	/* Internal calls have no order and end by hs_internal_end: one that waited for its turn behind another
@@ -251,10 +251,10 @@ void hs_request_share(struct hs_core *core, struct hs_request *request, struct h
 
 	request->parts[0].time_us = time_us;
 	if (core->options.flight_bytes_max > 0)
-		hs_flight_learn(core, session, &request->call, reply.len);
+		hs_reply_budget_learn(core, session, &request->call, reply.len);
 	hs_count_request(core, request, reply);
-	hs_step_account(core, session, &request->call, time_us,
-			reply.len > 0 && reply.data[0] == '-');
+	hs_dispatch_account(core, session, &request->call, time_us,
+			    reply.len > 0 && reply.data[0] == '-');
 	/* One reply may be larger than the limit; one with more behind it may not, and one behind it is
 	 * not even made. */
 	if (!session->gone)

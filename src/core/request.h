@@ -6,7 +6,7 @@
 #include "core/call.h"
 #include "core/session.h"
 
-struct hs_late;
+struct hs_deferred;
 
 /* Whether a stage has a part that departed (core/stage.h). */
 enum hs_part_taken { HS_PART_FREE, HS_PART_DELAYED, HS_PART_DIVERTED };
@@ -27,7 +27,7 @@ struct hs_part {
 
 struct hs_request {
 	struct hs_link link;   /* in session->requests, or in the core's pool */
-	uint32_t flight_bytes; /* reckoned for its reply: core/flight.c */
+	uint32_t flight_bytes; /* reckoned for its reply: core/reply_budget.c */
 	uint16_t flight_partition;
 	struct hs_session *session;
 	struct hs_call call;   /* its arguments are here once hs_request_keep was called */
@@ -41,10 +41,10 @@ struct hs_request {
 	uint32_t parts_left;
 	uint32_t *key_part; /* HS_MERGE_BY_KEY: which part answers key i, owned */
 	size_t keys;
-	struct hs_buf cursor;	 /* SCAN: the partition's own cursor; HS_OP_HOST: who asks */
-	struct hs_multi *multi;	 /* EXEC: the commands, owned until it is answered */
-	struct hs_late *late;	 /* EXEC: what is left behind its commit, owned; or NULL */
-	struct hs_request *exec; /* the EXEC this is a part of: its reply goes there; or NULL */
+	struct hs_buf cursor;	  /* SCAN: the partition's own cursor; HS_OP_HOST: who asks */
+	struct hs_multi *multi;	  /* EXEC: the commands, owned until it is answered */
+	struct hs_deferred *late; /* EXEC: what is left behind its commit, owned; or NULL */
+	struct hs_request *exec;  /* the EXEC this is a part of: its reply goes there; or NULL */
 	uint64_t start_us;
 	bool done;
 	bool blocks; /* waits for what others do */
@@ -77,7 +77,7 @@ void hs_request_keep(struct hs_request *request, const struct hs_call *call);
 /* Both: a request for a call. */
 struct hs_request *hs_request_make(struct hs_core *core, struct hs_session *session,
 				   const struct hs_call *call);
-/* With one operation, which is filled in but for what hs_step_submit adds. */
+/* With one operation, which is filled in but for what hs_dispatch_submit adds. */
 struct hs_request *hs_request_single(struct hs_core *core, struct hs_session *session,
 				     const struct hs_call *call, uint16_t slot);
 void hs_request_split(struct hs_request *request, uint32_t parts);

@@ -29,7 +29,7 @@ struct hs_session {
 	struct hs_buf out;    /* replies the driver has not taken yet */
 	size_t sending_bytes; /* taken by the driver, not sent yet */
 	size_t held_bytes;    /* replies finished out of turn */
-	/* core/flight.c */
+	/* core/reply_budget.c */
 	uint64_t flight_bytes;	 /* reckoned for its replies in flight */
 	uint64_t usual_bytes;	 /* the largest of its last replies, shrinking with smaller ones */
 	uint32_t next_bytes;	 /* reckoned for the request that is being served */

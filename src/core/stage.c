@@ -1,9 +1,9 @@
 #include "core/stage.h"
 
+#include "core/dispatch.h"
+#include "core/event.h"
 #include "core/hold.h"
-#include "core/news.h"
 #include "core/state.h"
-#include "core/step.h"
 
 #include <string.h>
 
@@ -102,7 +102,7 @@ void hs_stage_send(struct hs_core *core, uint32_t index, struct hs_request *requ
 	hs_check(core->stages.quiet == 0);
 	leave(request, part);
 	part->stage = (uint8_t)(index + 1);
-	hs_step_submit(core, request, (uint32_t)(part - request->parts));
+	hs_dispatch_submit(core, request, (uint32_t)(part - request->parts));
 	if (session->inflight < inflight) /* answered at once: its client may wait for that */
 		hs_core_resume_later(core, session);
 }
@@ -114,7 +114,7 @@ void hs_stage_answer(struct hs_core *core, uint32_t index, struct hs_request *re
 	leave(request, part);
 	part->op.answer = reply;
 	hs_core_resume_later(core, request->session);
-	hs_step_arrived(core, request, part, index);
+	hs_dispatch_arrived(core, request, part, index);
 }
 
 void hs_stage_ends(struct hs_core *core, uint32_t index, struct hs_request *request)
@@ -164,12 +164,12 @@ void hs_stage_due(struct hs_core *core, uint32_t index, uint64_t mono_us)
 
 void hs_stage_tell(struct hs_core *core, uint32_t index)
 {
-	struct hs_news news = {.kind = HS_NEWS_STAGE, .stage = index};
+	struct hs_event event = {.kind = HS_EVENT_STAGE, .stage = index};
 
 	hs_check(core->stages.table[index]->told);
 	if (!core->world.calls->tell)
 		return; /* there is no other worker */
-	core->world.calls->tell(core->world.context, hs_news_create(&news));
+	core->world.calls->tell(core->world.context, hs_event_create(&event));
 }
 
 bool hs_stage_served_behind(struct hs_core *core, uint32_t index, uint16_t slot,
@@ -328,9 +328,9 @@ void hs_stages_finish(struct hs_core *core, struct hs_request *request)
 	core->stages.quiet--;
 }
 
-void hs_stages_news(struct hs_core *core, const struct hs_news *news)
+void hs_stages_event(struct hs_core *core, const struct hs_event *event)
 {
-	CALL_ALL(core, news, news);
+	CALL_ALL(core, event, event);
 }
 
 bool hs_stages_lose(struct hs_core *core, const struct hs_session *session,
@@ -360,10 +360,10 @@ void hs_stages_configure(struct hs_core *core)
 	CALL_ALL(core, configure);
 }
 
-void hs_stages_changed(struct hs_core *core, const struct hs_vouch *vouch,
+void hs_stages_changed(struct hs_core *core, const struct hs_tracking_session *tracking_session,
 		       const struct hs_bytes *key)
 {
-	CALL_ALL(core, changed, vouch, key);
+	CALL_ALL(core, changed, tracking_session, key);
 }
 
 void hs_stages_told(struct hs_core *core, uint32_t index)
@@ -396,8 +396,8 @@ void hs_stages_stop(struct hs_core *core)
 	CALL_ALL(core, stop);
 }
 
-bool hs_stage_askers(const struct hs_core *core, const struct hs_request *internal,
-		     hs_stage_asker *tell, void *context)
+bool hs_stage_members(const struct hs_core *core, const struct hs_request *internal,
+		      hs_stage_member *tell, void *context)
 {
 	const struct hs_stages *row = &core->stages;
 	uint32_t i = internal->sender;

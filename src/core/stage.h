@@ -43,30 +43,30 @@
 struct hs_acl_user;
 struct hs_core;
 struct hs_counter_table;
-struct hs_news;
+struct hs_event;
 struct hs_part;
 struct hs_reply;
 struct hs_request;
 struct hs_session;
-struct hs_vouch;
+struct hs_tracking_session;
 
 /* `depart` says HS_PASS or HS_TAKEN, `admit` any of them. */
 enum hs_verdict {
-	HS_PASS,     /* to the next stage, or the engine */
-	HS_ANSWERED, /* the client has its reply, in its turn (hs_step_answer, hs_step_reject) */
+	HS_PASS, /* to the next stage, or the engine */
+	HS_ANSWERED, /* the client has its reply, in its turn (hs_dispatch_answer, hs_dispatch_reject) */
 	/* The stage answers it later, or sends it on later. `admit` has made a request of it then (hs_request_single) and
-	 * asked hs_flight_holds before. `depart` has called hs_stage_delay or hs_stage_divert (fold alone keeps these counts
+	 * asked hs_reply_budget_holds before. `depart` has called hs_stage_delay or hs_stage_divert (fold alone keeps these counts
 	 * itself: absorb/fold/chain.c). */
 	HS_TAKEN,
 	/* The session's input waits until all its requests in flight are answered; then the command is offered again.
 	 * Said of a session that has some: else the process stops. */
 	HS_HOLD,
-	HS_HELD, /* the stage has asked hs_flight_holds (core/flight.h), which has held the session */
+	HS_HELD, /* the stage has asked hs_reply_budget_holds (core/reply_budget.h), which has held the session */
 };
 
 /* Told of one request that an internal call stands for. `followed`: something of the same client is sent
  * behind it before it is answered. */
-typedef void hs_stage_asker(void *context, struct hs_request *request, bool followed);
+typedef void hs_stage_member(void *context, struct hs_request *request, bool followed);
 
 struct hs_stage {
 	const char *name;
@@ -110,15 +110,16 @@ struct hs_stage {
 	/* The core's options or rules are others. */
 	void (*configure)(void *self);
 	/* What `vouch` vouches for of a key may have changed; NULL: of every key. */
-	void (*changed)(void *self, const struct hs_vouch *vouch, const struct hs_bytes *key);
+	void (*changed)(void *self, const struct hs_tracking_session *tracking_session,
+			const struct hs_bytes *key);
 	/* Of sessions that the stage listens to (hs_stage_listen). `queued`: EXEC was admitted, and this is one of its
 	 * commands for the engine. `handled`: a command was taken from the input, and run, refused or sent. `finish`: a
 	 * request is answered, its reply comes next. */
 	void (*queued)(void *self, struct hs_session *session, const struct hs_call *call);
 	void (*handled)(void *self, struct hs_session *session, const struct hs_call *call);
 	void (*finish)(void *self, struct hs_request *request);
-	/* An event of the engine: a message of a channel, changed keys (core/news.h). */
-	void (*news)(void *self, const struct hs_news *news);
+	/* An event of the engine: a message of a channel, changed keys (core/event.h). */
+	void (*event)(void *self, const struct hs_event *event);
 	/* The session's user has other rights: whether the session has something in this stage that it
 	 * was allowed to have and no longer is. It is closed then. */
 	bool (*loses)(void *self, const struct hs_session *session, const struct hs_acl_user *old,
@@ -139,7 +140,7 @@ struct hs_stage {
 	/* The rows of HEAT PLAN. */
 	void (*report)(void *self, struct hs_reply *reply);
 	/* The requests that an internal call of this stage stands for. */
-	void (*askers)(void *self, const struct hs_request *internal, hs_stage_asker *tell,
+	void (*askers)(void *self, const struct hs_request *internal, hs_stage_member *tell,
 		       void *context);
 };
 
@@ -208,7 +209,7 @@ void hs_stage_answer(struct hs_core *core, uint32_t index, struct hs_request *re
 void hs_stage_share(struct hs_core *core, uint32_t index, struct hs_request *request,
 		    struct hs_bytes reply);
 /* A request with one part that the stage took is about to be ended by the stage itself (hs_count_request and
- * hs_step_finish; hs_request_finish if its client has gone): the stages before this one hear of it. */
+ * hs_dispatch_finish; hs_request_finish if its client has gone): the stages before this one hear of it. */
 void hs_stage_ends(struct hs_core *core, uint32_t index, struct hs_request *request);
 /* From now on `queued`, `handled` and `finish` are called for this session, or not. */
 void hs_stage_listen(struct hs_session *session, uint32_t index, bool wanted);
@@ -221,8 +222,8 @@ void hs_stage_tell(struct hs_core *core, uint32_t index);
 bool hs_stage_served_behind(struct hs_core *core, uint32_t index, uint16_t slot,
 			    struct hs_bytes key);
 /* Tells which requests an internal call stands for. False: no stage sent it, or it stands for nobody. */
-bool hs_stage_askers(const struct hs_core *core, const struct hs_request *internal,
-		     hs_stage_asker *tell, void *context);
+bool hs_stage_members(const struct hs_core *core, const struct hs_request *internal,
+		      hs_stage_member *tell, void *context);
 /* The number of a stage in the array. */
 uint32_t hs_stage_index(const struct hs_core *core, const struct hs_stage *stage);
 
@@ -252,12 +253,12 @@ void hs_stages_queued(struct hs_core *core, struct hs_session *session, const st
 void hs_stages_handled(struct hs_core *core, struct hs_session *session,
 		       const struct hs_call *call);
 void hs_stages_finish(struct hs_core *core, struct hs_request *request);
-void hs_stages_news(struct hs_core *core, const struct hs_news *news);
+void hs_stages_event(struct hs_core *core, const struct hs_event *event);
 bool hs_stages_lose(struct hs_core *core, const struct hs_session *session,
 		    const struct hs_acl_user *old, const struct hs_acl_user *user);
 void hs_stages_report(struct hs_core *core, struct hs_reply *reply);
 void hs_stages_configure(struct hs_core *core);
-void hs_stages_changed(struct hs_core *core, const struct hs_vouch *vouch,
+void hs_stages_changed(struct hs_core *core, const struct hs_tracking_session *tracking_session,
 		       const struct hs_bytes *key);
 void hs_stages_told(struct hs_core *core, uint32_t index);
 void hs_stages_deadline(struct hs_core *core); /* of those whose time has come */

@@ -6,9 +6,9 @@
 #include "base/prng.h"
 #include "core/commands.h"
 #include "core/core.h"
-#include "core/flight.h"
 #include "core/hot.h"
 #include "core/pause.h"
+#include "core/reply_budget.h"
 #include "core/request.h"
 #include "core/stage.h"
 #include "route/slot.h"
@@ -51,7 +51,7 @@ struct hs_core {
 	bool open; /* the default user is on and has no password: nobody has to say who it is */
 	struct hs_slowlog *slowlog;
 	struct hs_pause pause;
-	struct hs_flight flight;
+	struct hs_reply_budget flight;
 	struct hs_acl_log *acl_log;
 	/* Sends a push to a connection of some worker; set by the stage that makes such pushes. */
 	void (*forward)(struct hs_core *core, uint64_t from, uint64_t to, uint32_t worker,

@@ -24,9 +24,9 @@ struct hs_core_command_stats {
 /* clang-format off */
 #define HS_HOLD_COUNTERS(ROW) /* why a client's next command waits: core/hold.h */ \
 	ROW(HS_HOLD_NONE, HS_COUNTER, NULL, NULL, NULL, NULL) \
-	ROW(HS_HOLD_OWN, HS_COUNTER, "Stats", "held_own_commands", "held_own_commands_total", \
+	ROW(HS_HOLD_OWN, HS_COUNTER, "Stats", "held_commands_in_flight", "held_commands_in_flight_total", \
 	    "Times a client's next command waited for its own commands in flight, since one of them must be alone, " \
-	    "as WATCH or SUBSCRIBE (CLIENT LIST: held=own-commands)") \
+	    "as WATCH or SUBSCRIBE (CLIENT LIST: held=commands-in-flight)") \
 	ROW(HS_HOLD_PIPELINE, HS_COUNTER, "Stats", "held_pipeline_limit", "held_pipeline_limit_total", \
 	    "Times a client's next command waited because 256 of its commands were in flight " \
 	    "(CLIENT LIST: held=pipeline-limit)") \

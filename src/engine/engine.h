@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 #include "base/check.h"
-#include "base/ladder.h"
+#include "base/coarse_histogram.h"
 #include "base/log.h"
 #include "core/core.h"
 #include "keyspace/keyspace.h"
@@ -34,20 +34,21 @@ struct hs_engine_host {
 	 * may have. Told in the order in which the vouch hears it: a reply that came behind it is
 	 * finished behind it. */
 	void (*changed)(void *context, uint32_t worker, struct hs_now now,
-			const struct hs_vouch *vouch, const struct hs_bytes *key);
+			const struct hs_tracking_session *tracking_session,
+			const struct hs_bytes *key);
 	/* Any thread: every worker is told. Takes over the reference.
 	 *
 	 * Of changes (after HS_OP_TRACK): every change of a key, by whomever, is told as
-	 * HS_NEWS_CHANGED, in batches of any size,
+	 * HS_EVENT_CHANGED, in batches of any size,
 	 *   - not before it can be seen: a read submitted after the news was heard sees the change
 	 *     or a later one (an engine that answers reads at once: after the next refresh);
 	 *   - no later than who made the change is told that it is done, where the engine knows;
 	 *     else as soon as it hears of it.
-	 * HS_NEWS_CHANGED_ALL is told whenever everything changed, and whenever a change may have
+	 * HS_EVENT_CHANGED_ALL is told whenever everything changed, and whenever a change may have
 	 * been missed: a connection that was lost, a slot that moved. Telling too much does no harm;
 	 * a change that is not told is a wrong value in somebody's hands for ever. A key that
 	 * expired counts as changed when it is removed. */
-	void (*news)(void *context, struct hs_news *news);
+	void (*event)(void *context, struct hs_event *event);
 	/* Any thread: the commands a server has beside ours. The server's from now on. */
 	void (*learned)(void *context, struct hs_learned *learned);
 	/* Any thread: the calls of `recount` up to the one that returned this number are answered. */
@@ -103,17 +104,17 @@ struct hs_engine_servers {
 	    "Connections to the servers behind heatsink, open now") \
 	ROW(own, HS_GAUGE, "Engine", "engine_private_connections", "engine_private_connections", \
 	    "Those of them for one client each: WATCH, blocking commands") \
-	ROW(connects, HS_COUNTER, "Engine", "engine_connects", "engine_connects_total", \
+	ROW(connects, HS_COUNTER, "Engine", "engine_connection_attempts", "engine_connection_attempts_total", \
 	    "Connections to servers begun") \
-	ROW(failures, HS_COUNTER, "Engine", "engine_failures", "engine_failures_total", \
+	ROW(failures, HS_COUNTER, "Engine", "engine_connection_failures", "engine_connection_failures_total", \
 	    "Connections to servers that failed or were lost") \
-	ROW(moved, HS_COUNTER, "Engine", "engine_moved", "engine_moved_total", \
+	ROW(moved, HS_COUNTER, "Engine", "engine_moved_redirects", "engine_moved_redirects_total", \
 	    "Requests sent on because their slot has moved (MOVED)") \
-	ROW(asked, HS_COUNTER, "Engine", "engine_asked", "engine_asked_total", \
+	ROW(asked, HS_COUNTER, "Engine", "engine_ask_redirects", "engine_ask_redirects_total", \
 	    "Requests sent on because their slot is on the move (ASK)") \
-	ROW(again, HS_COUNTER, "Engine", "engine_again", "engine_again_total", \
+	ROW(again, HS_COUNTER, "Engine", "engine_retries", "engine_retries_total", \
 	    "Requests sent once more: not run the first time, or reads whose reply was lost") \
-	ROW(unknown, HS_COUNTER, "Engine", "engine_unknown", "engine_unknown_total", \
+	ROW(unknown, HS_COUNTER, "Engine", "engine_outcome_unknown", "engine_outcome_unknown_total", \
 	    "Requests whose outcome is unknown: the connection was lost, and they may have run") \
 	ROW(refused, HS_COUNTER, "Engine", "engine_refused", "engine_refused_total", \
 	    "Requests that were not sent: no server for them, or too many waiting")
@@ -181,7 +182,7 @@ struct hs_engine_calls {
 	void (*idle)(struct hs_engine *engine, uint32_t worker);
 	/* Any thread: values are kept from now on (hs_op.track), and who vouches for them proves itself
 	 * every so often while that is wanted; 0: none are. NULL where vouches need no proof. */
-	void (*prove_every)(struct hs_engine *engine, uint64_t us);
+	void (*check_sessions_every)(struct hs_engine *engine, uint64_t us);
 	uint16_t (*partitions)(const struct hs_engine *engine);
 	void (*partition_stats)(struct hs_engine *engine, uint16_t id,
 				struct hs_engine_partition *stats);

@@ -94,7 +94,7 @@ static void count_partition(struct hs_heat *heat, uint16_t id, bool write, bool 
 	hs_counter_add(&partition->ops[write], count);
 	hs_counter_add(&partition->bytes, bytes);
 	hs_counter_add(&partition->time_ns, time_ns * count);
-	hs_counter_add(&partition->ladder[step], count);
+	hs_counter_add(&partition->histogram[step], count);
 	if (failed)
 		hs_counter_add(&partition->errors, count);
 }
@@ -111,7 +111,7 @@ static void count_sums(struct hs_heat *heat, uint32_t accesses, uint64_t bytes)
  * not known. */
 static uint32_t step_of(uint64_t time_ns)
 {
-	return hs_ladder_step(time_ns > 0 ? (time_ns + 999) / 1000 : 1);
+	return hs_coarse_histogram_bucket(time_ns > 0 ? (time_ns + 999) / 1000 : 1);
 }
 
 static inline struct hs_heat_touch touch_of(const struct hs_heat_pending *note, uint64_t time_ns,

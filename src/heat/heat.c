@@ -188,8 +188,8 @@ void hs_heat_read_partition(const struct hs_heat *heat, uint16_t id, struct hs_h
 	sum->errors += hs_counter_get(&partition->errors);
 	sum->time_ns += hs_counter_get(&partition->time_ns);
 	sum->inflight += (int64_t)hs_counter_get(&partition->inflight);
-	for (uint32_t i = 0; i < HS_LADDER_STEPS; i++)
-		sum->ladder[i] += hs_counter_get(&partition->ladder[i]);
+	for (uint32_t i = 0; i < HS_COARSE_HISTOGRAM_BUCKETS; i++)
+		sum->histogram[i] += hs_counter_get(&partition->histogram[i]);
 }
 
 void hs_heat_read_ranges(const struct hs_heat *heat, uint64_t sum[HS_HEAT_RANGES])

@@ -21,7 +21,7 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
-#include "base/ladder.h"
+#include "base/coarse_histogram.h"
 #include "base/limits.h"
 
 #include <stdbool.h>
@@ -108,9 +108,9 @@ uint64_t hs_heat_seen_us(const struct hs_heat *heat);
 /* Counted since the start, added to what `sum` holds. */
 struct hs_heat_partition {
 	uint64_t reads, writes, bytes, errors;
-	uint64_t time_ns;		  /* all their times added up */
-	int64_t inflight;		  /* now */
-	uint64_t ladder[HS_LADDER_STEPS]; /* of times in µs */
+	uint64_t time_ns;				 /* all their times added up */
+	int64_t inflight;				 /* now */
+	uint64_t histogram[HS_COARSE_HISTOGRAM_BUCKETS]; /* of times in µs */
 };
 void hs_heat_read_partition(const struct hs_heat *heat, uint16_t id, struct hs_heat_partition *sum);
 void hs_heat_read_ranges(const struct hs_heat *heat, uint64_t sum[HS_HEAT_RANGES]);

@@ -12,7 +12,7 @@ struct hs_heat_tally {
 	struct hs_counter errors;
 	struct hs_counter time_ns;
 	struct hs_counter inflight; /* as a signed number */
-	struct hs_counter ladder[HS_LADDER_STEPS];
+	struct hs_counter histogram[HS_COARSE_HISTOGRAM_BUCKETS];
 };
 
 /* An access that waits to be counted, or several alike. It is hashed already, so that its set is on its way to

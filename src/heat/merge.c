@@ -106,7 +106,7 @@ static void add_window(struct hs_heat_rates *rates, const struct hs_heat_set_vie
 }
 
 static void add_hot(struct hs_heat_row *row, const struct hs_heat_entry *entry,
-		    double ladder[HS_LADDER_STEPS])
+		    double histogram[HS_COARSE_HISTOGRAM_BUCKETS])
 {
 	double count = 0, weight = entry->ops[0][HS_HEAT_LONG] + entry->ops[1][HS_HEAT_LONG];
 
@@ -122,10 +122,10 @@ static void add_hot(struct hs_heat_row *row, const struct hs_heat_entry *entry,
 	row->total_ns += entry->total_ns;
 	if (row->total_since_us == 0 || entry->total_since_us < row->total_since_us)
 		row->total_since_us = entry->total_since_us;
-	for (uint32_t i = 0; i < HS_LADDER_STEPS; i++)
-		count += entry->ladder[i];
-	for (uint32_t i = 0; i < HS_LADDER_STEPS && count > 0; i++)
-		ladder[i] += entry->ladder[i] * weight / count;
+	for (uint32_t i = 0; i < HS_COARSE_HISTOGRAM_BUCKETS; i++)
+		count += entry->histogram[i];
+	for (uint32_t i = 0; i < HS_COARSE_HISTOGRAM_BUCKETS && count > 0; i++)
+		histogram[i] += entry->histogram[i] * weight / count;
 }
 
 /* The row of an id from the views of its set. Returns what it certainly has in the window, in
@@ -133,7 +133,7 @@ static void add_hot(struct hs_heat_row *row, const struct hs_heat_entry *entry,
 static double merge_row(const struct frame *frame, uint64_t id, enum hs_heat_window window,
 			struct hs_heat_row *row)
 {
-	double ladder[HS_LADDER_STEPS] = {0};
+	double histogram[HS_COARSE_HISTOGRAM_BUCKETS] = {0};
 	double certain = 0;
 
 	*row = (struct hs_heat_row){.id = id};
@@ -149,10 +149,10 @@ static double merge_row(const struct frame *frame, uint64_t id, enum hs_heat_win
 		row->workers++;
 		certain += entry->ops[0][window] + entry->ops[1][window];
 		if (entry->hot)
-			add_hot(row, entry, ladder);
+			add_hot(row, entry, histogram);
 	}
-	row->p50_us = hs_ladder_at(ladder, 0.5);
-	row->p99_us = hs_ladder_at(ladder, 0.99);
+	row->p50_us = hs_coarse_histogram_quantile(histogram, 0.5);
+	row->p99_us = hs_coarse_histogram_quantile(histogram, 0.99);
 	return certain;
 }
 

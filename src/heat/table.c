@@ -220,8 +220,8 @@ void hs_heat_hot_fill(struct hs_heat_hot *hot, const struct hs_heat_clock *clock
 	clear(hot->conflicts);
 	store(&hot->total_bytes, (uint64_t)0);
 	store(&hot->total_ns, (uint64_t)0);
-	for (uint32_t i = 0; i < HS_LADDER_STEPS / 4; i++)
-		store(&hot->ladder_words[i], (uint64_t)0);
+	for (uint32_t i = 0; i < HS_COARSE_HISTOGRAM_BUCKETS / 4; i++)
+		store(&hot->histogram_words[i], (uint64_t)0);
 }
 
 /* Gives an entry a hot if there is one for it; returns its number, or 0. What the entry had in the
@@ -281,8 +281,8 @@ void hs_heat_table_look(struct hs_heat_table *table, const struct hs_heat_clock 
 
 void hs_heat_table_halve(struct hs_heat_hot *hot)
 {
-	for (uint32_t i = 0; i < HS_LADDER_STEPS; i++)
-		store(&hot->ladder[i], (uint16_t)(hot->ladder[i] / 2));
+	for (uint32_t i = 0; i < HS_COARSE_HISTOGRAM_BUCKETS; i++)
+		store(&hot->histogram[i], (uint16_t)(hot->histogram[i] / 2));
 }
 
 void hs_heat_table_fail(struct hs_heat_hot *hot, const struct hs_heat_clock *clock,
@@ -304,8 +304,9 @@ void hs_heat_hot_scale(struct hs_heat_hot *hot, const double factor[HS_HEAT_WIND
 	for (int i = 0; i < HS_HEAT_WINDOWS; i++)
 		hs_heat_store_sum(&hot->error[i], hot->error[i] * growth);
 	scale(hot->error, factor);
-	for (uint32_t i = 0; i < HS_LADDER_STEPS; i++)
-		store(&hot->ladder[i], (uint16_t)((double)hot->ladder[i] * factor[HS_HEAT_LONG]));
+	for (uint32_t i = 0; i < HS_COARSE_HISTOGRAM_BUCKETS; i++)
+		store(&hot->histogram[i],
+		      (uint16_t)((double)hot->histogram[i] * factor[HS_HEAT_LONG]));
 }
 
 static void empty(struct hs_heat_table *table, uint32_t set, uint32_t way)

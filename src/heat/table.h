@@ -83,8 +83,8 @@ struct hs_heat_hot {
 	uint64_t total_bytes;
 	uint64_t total_ns;
 	union {
-		uint16_t ladder[HS_LADDER_STEPS]; /* halved when one is full */
-		uint64_t ladder_words[HS_LADDER_STEPS / 4];
+		uint16_t histogram[HS_COARSE_HISTOGRAM_BUCKETS]; /* halved when one is full */
+		uint64_t histogram_words[HS_COARSE_HISTOGRAM_BUCKETS / 4];
 	};
 	double misses[HS_HEAT_WINDOWS], conflicts[HS_HEAT_WINDOWS];
 	double error[HS_HEAT_WINDOWS]; /* what it may have had before, as a weight */
@@ -347,11 +347,11 @@ static inline uint32_t hs_heat_give(struct hs_heat_pass *pass, struct hs_heat_fo
 static inline void hs_heat_count_times(struct hs_heat_hot *hot, uint32_t step, uint32_t count,
 				       uint64_t bytes, uint64_t time_ns)
 {
-	uint32_t more = hot->ladder[step] + count;
+	uint32_t more = hot->histogram[step] + count;
 
 	hs_heat_add_word(&hot->total_bytes, bytes);
 	hs_heat_add_word(&hot->total_ns, time_ns);
-	__atomic_store_n(&hot->ladder[step], (uint16_t)(more <= UINT16_MAX ? more : UINT16_MAX),
+	__atomic_store_n(&hot->histogram[step], (uint16_t)(more <= UINT16_MAX ? more : UINT16_MAX),
 			 __ATOMIC_RELEASE);
 	if (__builtin_expect(more >= UINT16_MAX, 0))
 		hs_heat_table_halve(hot);
@@ -409,7 +409,7 @@ struct hs_heat_entry {
 	uint32_t full_len;
 	uint16_t slot, partition;
 	char name[HS_HEAT_NAME_BYTES];
-	double ladder[HS_LADDER_STEPS]; /* proportions */
+	double histogram[HS_COARSE_HISTOGRAM_BUCKETS]; /* proportions */
 };
 
 struct hs_heat_set_view {

@@ -59,8 +59,8 @@ static void read_hot(const struct hs_heat_hot *hot, const double factor[HS_HEAT_
 	entry->total_bytes = load(&hot->total_bytes);
 	entry->total_ns = load(&hot->total_ns);
 	entry->total_since_us = load(&hot->since_us);
-	for (uint32_t i = 0; i < HS_LADDER_STEPS; i++)
-		entry->ladder[i] = load(&hot->ladder[i]);
+	for (uint32_t i = 0; i < HS_COARSE_HISTOGRAM_BUCKETS; i++)
+		entry->histogram[i] = load(&hot->histogram[i]);
 }
 
 static void read_entry(const struct hs_heat_table *table, uint32_t set, uint32_t way, uint32_t tag,

@@ -47,8 +47,9 @@ void hs_metrics_partitions(struct hs_metrics *metrics, struct hs_board *board)
 	for (uint16_t id = 0; id < count; id++) {
 		struct hs_metrics_label label = {"partition", hs_bytes_of(rows[id].id)};
 
-		hs_metrics_ladder(metrics, (struct hs_metrics_labels){&label, 1},
-				  rows[id].counted.ladder, (double)rows[id].counted.time_ns * 1e-9);
+		hs_metrics_histogram(metrics, (struct hs_metrics_labels){&label, 1},
+				     rows[id].counted.histogram,
+				     (double)rows[id].counted.time_ns * 1e-9);
 	}
 	hs_mem_free(&rows);
 }

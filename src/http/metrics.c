@@ -111,15 +111,16 @@ static void append_bucket(struct hs_metrics *metrics, struct hs_metrics_labels l
 
 /* A bucket to each power of two. What counts below it took at most a microsecond less: times were
  * rounded up to whole ones, so that is the exact bound. The last step is open upwards: +Inf. */
-void hs_metrics_ladder(struct hs_metrics *metrics, struct hs_metrics_labels labels,
-		       const uint64_t counts[HS_LADDER_STEPS], double sum_s)
+void hs_metrics_histogram(struct hs_metrics *metrics, struct hs_metrics_labels labels,
+			  const uint64_t counts[HS_COARSE_HISTOGRAM_BUCKETS], double sum_s)
 {
 	uint64_t sum = 0;
 	char le[32];
 
-	for (uint32_t step = 0; step < HS_LADDER_STEPS; step++) {
+	for (uint32_t step = 0; step < HS_COARSE_HISTOGRAM_BUCKETS; step++) {
 		if (step > 0 && step % 2 == 0) {
-			snprintf(le, sizeof le, "%.9g", (double)(hs_ladder_floor(step) - 1) * 1e-6);
+			snprintf(le, sizeof le, "%.9g",
+				 (double)(hs_coarse_histogram_floor(step) - 1) * 1e-6);
 			append_bucket(metrics, labels, le, sum);
 		}
 		sum += counts[step];

@@ -5,7 +5,7 @@
 
 #include "base/buf.h"
 #include "base/bytes.h"
-#include "base/ladder.h"
+#include "base/coarse_histogram.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -39,7 +39,7 @@ void hs_metrics_value(struct hs_metrics *metrics, struct hs_metrics_labels label
 void hs_metrics_text(struct hs_metrics *metrics, struct hs_metrics_labels labels,
 		     struct hs_bytes value);
 /* Buckets, sum and count of a ladder of times in µs that were rounded up. */
-void hs_metrics_ladder(struct hs_metrics *metrics, struct hs_metrics_labels labels,
-		       const uint64_t counts[HS_LADDER_STEPS], double sum_s);
+void hs_metrics_histogram(struct hs_metrics *metrics, struct hs_metrics_labels labels,
+			  const uint64_t counts[HS_COARSE_HISTOGRAM_BUCKETS], double sum_s);
 
 #endif

@@ -4,9 +4,9 @@
 #include "core/hold.h"
 
 #include "base/mem.h"
+#include "core/dispatch.h"
 #include "core/multi.h"
 #include "core/state.h"
-#include "core/step.h"
 #include "push/tracking.h"
 #include "wire/reply.h"
 
@@ -144,7 +144,7 @@ static void describe_flags(const struct hs_core *core, const struct hs_session *
 	} flags[] = {
 		{session->subscribed, 'P'},
 		{session->multi != NULL, 'x'},
-		{session->hold == HS_HOLD_PAUSE || hs_step_blocked(core, session), 'b'},
+		{session->hold == HS_HOLD_PAUSE || hs_dispatch_is_blocked(core, session), 'b'},
 		{tracker != NULL, 't'},
 		{tracker && tracker->broken, 'R'},
 		{tracker && tracker->bcast, 'B'},

@@ -4,7 +4,7 @@
 #include "local/local.h"
 
 #include "base/num.h"
-#include "core/step.h"
+#include "core/dispatch.h"
 #include "wire/reply.h"
 
 enum type {
@@ -284,7 +284,7 @@ static bool unblock_client(struct hs_core *core, int64_t id, bool error)
 {
 	hs_list_each(struct hs_session, session, &core->sessions, all) {
 		if (!session->gone && (int64_t)session->id == id)
-			return hs_step_unblock(core, session, error);
+			return hs_dispatch_unblock(core, session, error);
 	}
 	return false;
 }

@@ -18,8 +18,8 @@
 #include "base/glob.h"
 #include "base/mem.h"
 #include "base/slot.h"
-#include "core/news.h"
-#include "core/step.h"
+#include "core/dispatch.h"
+#include "core/event.h"
 #include "core/unknown.h"
 #include "wire/answer.h"
 #include "wire/reply.h"
@@ -302,7 +302,7 @@ static void merge_numpat(const struct hs_core *core, struct hs_request *request,
 		patterns += number_of(&request->parts[i]);
 	/* What may match key events is subscribed at every node: it counts once. */
 	for (size_t i = 0; i < names.count && engine_parts(core, request) > 1; i++) {
-		if (hs_news_may_be_key_event(names.all[i]))
+		if (hs_event_may_be_key_event(names.all[i]))
 			patterns -= engine_parts(core, request) - 1;
 	}
 	if (patterns < (int64_t)names.count)
@@ -337,7 +337,7 @@ static void merge_numsub(const struct hs_core *core, struct hs_request *request,
 			listeners += take_number(&rests[i]);
 			ours = take_number(&rests[i]) ? 1 : ours;
 		}
-		if (ours > 0 && engine > 1 && hs_news_is_key_event(request->call.argv[arg]))
+		if (ours > 0 && engine > 1 && hs_event_is_key_event(request->call.argv[arg]))
 			ours = engine; /* each node has a subscription of ours */
 		hs_reply_bulk(reply, request->call.argv[arg]);
 		hs_reply_int(reply, at_least_0(theirs - ours) + listeners);
@@ -426,7 +426,7 @@ void hs_publish_start(struct hs_core *core, struct hs_session *session, struct h
 
 	request->exec = exec;
 	if (!check(core, call, &reply)) {
-		hs_step_finish(core, request);
+		hs_dispatch_finish(core, request);
 		return;
 	}
 	if (core->world.shared_connections)
@@ -446,5 +446,5 @@ void hs_publish_start(struct hs_core *core, struct hs_session *session, struct h
 	}
 	/* The last answer may finish and free the request. */
 	for (uint32_t i = counted.len > 0 ? engine : 0; i < parts; i++)
-		hs_step_submit(core, request, i);
+		hs_dispatch_submit(core, request, i);
 }

@@ -15,16 +15,16 @@
  * topic is left at once. So it does not matter in which order the engine does what it is told by
  * several clients.
  *
- * A command that subscribes is the only one of its client under way (core/step.c): its confirmation
+ * A command that subscribes is the only one of its client under way (core/dispatch.c): its confirmation
  * needs no place in a queue, and what comes behind it finds it done. */
 #include "push/push.h"
 
 #include "base/mem.h"
 #include "base/slot.h"
+#include "core/dispatch.h"
+#include "core/event.h"
 #include "core/internal.h"
-#include "core/news.h"
 #include "core/state.h"
-#include "core/step.h"
 #include "wire/reply.h"
 
 /* What the engine is asked about a topic: the context of an internal call. */
@@ -65,7 +65,7 @@ static struct hs_topics *topics_of(const struct hs_core *core)
 static void finish(struct hs_core *core, struct hs_request *request)
 {
 	hs_mem_free(&hs_push_request(core, request)->wishes);
-	hs_step_finish(core, request);
+	hs_dispatch_finish(core, request);
 }
 
 /* ---- the engine's subscriptions ---- */
@@ -141,7 +141,7 @@ static bool tell_engine(struct hs_core *core, struct hs_topic *topic, bool liste
 		.then = told,
 		.slot = slot,
 		.resp = 2,
-		.kind = listen ? HS_OP_LISTEN : HS_OP_UNLISTEN,
+		.kind = listen ? HS_OP_SUBSCRIBE : HS_OP_UNSUBSCRIBE,
 		.stage = HS_STAGE_NONE,
 	};
 	bool done = false;
@@ -327,7 +327,7 @@ void hs_pubsub_subscribe(struct hs_core *core, struct hs_session *session, struc
 	request->exec = exec;
 	if (exec && call->command->topic == HS_TOPIC_SHARD) {
 		hs_reply_error(&reply, "ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client");
-		hs_step_finish(core, request);
+		hs_dispatch_finish(core, request);
 		return;
 	}
 	wishes = begin_wishes(core, request, call->argc - 1, finish_subscribe);
@@ -465,32 +465,32 @@ static void unlistened(struct hs_core *core, struct hs_topic *topic)
 		release(core, topic); /* told once more: the news may be older than our LISTEN */
 }
 
-static struct hs_topic *topic_of(struct hs_core *core, enum hs_news_kind kind,
+static struct hs_topic *topic_of(struct hs_core *core, enum hs_event_kind kind,
 				 struct hs_bytes pattern, struct hs_bytes channel)
 {
 	switch (kind) {
-	case HS_NEWS_MESSAGE:
+	case HS_EVENT_MESSAGE:
 		return hs_topic_find(topics_of(core), HS_TOPIC_CHANNEL, channel);
-	case HS_NEWS_PATTERN:
+	case HS_EVENT_PATTERN_MESSAGE:
 		return hs_topic_find(topics_of(core), HS_TOPIC_PATTERN, pattern);
-	case HS_NEWS_SHARD:
+	case HS_EVENT_SHARD_MESSAGE:
 		return hs_topic_find(topics_of(core), HS_TOPIC_SHARD, channel);
 	default:
 		return NULL;
 	}
 }
 
-void hs_pubsub_news(struct hs_core *core, const struct hs_news *news)
+void hs_pubsub_event(struct hs_core *core, const struct hs_event *event)
 {
 	struct hs_topic *topic;
 
-	if (news->kind == HS_NEWS_UNLISTENED) {
-		topic = topic_of(core, news->was, news->channel, news->channel);
+	if (event->kind == HS_EVENT_UNSUBSCRIBED) {
+		topic = topic_of(core, event->was, event->channel, event->channel);
 		if (topic)
 			unlistened(core, topic);
 		return;
 	}
-	topic = topic_of(core, news->kind, news->pattern, news->channel);
+	topic = topic_of(core, event->kind, event->pattern, event->channel);
 	if (topic)
-		hs_pubsub_deliver(core, topic, news->channel, news->payload, NULL);
+		hs_pubsub_deliver(core, topic, event->channel, event->payload, NULL);
 }

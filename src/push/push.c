@@ -1,7 +1,7 @@
 #include "push/push.h"
 
 #include "base/mem.h"
-#include "core/news.h"
+#include "core/event.h"
 #include "push/tracking.h"
 
 static void open_session(void *self, struct hs_session *session)
@@ -39,14 +39,14 @@ static void finish(void *self, struct hs_request *request)
 	hs_tracking_wrote(push->core, request);
 }
 
-static void tell(void *self, const struct hs_news *news)
+static void tell(void *self, const struct hs_event *event)
 {
 	struct hs_push_stage *push = self;
 
-	if (news->kind == HS_NEWS_CHANGED || news->kind == HS_NEWS_CHANGED_ALL)
-		hs_tracking_news(push->core, news);
+	if (event->kind == HS_EVENT_CHANGED || event->kind == HS_EVENT_CHANGED_ALL)
+		hs_tracking_event(push->core, event);
 	else
-		hs_pubsub_news(push->core, news);
+		hs_pubsub_event(push->core, event);
 }
 
 static void tick(void *self)
@@ -123,7 +123,7 @@ const struct hs_stage hs_stage_push = {
 	.queued = read_queued,
 	.handled = handled,
 	.finish = finish,
-	.news = tell,
+	.event = tell,
 	.tick = tick,
 	.forget = forget,
 	.loses = loses,

@@ -75,7 +75,7 @@ void hs_pubsub_reset(struct hs_core *core, struct hs_session *session, const str
 int64_t hs_pubsub_deliver(struct hs_core *core, const struct hs_topic *topic,
 			  struct hs_bytes channel, struct hs_bytes payload,
 			  struct hs_request *publisher);
-void hs_pubsub_news(struct hs_core *core, const struct hs_news *news);
+void hs_pubsub_event(struct hs_core *core, const struct hs_event *event);
 
 /* publish.c: whether a command about channels must wait for what its client has under way. */
 bool hs_publish_waits(const struct hs_core *core, const struct hs_session *session,

@@ -32,7 +32,7 @@
 #include "core/internal.h"
 
 #include "base/mem.h"
-#include "core/news.h"
+#include "core/event.h"
 #include "core/push.h"
 #include "core/reserved.h"
 #include "core/state.h"
@@ -379,7 +379,7 @@ void hs_tracking_tick(struct hs_core *core)
 
 /* The changed keys that begin so, but those that only `except` changed (0: nobody), as a body.
  * False: there are none. */
-static bool write_keys(const struct hs_core *core, const struct hs_news *news,
+static bool write_keys(const struct hs_core *core, const struct hs_event *event,
 		       struct hs_bytes prefix, uint64_t except)
 {
 	struct hs_tracking *tracking = hs_push_of(core)->tracking;
@@ -394,13 +394,13 @@ static bool write_keys(const struct hs_core *core, const struct hs_news *news,
 			hs_buf_clear(&tracking->body, HS_KEEP_BYTES);
 			hs_reply_array(&reply, count);
 		}
-		for (uint32_t i = 0; i < news->keys_count; i++) {
-			if (!hs_bytes_begins(news->keys[i], prefix) ||
-			    (hides && hs_is_reserved(news->keys[i])) ||
-			    (except > 0 && news->by && news->by[i] == except))
+		for (uint32_t i = 0; i < event->keys_count; i++) {
+			if (!hs_bytes_begins(event->keys[i], prefix) ||
+			    (hides && hs_is_reserved(event->keys[i])) ||
+			    (except > 0 && event->by && event->by[i] == except))
 				continue;
 			if (round == 1)
-				hs_reply_bulk(&reply, news->keys[i]);
+				hs_reply_bulk(&reply, event->keys[i]);
 			else
 				count++;
 		}
@@ -409,11 +409,11 @@ static bool write_keys(const struct hs_core *core, const struct hs_news *news,
 }
 
 /* One message with all the keys for each who wants that prefix. Most get the same. */
-static void tell_prefix(struct hs_core *core, const struct hs_news *news,
+static void tell_prefix(struct hs_core *core, const struct hs_event *event,
 			const struct hs_prefix *prefix)
 {
 	struct hs_tracking *tracking = hs_push_of(core)->tracking;
-	bool any = write_keys(core, news, prefix->bytes, 0);
+	bool any = write_keys(core, event, prefix->bytes, 0);
 
 	if (!any)
 		return;
@@ -424,9 +424,9 @@ static void tell_prefix(struct hs_core *core, const struct hs_news *news,
 			tell(core, session, hs_buf_bytes(&tracking->body));
 			continue;
 		}
-		if (write_keys(core, news, prefix->bytes, session->id))
+		if (write_keys(core, event, prefix->bytes, session->id))
 			tell(core, session, hs_buf_bytes(&tracking->body));
-		write_keys(core, news, prefix->bytes, 0);
+		write_keys(core, event, prefix->bytes, 0);
 	}
 }
 
@@ -442,21 +442,22 @@ static void tell_all(struct hs_core *core)
 	hs_tracking_table_retire(&hs_push_of(core)->tracking->table);
 }
 
-void hs_tracking_news(struct hs_core *core, const struct hs_news *news)
+void hs_tracking_event(struct hs_core *core, const struct hs_event *event)
 {
 	struct hs_tracking *tracking = hs_push_of(core)->tracking;
 
 	if (tracking->trackers == 0)
 		return;
-	if (news->kind == HS_NEWS_CHANGED_ALL)
+	if (event->kind == HS_EVENT_CHANGED_ALL)
 		tell_all(core);
-	for (uint32_t i = 0; i < news->keys_count; i++) {
-		struct hs_tracked *tracked = hs_tracking_table_find(tracking->table, news->keys[i]);
+	for (uint32_t i = 0; i < event->keys_count; i++) {
+		struct hs_tracked *tracked =
+			hs_tracking_table_find(tracking->table, event->keys[i]);
 
 		if (tracked)
-			tell_readers(core, tracked, news->by ? news->by[i] : 0);
+			tell_readers(core, tracked, event->by ? event->by[i] : 0);
 	}
 	hs_list_each(struct hs_prefix, prefix, &tracking->prefixes, link)
-		tell_prefix(core, news, prefix);
+		tell_prefix(core, event, prefix);
 	hs_tracking_count(core);
 }

@@ -5,7 +5,7 @@
  *     tracking_command.c  CLIENT TRACKING, CACHING, GETREDIR, TRACKINGINFO
  *     tracking_table.c    key to connections
  *
- * Changes come as events of the engine (core/news.h), whoever made them. Private to push/. */
+ * Changes come as events of the engine (core/event.h), whoever made them. Private to push/. */
 #ifndef HS_PUSH_TRACKING_H
 #define HS_PUSH_TRACKING_H
 
@@ -70,7 +70,7 @@ void hs_tracking_read(struct hs_core *core, struct hs_session *session, const st
 /* It was handed over, or answered. */
 void hs_tracking_settle(struct hs_core *core, struct hs_session *session,
 			const struct hs_call *call);
-void hs_tracking_news(struct hs_core *core, const struct hs_news *news);
+void hs_tracking_event(struct hs_core *core, const struct hs_event *event);
 /* The body of a message that names no key and means all of them. */
 #define HS_TRACKING_ALL_KEYS HS_LIT("_\r\n")
 /* Writes the body of a message about one key to tracking->body. */

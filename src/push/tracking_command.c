@@ -10,8 +10,8 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "core/dispatch.h"
 #include "core/state.h"
-#include "core/step.h"
 #include "wire/answer.h"
 #include "wire/reply.h"
 
@@ -220,8 +220,8 @@ static void answer(struct hs_core *core, struct hs_request *request, const char 
 		hs_reply_ok(&reply);
 	else if (*error)
 		hs_reply_error(&reply, error);
-	hs_step_account(core, session, &request->call, core->now.mono_us - request->start_us,
-			error != NULL);
+	hs_dispatch_account(core, session, &request->call, core->now.mono_us - request->start_us,
+			    error != NULL);
 	hs_tracking_count(core);
 	hs_request_finish(core, request);
 }
@@ -417,7 +417,7 @@ static void ask_workers(struct hs_core *core, struct hs_request *request, uint64
 		};
 	}
 	for (uint32_t i = 0; i < count; i++)
-		hs_step_submit(core, request, i);
+		hs_dispatch_submit(core, request, i);
 }
 
 /* What is read behind it may be kept by the client: not before changes are told. So it runs alone. */

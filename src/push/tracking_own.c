@@ -140,7 +140,7 @@ void hs_tracking_wrote(struct hs_core *core, struct hs_request *request)
 
 			struct hs_call call = hs_call_queued(queued);
 
-			/* FLUSHALL, too: its `answered` only keeps its place until it runs behind the commit (core/late.c). */
+			/* FLUSHALL, too: its `answered` only keeps its place until it runs behind the commit (core/deferred.c). */
 			tell_keys(core, request, &call);
 		}
 	}

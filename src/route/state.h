@@ -2,7 +2,7 @@
 #ifndef HS_ROUTE_STATE_H
 #define HS_ROUTE_STATE_H
 
-#include "base/ladder.h"
+#include "base/coarse_histogram.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -70,7 +70,7 @@ struct hs_engine_partition {
 	double net_in, net_out; /* bytes per second of requests and replies, whoever sent them */
 	/* Times of its commits in µs, from the start of a group until those who wait for it can be
 	 * answered. Counted since the start, never reset. */
-	uint64_t commit_ladder[HS_LADDER_STEPS];
+	uint64_t commit_histogram[HS_COARSE_HISTOGRAM_BUCKETS];
 };
 
 #endif

@@ -198,7 +198,7 @@ static void on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *buffer)
 	if (len == 0 || !connection->session)
 		return;
 	if (!hs_mpsc_empty(&connection->worker->mail))
-		hs_worker_read_mail(connection->worker);
+		hs_worker_read_messages(connection->worker);
 	if (len == UV_EOF)
 		take_end(connection);
 	else if (len < 0)
@@ -450,7 +450,7 @@ static struct secure *open_secure(struct connection *connection)
 	return secure;
 }
 
-void hs_connection_open(struct hs_worker *worker, const struct hs_mail *mail)
+void hs_connection_open(struct hs_worker *worker, const struct hs_worker_message *mail)
 {
 	struct connection *connection = hs_mem_zalloc(sizeof *connection);
 	char address[64] = "http", local[64] = "http";

@@ -74,7 +74,7 @@ static struct channel *open_channel(struct hs_fetch *fetch)
 	struct hs_host *host = fetch->host;
 	struct hs_worker *worker = &host->workers[fetch->opened % host->workers_count];
 	struct channel *channel;
-	struct hs_mail *mail;
+	struct hs_worker_message *mail;
 	int pair[2];
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) != 0) {
@@ -90,7 +90,7 @@ static struct channel *open_channel(struct hs_fetch *fetch)
 	channel->poll.data = channel;
 	uv_poll_start(&channel->poll, UV_READABLE, on_readable);
 	atomic_fetch_add(&worker->clients, 1);
-	mail = hs_mail_create(HS_MAIL_CLIENT);
+	mail = hs_worker_message_create(HS_WORKER_CLIENT);
 	mail->fd = pair[1];
 	mail->own = true;
 	mail->client_id = atomic_fetch_add(&host->live.client_ids, 1) + 1;

@@ -103,9 +103,9 @@ void hs_host_publish_keeping(struct hs_host *host)
 	/* Also where no reply is kept: what copies there are lies there for all workers. */
 	hs_shared_limit(host->shared,
 			(uint64_t)options->cache_bytes / HS_SHARED_PART + HS_SHARED_BYTES_MIN);
-	if (engine->prove_every)
-		engine->prove_every(host->engine,
-				    keeps ? hs_rules_stale_min_us(rules) / PROOFS : 0);
+	if (engine->check_sessions_every)
+		engine->check_sessions_every(host->engine,
+					     keeps ? hs_rules_stale_min_us(rules) / PROOFS : 0);
 }
 
 void hs_host_publish(struct hs_host *host)
@@ -113,7 +113,7 @@ void hs_host_publish(struct hs_host *host)
 	hs_host_publish_live(host);
 	hs_host_publish_keeping(host);
 	for (uint32_t i = 0; i < host->workers_count; i++) {
-		struct hs_mail *mail = hs_mail_create(HS_MAIL_CONFIGURE);
+		struct hs_worker_message *mail = hs_worker_message_create(HS_WORKER_CONFIGURE);
 
 		hs_worker_core_options(host->options, &mail->options);
 		mail->context = hs_tls_context_hold(host->tls);

@@ -136,7 +136,7 @@ static uint64_t limit_of_files(void)
 	NUMBER(NULL, last_commit_failed, facts->engine.last_error[0] != '\0', \
 	       GAUGE("last_commit_failed", "1 when the last commit failed, 0 otherwise")) \
 	NUMBER(NULL, engine_troubled, facts->engine.trouble[0] != '\0', \
-	       GAUGE("engine_trouble", "1 when the engine can serve nothing, 0 otherwise")) \
+	       GAUGE("engine_unavailable", "1 when the engine can serve nothing, 0 otherwise")) \
 	PRINTED(NULL, start_time, \
 	       ("%lld.%06lld", (long long)(facts->host->started_wall_us / 1000000), \
 		(long long)(facts->host->started_wall_us % 1000000)), \

@@ -39,7 +39,7 @@ const struct hs_fields hs_rule_fields = HS_FIELDS(fields);
 
 void hs_rule_row(const struct hs_host *host, uint32_t number, struct hs_rule_row *row)
 {
-	double ages[HS_LADDER_STEPS] = {0};
+	double ages[HS_COARSE_HISTOGRAM_BUCKETS] = {0};
 	uint64_t asked, read;
 
 	*row = (struct hs_rule_row){0};
@@ -48,15 +48,15 @@ void hs_rule_row(const struct hs_host *host, uint32_t number, struct hs_rule_row
 			hs_cache_rule_stats(host->workers[i].core, number);
 
 		hs_counters_sum(&hs_cache_rule_counters, stats, row);
-		for (size_t j = 0; j < HS_LADDER_STEPS; j++)
+		for (size_t j = 0; j < HS_COARSE_HISTOGRAM_BUCKETS; j++)
 			ages[j] += (double)hs_counter_get(&stats->age[j]);
 	}
 	asked = row->hits + row->misses;
 	read = row->fills + row->replica_reads;
 	row->avoided = asked > read ? asked - read : 0;
 	/* The ladder's steps are wide: nothing was older than the oldest. */
-	row->age_p50_us = fmin(hs_ladder_at(ages, 0.5), (double)row->age_max_us);
-	row->age_p99_us = fmin(hs_ladder_at(ages, 0.99), (double)row->age_max_us);
+	row->age_p50_us = fmin(hs_coarse_histogram_quantile(ages, 0.5), (double)row->age_max_us);
+	row->age_p99_us = fmin(hs_coarse_histogram_quantile(ages, 0.99), (double)row->age_max_us);
 }
 
 /* In a line of INFO: what splits it into fields must not be in it. */

@@ -69,16 +69,17 @@ static void engine_answered(void *context, uint32_t worker)
 }
 
 static void engine_changed(void *context, uint32_t worker, struct hs_now now,
-			   const struct hs_vouch *vouch, const struct hs_bytes *key)
+			   const struct hs_tracking_session *tracking_session,
+			   const struct hs_bytes *key)
 {
 	struct hs_host *host = context;
 
-	hs_core_changed(host->workers[worker].core, now, vouch, key);
+	hs_core_changed(host->workers[worker].core, now, tracking_session, key);
 }
 
-static void engine_news(void *context, struct hs_news *news)
+static void engine_news(void *context, struct hs_event *event)
 {
-	hs_workers_tell(context, news);
+	hs_workers_tell(context, event);
 }
 
 static void engine_learned(void *context, struct hs_learned *learned)
@@ -90,7 +91,7 @@ static void engine_learned(void *context, struct hs_learned *learned)
 	host->learned_ever[host->learned_count++] = learned;
 	atomic_store(&host->learned, learned);
 	for (uint32_t i = 0; i < host->workers_count && atomic_load(&host->started); i++)
-		hs_worker_post(&host->workers[i], hs_mail_create(HS_MAIL_LEARN));
+		hs_worker_post(&host->workers[i], hs_worker_message_create(HS_WORKER_LEARN));
 }
 
 static struct hs_now engine_now(void *context)
@@ -134,7 +135,7 @@ static void welcome(struct hs_server *server, int fd, bool tls)
 	static const char full[] = "-ERR max number of clients reached\r\n";
 	struct hs_host *host = &server->control.host;
 	struct hs_worker *worker;
-	struct hs_mail *mail;
+	struct hs_worker_message *mail;
 
 	if (count_clients(host) >= atomic_load(&host->live.maxclients)) {
 		hs_counter_add(&host->stats.rejected_connections, 1);
@@ -147,7 +148,7 @@ static void welcome(struct hs_server *server, int fd, bool tls)
 	}
 	worker = choose_worker(server);
 	atomic_fetch_add(&worker->clients, 1);
-	mail = hs_mail_create(HS_MAIL_CLIENT);
+	mail = hs_worker_message_create(HS_WORKER_CLIENT);
 	mail->fd = fd;
 	mail->tls = tls;
 	mail->client_id = atomic_fetch_add(&host->live.client_ids, 1) + 1;
@@ -263,7 +264,7 @@ static void stop(struct hs_server *server, const char *why)
 		close(server->listeners[i].fd);
 	}
 	for (uint32_t i = 0; i < host->workers_count; i++) {
-		struct hs_mail *mail = hs_mail_create(HS_MAIL_DRAIN);
+		struct hs_worker_message *mail = hs_worker_message_create(HS_WORKER_DRAIN);
 
 		mail->grace_us = atomic_load(&host->live.shutdown_timeout_us);
 		hs_worker_post(&host->workers[i], mail);
@@ -430,7 +431,7 @@ static int open_engine(struct hs_host *host)
 		.finished = engine_finished,
 		.answered = engine_answered,
 		.changed = engine_changed,
-		.news = engine_news,
+		.event = engine_news,
 		.learned = engine_learned,
 		.recounted = hs_control_recounted,
 		.now = engine_now,
@@ -494,7 +495,7 @@ static void start_workers(struct hs_host *host)
 	}
 	atomic_store(&host->started, true);
 	for (uint32_t i = 0; i < host->workers_count; i++) {
-		hs_worker_post(&host->workers[i], hs_mail_create(HS_MAIL_LEARN));
+		hs_worker_post(&host->workers[i], hs_worker_message_create(HS_WORKER_LEARN));
 		hs_worker_start(&host->workers[i]);
 	}
 }

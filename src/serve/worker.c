@@ -87,11 +87,11 @@ static uint64_t mono_us(void *context)
 	return hs_clock_mono_us();
 }
 
-static void tell(void *context, struct hs_news *news)
+static void tell(void *context, struct hs_event *event)
 {
 	struct hs_worker *worker = context;
 
-	hs_workers_tell(worker->host, news);
+	hs_workers_tell(worker->host, event);
 }
 
 static const struct hs_core_calls core_calls = {
@@ -105,17 +105,17 @@ static const struct hs_core_calls core_calls = {
 	.mono_us = mono_us,
 };
 
-struct hs_mail *hs_mail_create(enum hs_mail_kind kind)
+struct hs_worker_message *hs_worker_message_create(enum hs_worker_message_kind kind)
 {
-	struct hs_mail *mail = hs_mem_zalloc(sizeof *mail);
+	struct hs_worker_message *mail = hs_mem_zalloc(sizeof *mail);
 
 	mail->kind = kind;
 	return mail;
 }
 
-void hs_worker_post(struct hs_worker *worker, struct hs_mail *mail)
+void hs_worker_post(struct hs_worker *worker, struct hs_worker_message *mail)
 {
-	hs_mpsc_push(&worker->mail, mail, mail, offsetof(struct hs_mail, next));
+	hs_mpsc_push(&worker->mail, mail, mail, offsetof(struct hs_worker_message, next));
 	uv_async_send(&worker->wake);
 }
 
@@ -130,51 +130,51 @@ void hs_worker_complete(struct hs_worker *worker, struct hs_op *chain)
 }
 
 /* Takes the reference over. */
-static void put_news(struct hs_worker *worker, struct hs_news *news)
+static void put_news(struct hs_worker *worker, struct hs_event *event)
 {
-	enum hs_newsbox_put put = hs_newsbox_put(&worker->news, news);
+	enum hs_event_queue_put put = hs_event_queue_put(&worker->event, event);
 
 	if (put != HS_NEWSBOX_TAKEN)
-		atomic_fetch_add_explicit(&worker->stats.news_dropped.value, 1,
+		atomic_fetch_add_explicit(&worker->stats.events_dropped.value, 1,
 					  memory_order_relaxed);
 	if (put == HS_NEWSBOX_FULL)
 		hs_log(worker->host->log, HS_LOG_WARN,
 		       "worker %u does not keep up with the news: messages are dropped until it "
 		       "has read the %zu MiB that wait",
-		       worker->index, HS_NEWSBOX_BYTES_MAX / HS_MIB);
+		       worker->index, HS_EVENT_QUEUE_BYTES_MAX / HS_MIB);
 	uv_async_send(&worker->wake);
 }
 
 /* A worker where nobody tracks need not hear of keys. It counts its first one before it asks the
  * engine, so an engine that has been asked finds it counted. */
-static bool concerns(const struct hs_news *news, struct hs_worker *worker)
+static bool concerns(const struct hs_event *event, struct hs_worker *worker)
 {
-	bool changes = news->kind == HS_NEWS_CHANGED || news->kind == HS_NEWS_CHANGED_ALL;
+	bool changes = event->kind == HS_EVENT_CHANGED || event->kind == HS_EVENT_CHANGED_ALL;
 
 	return !changes || hs_counter_get(&hs_push_stats(worker->core)->tracking_clients) > 0;
 }
 
-void hs_workers_tell(struct hs_host *host, struct hs_news *news)
+void hs_workers_tell(struct hs_host *host, struct hs_event *event)
 {
 	for (uint32_t i = 0; i < host->workers_count; i++) {
-		if (!concerns(news, &host->workers[i]))
+		if (!concerns(event, &host->workers[i]))
 			continue;
-		hs_news_ref(news, 1);
-		put_news(&host->workers[i], news);
+		hs_event_ref(event, 1);
+		put_news(&host->workers[i], event);
 	}
-	hs_news_unref(&news);
+	hs_event_unref(&event);
 }
 
 static void read_news(struct hs_worker *worker, struct hs_now now, bool tell)
 {
-	struct hs_note *note = hs_newsbox_take(&worker->news);
+	struct hs_note *note = hs_event_queue_take(&worker->event);
 
 	/* Reads from here on must see what the news says has changed. */
 	if (note && tell)
 		worker->engine->calls->refresh(worker->engine, worker->index);
-	for (; note; note = hs_newsbox_done(&worker->news, note)) {
+	for (; note; note = hs_event_queue_done(&worker->event, note)) {
 		if (tell)
-			hs_core_news(worker->core, now, note->news);
+			hs_core_event(worker->core, now, note->event);
 	}
 }
 
@@ -357,32 +357,32 @@ static void on_tick(uv_timer_t *timer)
 	hs_worker_end_round(worker);
 }
 
-static void turn_away(struct hs_worker *worker, const struct hs_mail *client)
+static void turn_away(struct hs_worker *worker, const struct hs_worker_message *client)
 {
 	close(client->fd);
 	atomic_fetch_sub(&worker->clients, 1);
 }
 
-static void open_mail(struct hs_worker *worker, struct hs_mail *mail)
+static void open_mail(struct hs_worker *worker, struct hs_worker_message *mail)
 {
 	switch (mail->kind) {
-	case HS_MAIL_CLIENT:
+	case HS_WORKER_CLIENT:
 		/* The control thread may be late with one of its own. */
 		if (worker->draining)
 			turn_away(worker, mail);
 		else
 			hs_connection_open(worker, mail);
 		break;
-	case HS_MAIL_CONFIGURE:
+	case HS_WORKER_CONFIGURE:
 		hs_core_configure(worker->core, &mail->options);
 		drop_held(&mail->options);
 		hs_tls_context_release(&worker->tls);
 		worker->tls = mail->context;
 		break;
-	case HS_MAIL_LEARN:
+	case HS_WORKER_LEARN:
 		hs_core_learn(worker->core, atomic_load(&worker->host->learned));
 		break;
-	case HS_MAIL_DRAIN:
+	case HS_WORKER_DRAIN:
 		worker->draining = true;
 		worker->drain_until_us = hs_clock_mono_us() + mail->grace_us;
 		uv_timer_start(&worker->tick, on_drain_tick, 0, DRAIN_TICK_MS);
@@ -391,9 +391,9 @@ static void open_mail(struct hs_worker *worker, struct hs_mail *mail)
 	hs_mem_free(&mail);
 }
 
-void hs_worker_read_mail(struct hs_worker *worker)
+void hs_worker_read_messages(struct hs_worker *worker)
 {
-	hs_mpsc_each(struct hs_mail, mail, &worker->mail, next) open_mail(worker, mail);
+	hs_mpsc_each(struct hs_worker_message, mail, &worker->mail, next) open_mail(worker, mail);
 }
 
 static void on_wake(uv_async_t *wake)
@@ -406,7 +406,7 @@ static void on_wake(uv_async_t *wake)
 
 	worker->engine->calls->refresh(worker->engine, worker->index);
 	/* First: what was answered with OK holds before anybody hears of it. */
-	hs_worker_read_mail(worker);
+	hs_worker_read_messages(worker);
 	for (; op; op = next_op) {
 		next_op = op->next;
 		worker->landed = true;
@@ -500,9 +500,9 @@ void hs_worker_join(struct hs_worker *worker)
 /* Options that were changed, and a socket that came, when nobody was there any more. */
 static void drop_mail(struct hs_worker *worker)
 {
-	hs_mpsc_each(struct hs_mail, mail, &worker->mail, next)
+	hs_mpsc_each(struct hs_worker_message, mail, &worker->mail, next)
 	{
-		if (mail->kind == HS_MAIL_CLIENT)
+		if (mail->kind == HS_WORKER_CLIENT)
 			turn_away(worker, mail);
 		drop_held(&mail->options);
 		hs_tls_context_release(&mail->context);

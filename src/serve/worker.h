@@ -13,7 +13,7 @@
 #include "base/mpsc.h"
 #include "core/core.h"
 #include "engine/engine.h"
-#include "serve/newsbox.h"
+#include "serve/event_queue.h"
 #include "serve/options.h"
 #include "tls/tls.h"
 
@@ -22,11 +22,16 @@
 
 struct hs_host; /* serve/host.h */
 
-enum hs_mail_kind { HS_MAIL_CLIENT, HS_MAIL_CONFIGURE, HS_MAIL_LEARN, HS_MAIL_DRAIN };
+enum hs_worker_message_kind {
+	HS_WORKER_CLIENT,
+	HS_WORKER_CONFIGURE,
+	HS_WORKER_LEARN,
+	HS_WORKER_DRAIN
+};
 
-struct hs_mail {
-	struct hs_mail *next;
-	enum hs_mail_kind kind;
+struct hs_worker_message {
+	struct hs_worker_message *next;
+	enum hs_worker_message_kind kind;
 	int fd;				/* CLIENT */
 	bool tls;			/* CLIENT: it came in on the TLS port */
 	bool own;			/* CLIENT: the other end is the control thread's */
@@ -42,7 +47,7 @@ struct hs_mail {
 	ROW(tls_failures, HS_COUNTER, "Stats", "tls_handshake_failures", "tls_handshake_failures_total", \
 	    "TLS handshakes of clients that came to nothing") \
 	/* any thread adds to it, with an atomic addition */ \
-	ROW(news_dropped, HS_COUNTER, "Stats", "news_dropped", "news_dropped_total", \
+	ROW(events_dropped, HS_COUNTER, "Stats", "events_dropped", "events_dropped_total", \
 	    "Messages and changes of keys dropped because a worker did not keep up")
 /* clang-format on */
 
@@ -64,7 +69,7 @@ struct hs_worker {
 	bool lingers;	  /* what hot keys have gathered is held back for one round */
 	uv_check_t check; /* behind each round of events: what was submitted goes to the engine */
 	struct hs_mpsc mail, done, asked;
-	struct hs_newsbox news;
+	struct hs_event_queue event;
 	struct hs_core *core;
 	_Atomic uint32_t clients; /* connected or on their way here */
 	uint32_t tcp_keepalive_s;
@@ -84,16 +89,16 @@ struct hs_worker {
 
 void hs_worker_init(struct hs_worker *worker, struct hs_host *host, uint32_t index, uint64_t seed);
 void hs_worker_start(struct hs_worker *worker);
-void hs_worker_join(struct hs_worker *worker); /* after HS_MAIL_DRAIN to all of them */
+void hs_worker_join(struct hs_worker *worker); /* after HS_WORKER_DRAIN to all of them */
 /* Frees everything. Whoever might still post, ask or complete has ended. */
 void hs_worker_deinit(struct hs_worker *worker);
 
-/* Any thread. Takes over `mail`, which was made by hs_mail_create. */
-struct hs_mail *hs_mail_create(enum hs_mail_kind kind);
-void hs_worker_post(struct hs_worker *worker, struct hs_mail *mail);
+/* Any thread. Takes over `mail`, which was made by hs_worker_message_create. */
+struct hs_worker_message *hs_worker_message_create(enum hs_worker_message_kind kind);
+void hs_worker_post(struct hs_worker *worker, struct hs_worker_message *mail);
 void hs_worker_complete(struct hs_worker *worker, struct hs_op *chain);
 /* Every worker is told. Takes the reference over. */
-void hs_workers_tell(struct hs_host *host, struct hs_news *news);
+void hs_workers_tell(struct hs_host *host, struct hs_event *event);
 /* The worker's own thread. What was submitted in this round of events goes to the engine, and replies to the clients. */
 void hs_worker_end_round(struct hs_worker *worker);
 
@@ -103,10 +108,10 @@ void hs_worker_core_options(const struct hs_options *options, struct hs_core_opt
 
 /* The worker's own thread: everything posted so far. Before requests are taken from a socket, so that
  * one that was sent after a change was acknowledged elsewhere finds it made. */
-void hs_worker_read_mail(struct hs_worker *worker);
+void hs_worker_read_messages(struct hs_worker *worker);
 
 /* connection.c: sockets of this worker. */
-void hs_connection_open(struct hs_worker *worker, const struct hs_mail *client);
+void hs_connection_open(struct hs_worker *worker, const struct hs_worker_message *client);
 /* Ends handshakes that take too long. Call every now and then. */
 void hs_connection_tick(struct hs_worker *worker);
 /* Everything the core wants sent or closed. False: there was nothing. */

@@ -56,13 +56,13 @@ uint64_t hs_board_delta(uint64_t before, uint64_t now)
 	return now >= before ? now - before : now;
 }
 
-double hs_board_ladder_at(const double counts[HS_LADDER_STEPS], double share)
+double hs_board_histogram_quantile(const double counts[HS_COARSE_HISTOGRAM_BUCKETS], double share)
 {
 	double total = 0;
 
-	for (uint32_t i = 0; i < HS_LADDER_STEPS; i++)
+	for (uint32_t i = 0; i < HS_COARSE_HISTOGRAM_BUCKETS; i++)
 		total += counts[i];
-	return total < 0.5 ? 0 : hs_ladder_at(counts, share);
+	return total < 0.5 ? 0 : hs_coarse_histogram_quantile(counts, share);
 }
 
 double hs_board_rate(const struct hs_board *board, enum hs_heat_window window, double sum)
@@ -118,10 +118,10 @@ static void add_flow(struct hs_board_flow *flow, struct fading fading,
 	add(&flow->writes, fading, before->counted.writes, counted->writes);
 	add(&flow->bytes, fading, before->counted.bytes, counted->bytes);
 	add(&flow->errors, fading, before->counted.errors, counted->errors);
-	for (uint32_t i = 0; i < HS_LADDER_STEPS; i++) {
-		add(&flow->times[i], fading, before->counted.ladder[i], counted->ladder[i]);
-		add(&flow->commits[i], fading, before->facts.commit_ladder[i],
-		    facts->commit_ladder[i]);
+	for (uint32_t i = 0; i < HS_COARSE_HISTOGRAM_BUCKETS; i++) {
+		add(&flow->times[i], fading, before->counted.histogram[i], counted->histogram[i]);
+		add(&flow->commits[i], fading, before->facts.commit_histogram[i],
+		    facts->commit_histogram[i]);
 	}
 }
 

@@ -82,7 +82,7 @@ static void close_partition(const struct hs_board *board, uint16_t id, double el
 {
 	const struct hs_heat_partition *was = &board->history.begin_counted[id];
 	const struct hs_heat_partition *is = &board->parts[id].counted;
-	double times[HS_LADDER_STEPS];
+	double times[HS_COARSE_HISTOGRAM_BUCKETS];
 
 	snprintf(second->id, sizeof second->id, "%u", id);
 	second->reads = (float)((double)hs_board_delta(was->reads, is->reads) / elapsed_s);
@@ -90,9 +90,9 @@ static void close_partition(const struct hs_board *board, uint16_t id, double el
 	second->ops = second->reads + second->writes;
 	second->bytes = (float)((double)hs_board_delta(was->bytes, is->bytes) / elapsed_s);
 	second->errors = (float)((double)hs_board_delta(was->errors, is->errors) / elapsed_s);
-	for (uint32_t i = 0; i < HS_LADDER_STEPS; i++)
-		times[i] = (double)hs_board_delta(was->ladder[i], is->ladder[i]);
-	second->p99_us = (float)hs_board_ladder_at(times, 0.99);
+	for (uint32_t i = 0; i < HS_COARSE_HISTOGRAM_BUCKETS; i++)
+		times[i] = (double)hs_board_delta(was->histogram[i], is->histogram[i]);
+	second->p99_us = (float)hs_board_histogram_quantile(times, 0.99);
 }
 
 static void close_partitions(const struct hs_board *board, double elapsed_s,

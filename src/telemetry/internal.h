@@ -14,8 +14,8 @@ enum { HS_BOARD_SCRATCH = 4096 }; /* rows looked through for each partition's ho
 /* What has come to one partition, in one window: each request weighs exp(-age / τ). */
 struct hs_board_flow {
 	double reads, writes, bytes, errors;
-	double times[HS_LADDER_STEPS];
-	double commits[HS_LADDER_STEPS];
+	double times[HS_COARSE_HISTOGRAM_BUCKETS];
+	double commits[HS_COARSE_HISTOGRAM_BUCKETS];
 };
 
 struct hs_board_part {
@@ -62,7 +62,7 @@ double hs_board_partition_ops(const struct hs_board *board, uint16_t id,
 /* How far a counter has come. One that has become smaller has started again. */
 uint64_t hs_board_delta(uint64_t before, uint64_t now);
 /* A ladder's value, 0 when less than half a request is left on it. */
-double hs_board_ladder_at(const double counts[HS_LADDER_STEPS], double share);
+double hs_board_histogram_quantile(const double counts[HS_COARSE_HISTOGRAM_BUCKETS], double share);
 /* Fills in what a row shows of its heat: window, share, name. */
 void hs_board_fill(const struct hs_board *board, enum hs_heat_what what, enum hs_heat_window window,
 		   struct hs_board_row *row);

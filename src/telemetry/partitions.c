@@ -21,9 +21,9 @@ static void fill(const struct hs_board *board, uint16_t id, enum hs_heat_window 
 		/* A worker is read while it goes on: one of two that belong together may be seen
 		 * first. */
 		.inflight = part->counted.inflight > 0 ? part->counted.inflight : 0,
-		.p50_us = hs_board_ladder_at(flow->times, 0.5),
-		.p99_us = hs_board_ladder_at(flow->times, 0.99),
-		.commit_p99_us = hs_board_ladder_at(flow->commits, 0.99),
+		.p50_us = hs_board_histogram_quantile(flow->times, 0.5),
+		.p99_us = hs_board_histogram_quantile(flow->times, 0.99),
+		.commit_p99_us = hs_board_histogram_quantile(flow->commits, 0.99),
 		.state = hs_partition_state_name(part->facts.state),
 		.up = hs_partition_is_up(part->facts.state),
 		.facts = part->facts,

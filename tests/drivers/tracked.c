@@ -5,7 +5,7 @@
  *
  *     in:  get N KEY | set N KEY VALUE | plain N WORD …   an operation, called N from then on; the last
  *                                                          is not tracked
- *          prove US        prove_every
+ *          prove US        check_sessions_every
  *          want N          the vouch of N is wanted
  *          held N          whether N is still vouched for
  *     out: done N held|not|void REPLY, in order with the next two
@@ -17,7 +17,7 @@
 #include "base/mem.h"
 #include "base/slot.h"
 #include "command/learned.h"
-#include "core/news.h"
+#include "core/event.h"
 #include "engine/redis/redis.h"
 #include "serve/clock.h"
 
@@ -68,7 +68,8 @@ static void say(const char *what, struct hs_bytes text)
 
 static bool is_held(const struct one *one)
 {
-	return one->done && one->op.vouch && one->op.vouch_epoch == hs_vouch_epoch(one->op.vouch);
+	return one->done && one->op.tracking_session &&
+	       one->op.tracking_epoch == hs_tracking_session_epoch(one->op.tracking_session);
 }
 
 static void finish(struct hs_op *op)
@@ -89,9 +90,10 @@ static void on_finished(void *context, uint32_t worker, struct hs_now now, struc
 }
 
 static void on_changed(void *context, uint32_t worker, struct hs_now now,
-		       const struct hs_vouch *vouch, const struct hs_bytes *key)
+		       const struct hs_tracking_session *tracking_session,
+		       const struct hs_bytes *key)
 {
-	(void)context, (void)worker, (void)now, (void)vouch;
+	(void)context, (void)worker, (void)now, (void)tracking_session;
 	say("changed ", key ? *key : HS_LIT("*"));
 }
 
@@ -105,10 +107,10 @@ static void on_done(void *context, uint32_t worker, struct hs_op *chain)
 	(void)context, (void)worker, (void)chain;
 }
 
-static void on_news(void *context, struct hs_news *news)
+static void on_news(void *context, struct hs_event *event)
 {
 	(void)context;
-	hs_news_unref(&news); /* nobody listens */
+	hs_event_unref(&event); /* nobody listens */
 }
 
 static void on_learned(void *context, struct hs_learned *learned)
@@ -172,7 +174,7 @@ static void obey(char *line)
 	hs_check(sscanf(line, "%15s %n", what, &used) == 1);
 	if (strcmp(what, "prove") == 0) {
 		us = strtoull(line + used, NULL, 10);
-		driver.engine->calls->prove_every(driver.engine, us);
+		driver.engine->calls->check_sessions_every(driver.engine, us);
 		return;
 	}
 	number = (int)strtol(line + used, &line, 10);
@@ -181,8 +183,8 @@ static void obey(char *line)
 		struct one *one = &driver.ops[number];
 
 		one->wanted = true;
-		one->wanted_us = hs_vouch_proved_us(one->op.vouch);
-		hs_vouch_want(one->op.vouch);
+		one->wanted_us = hs_tracking_session_caught_up_us(one->op.tracking_session);
+		hs_tracking_session_want_check(one->op.tracking_session);
 	} else if (strcmp(what, "held") == 0) {
 		say(is_held(&driver.ops[number]) ? "held" : "not", HS_LIT(""));
 	} else if (strcmp(what, "plain") == 0) {
@@ -238,13 +240,14 @@ static void on_prepare(uv_prepare_t *prepare)
 	for (int i = 0; i < OPS_MAX; i++) {
 		struct one *one = &driver.ops[i];
 
-		if (!one->done || !one->op.vouch || one->told_void)
+		if (!one->done || !one->op.tracking_session || one->told_void)
 			continue;
 		if (!is_held(one)) {
 			one->told_void = true;
 			snprintf(what, sizeof what, "void %d", i);
 			say(what, HS_LIT(""));
-		} else if (one->wanted && hs_vouch_proved_us(one->op.vouch) > one->wanted_us) {
+		} else if (one->wanted && hs_tracking_session_caught_up_us(
+						  one->op.tracking_session) > one->wanted_us) {
 			one->wanted = false;
 			snprintf(what, sizeof what, "proved %d", i);
 			say(what, HS_LIT(""));
@@ -284,7 +287,7 @@ int main(int argc, char **argv)
 		.finished = on_finished,
 		.answered = on_answered,
 		.changed = on_changed,
-		.news = on_news,
+		.event = on_news,
 		.learned = on_learned,
 		.now = on_now,
 		.log = &log,

@@ -184,15 +184,15 @@ class OneServer(CacheCase):
         self.start("k* cache stale=1h ttl=1h admit=all")
         crowd = self.connect(8)
         for number in range(1, ASKED_ONCE_TRIES + 1):
-            before, lost = asked_of(self.direct, "get"), rule_counts(self.server)["ended_lost"]
+            before, lost = asked_of(self.direct, "get"), rule_counts(self.server)["invalidated_by_disconnect"]
             self.direct.set(f"k{number}", "v")
             for _ in range(20):
                 for connection in crowd:
                     self.assertEqual(connection.call("GET", f"k{number}").text, b"v")
             counts, asked = rule_counts(self.server), asked_of(self.direct, "get")
-            self.assertEqual(asked, counts["fills"])
+            self.assertEqual(asked, counts["fetches"])
             self.assertEqual(counts["hits"] + counts["misses"], 160 * number)
-            if asked - before <= 2 or counts["ended_lost"] == lost:
+            if asked - before <= 2 or counts["invalidated_by_disconnect"] == lost:
                 break
             note("heatsink closed the connection that watches the entries, because the server was silent for "
                  "too long; once more")
@@ -211,7 +211,7 @@ class OneServer(CacheCase):
                 self.assertEqual(reader.call("GET", "k").number(), round_)
         counts = rule_counts(self.server)
         self.assertGreater(counts["hits"], 300)
-        self.assertGreater(counts["left"], 20)
+        self.assertGreater(counts["write_through"], 20)
 
     def test_a_connection_sees_its_own_writes(self):
         self.start("k* cache stale=1h ttl=1h admit=all")
@@ -236,7 +236,7 @@ class OneServer(CacheCase):
             watch.wait_writes(200)
             wait_for(self, "entries are used", lambda: rule_counts(self.server)["hits"] > 200)
             wait_for(self, "entries are ended",
-                     lambda: rule_counts(self.server)["ended_told"] > 20)
+                     lambda: rule_counts(self.server)["invalidated_by_server"] > 20)
         watch.check()
 
     def test_connections_that_are_cut(self):
@@ -245,8 +245,8 @@ class OneServer(CacheCase):
             for _ in range(20):
                 watch.wait_writes(10)
                 self.relay.cut_all()
-            wait_for(self, "entries are ended", lambda: rule_counts(self.server)["ended_lost"] +
-                     rule_counts(self.server)["ended_told"] > 0)
+            wait_for(self, "entries are ended", lambda: rule_counts(self.server)["invalidated_by_disconnect"] +
+                     rule_counts(self.server)["invalidated_by_server"] > 0)
         watch.check()
 
     def test_a_connection_that_is_silent(self):
@@ -366,7 +366,7 @@ class OneServer(CacheCase):
 
     def test_the_end_of_a_key_that_many_read(self):
         # Not ahead of its end: by chance, and the more often the longer a read takes.
-        self.start("k* cache stale=1h ttl=1h negative=1h admit=all ahead=0")
+        self.start("k* cache stale=1h ttl=1h negative-ttl=1h admit=all refresh-ahead=0")
         crowd, guard = self.connect(100), time.monotonic() + GUARD_S
         for number in itertools.count():
             asked, longest = self.read_to_its_end(crowd, f"k{number}")

@@ -135,7 +135,7 @@ class Reads(CopiesCase):
         masters = cluster.masters()
         self.spread(connection)
         read_s, longest_s = time.monotonic(), 0
-        before = self.info()["copies_again"]
+        before = self.info()["copies_retries"]
         for node in masters:
             node.call("CONFIG", "RESETSTAT")
         for _ in range(300):
@@ -146,7 +146,7 @@ class Reads(CopiesCase):
         if longest_s > STILL_S:
             note(f"somebody stood still for {longest_s:.3f} s, reads are counted anew")
             return None
-        return calls, self.info()["copies_again"] - before
+        return calls, self.info()["copies_retries"] - before
 
     def test_spread_over_the_masters(self):
         self.start()
@@ -394,12 +394,12 @@ class Changes(CopiesCase):
         def is_asked_in_vain():
             """Whether it is: copies may have ended just before it stops."""
             self.spread(connection)
-            before = self.info()["copies_again"]
+            before = self.info()["copies_retries"]
             stopped.freeze()
             try:
                 for _ in range(100):  # none of them is answered by the one that has stopped
                     self.assertEqual(number(connection.call("GET", self.key)), made)
-                return self.info()["copies_again"] > before
+                return self.info()["copies_retries"] > before
             finally:
                 stopped.thaw()
         self.wait("a copy is asked in vain", is_asked_in_vain)

@@ -112,7 +112,7 @@ class TestData(ClusterCase):
         for node in cluster.masters():
             owned = [slot for slot in slots if slot in node.myself().slots]
             self.assertEqual(node.call("DBSIZE").number(), len(owned))
-        self.assertEqual(self.info("engine_moved"), 0)  # each went to the right place at once
+        self.assertEqual(self.info("engine_moved_redirects"), 0)  # each went to the right place at once
 
     def test_commands_over_many_slots(self):
         keys = [key_in(slot) for slot in range(0, SLOTS, 371)]
@@ -190,7 +190,7 @@ class TestTransactions(ClusterCase):
                         pipe.execute()
                 else:
                     self.assertEqual(pipe.execute(), [True])
-        self.assertEqual(self.info("engine_unknown"), 0)
+        self.assertEqual(self.info("engine_outcome_unknown"), 0)
 
     def test_blocking(self):
         """Popped by one client while another waits; and what comes in time needs no waiting."""
@@ -289,8 +289,8 @@ class TestChange(ClusterCase):
         cluster.move_keys([7], to=away, keys=keys[:3])
         for key in keys:
             self.assertEqual(self.client.get(key), key.encode())
-        self.assertGreaterEqual(self.info("engine_asked"), 3)
-        self.assertEqual(self.info("engine_moved"), 0)
+        self.assertGreaterEqual(self.info("engine_ask_redirects"), 3)
+        self.assertEqual(self.info("engine_moved_redirects"), 0)
         cluster.move_keys([7], to=away)
         cluster.end_move([7], to=away)
         for key in keys:

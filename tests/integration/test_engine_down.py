@@ -6,7 +6,7 @@ CLUSTER INFO. Nobody is kept waiting for it longer than once. When it is back, a
 the same places.
 
 Method: real clusters without replicas, of servers that want all slots covered and of servers that do
-not; real single servers. What waits is counted by heatsink itself (engine_again), not timed. A server
+not; real single servers. What waits is counted by heatsink itself (engine_retries), not timed. A server
 that was given no processor for two seconds is down for a moment too: each place is looked at until it
 shows what it must.
 """
@@ -129,7 +129,7 @@ class TestCluster(Case):
         self.check_all_well(self.addresses)
 
     def again(self):
-        return self.client.info("engine")["engine_again"]
+        return self.client.info("engine")["engine_retries"]
 
     def test_a_cluster_that_wants_all_slots(self):
         self.build("yes", TIMEOUT_MS)

@@ -134,12 +134,12 @@ class TestCluster(Case):
         with self.assertRaisesRegex(redis.ResponseError, "CLUSTERDOWN .*not sent"):
             client.get("key")
         self.wait_trouble(server, "none of 3 nodes answers")
-        self.assertIn("none of 3 nodes", client.info("engine")["engine_trouble"])
+        self.assertIn("none of 3 nodes", client.info("engine")["engine_unavailable"])
         for node in cluster.nodes:
             node.restart()
         cluster.wait_ready()
         self.assert_works(server)
-        wait("INFO says so", lambda: client.info("engine")["engine_trouble"] == "")
+        wait("INFO says so", lambda: client.info("engine")["engine_unavailable"] == "")
 
     def test_told_once_however_often_it_is_tried(self):
         with socket.create_server(("127.0.0.1", 0)) as nobody:

@@ -83,7 +83,7 @@ class PlantedMistakes(unittest.TestCase):
         self.assertComplains(house.include_complaints(self.root), "absorb must not know spread")
 
     def test_core_that_knows_a_stage(self):
-        self.write("src/core/step.c", '#include "absorb/cache/stage.h"\n')
+        self.write("src/core/dispatch.c", '#include "absorb/cache/stage.h"\n')
         self.assertComplains(house.include_complaints(self.root), "core must not know absorb")
 
     def test_stage_that_knows_another(self):

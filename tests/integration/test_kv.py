@@ -27,7 +27,7 @@ FETCHES_MAX = 64
 BODY_MAX = 16 << 20
 PATIENT = ("--http-timeout", "120")  # a busy machine takes long for 16 MB
 RULES = ("--rule", "pub:* cache stale=5s admit=all public",
-         "--rule", "pub:swr:* cache stale=1500ms swr=2s stale-if-error=1h public",
+         "--rule", "pub:stale-while-revalidate:* cache stale=1500ms stale-while-revalidate=2s stale-if-error=1h public",
          "--rule", "pub:fast:* cache stale=100ms public",
          "--rule", "pub:private:* cache stale=5s admit=all",
          "--rule", "pub:strict:* strict")
@@ -126,7 +126,7 @@ class Cases:
 
     def test_cache_control_is_the_rules(self):
         for key, expected in (
-                (b"pub:swr:1", "public, max-age=1, stale-while-revalidate=2, stale-if-error=3600"),
+                (b"pub:stale-while-revalidate:1", "public, max-age=1, stale-while-revalidate=2, stale-if-error=3600"),
                 (b"pub:fast:1", "public, max-age=0, must-revalidate")):
             self.put(key, "x")
             self.assertEqual(self.kv(key)[1]["Cache-Control"], expected)

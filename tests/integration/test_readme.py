@@ -92,7 +92,7 @@ class Links(unittest.TestCase):
                 self.assertTrue(os.path.exists(path), f"{page} links to {target}")
 
     def test_every_named_source_is_there(self):
-        """`core/step.c` is src/core/step.c."""
+        """`core/dispatch.c` is src/core/dispatch.c."""
         for page in ("CONTRIBUTING.md", "docs/ARCHITECTURE.md", "docs/FOLDING.md"):
             named = set(re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.[ch])`", read(page)))
             missing = [path for path in named

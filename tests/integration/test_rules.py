@@ -19,7 +19,7 @@ from servers import Heatsink, heatsink_path
 SANITIZERS = ("address",)  # one client at a time: nothing to race
 
 OK = b"+OK\r\n"
-OPTIONS = ["stale", "ttl", "negative", "swr", "stale-if-error", "jitter", "ahead", "admit", "copies",
+OPTIONS = ["stale", "ttl", "negative-ttl", "stale-while-revalidate", "stale-if-error", "jitter", "refresh-ahead", "admit", "copies",
            "replica-reads", "public"]
 CHANGES = 300
 
@@ -69,10 +69,10 @@ class Files(FolderCase):
                    'rule "two words:*" strict\nrule #odd cache ttl=5m\ncache-bytes 1mb\n'
                    "cache-entry-bytes 0\nmitigate observe\n")
         server = self.serve("--config", self.path("conf"), "--rule", "* cache stale=2s",
-                            "--rule=a:? cache swr=5s", "--rule", "a:* cache")
+                            "--rule=a:? cache stale-while-revalidate=5s", "--rule", "a:* cache")
         connection = server.raw()
         rules = ["user:* cache stale=1s public=yes", '"two words:*" strict', "#odd cache ttl=5m",
-                 "* cache stale=2s", "a:? cache swr=5s", "a:* cache"]
+                 "* cache stale=2s", "a:? cache stale-while-revalidate=5s", "a:* cache"]
         self.assertEqual(listed(connection), rules)
         self.assertEqual(config(connection, "rule"), "\n".join(rules))
         self.assertEqual(config(connection, "cache-bytes"), "1048576")
@@ -234,9 +234,9 @@ class Live(ServerCase):
                 (("RULE", "SET", "a"), "a rule needs a glob and a contract: user:* cache stale=100ms"),
                 (("RULE", "SET", "a", "cache", "stael=1s"),
                  "rule 'a', word 3 'stael=1s': no such option of cache; did you mean 'stale'?"),
-                (("RULE", "SET", "a\r\nb", "cache", "ahead=x\r\n"),
-                 "rule 'a\\r\\nb', word 3 'ahead=x\\r\\n': a number has up to three decimals, as in "
-                 "1.5; ahead is from 0 to 10"),
+                (("RULE", "SET", "a\r\nb", "cache", "refresh-ahead=x\r\n"),
+                 "rule 'a\\r\\nb', word 3 'refresh-ahead=x\\r\\n': a number has up to three decimals, as in "
+                 "1.5; refresh-ahead is from 0 to 10"),
                 (("RULE", "DEL", "usr:*"),
                  "HEAT RULE DEL: no rule has the glob 'usr:*'; did you mean 'user:*'?"),
                 (("RULE", "DEL", "nothing like it"),

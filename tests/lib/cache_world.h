@@ -29,8 +29,8 @@ struct station {
 	struct world *world;
 	struct hs_core *core;
 	struct hs_heat *heat;
-	struct hs_vouch vouch;
-	bool no_vouch; /* the engine cannot have itself told */
+	struct hs_tracking_session tracking_session;
+	bool no_tracking_session; /* the engine cannot have itself told */
 };
 
 struct world {
@@ -45,13 +45,13 @@ struct world {
 	struct hs_now now;
 	struct hs_op *ops[OPS_MAX]; /* under way, oldest first */
 	size_t count, looked;	    /* how many of them `sent` has seen */
-	struct hs_news *news[NEWS_MAX];
+	struct hs_event *event[NEWS_MAX];
 	size_t news_count;
 	int64_t left_ms; /* what keys have to live, as hs_op has it */
 	struct hs_heat *heats[WORKERS];
-	bool at_once;	    /* reads are answered inside submit, with... */
-	const char *value;  /* ...this */
-	uint64_t proved_us; /* the replicas had everything then; 0: there are none */
+	bool at_once;	       /* reads are answered inside submit, with... */
+	const char *value;     /* ...this */
+	uint64_t caught_up_us; /* the replicas had everything then; 0: there are none */
 };
 
 static inline struct hs_now later(struct world *world, uint64_t us)
@@ -63,15 +63,15 @@ static inline struct hs_now later(struct world *world, uint64_t us)
 
 /* ---- the engine ---- */
 
-static inline void vouch_for(struct world *world, struct hs_op *op)
+static inline void track_in(struct world *world, struct hs_op *op)
 {
 	struct station *station = &world->station[op->worker];
 
-	if (!op->track || station->no_vouch)
+	if (!op->track || station->no_tracking_session)
 		return;
 	op->left_ms = world->left_ms;
-	op->vouch = &station->vouch;
-	op->vouch_epoch = hs_vouch_epoch(&station->vouch);
+	op->tracking_session = &station->tracking_session;
+	op->tracking_epoch = hs_tracking_session_epoch(&station->tracking_session);
 }
 
 static inline enum hs_submit submit(void *context, struct hs_op *op)
@@ -85,23 +85,23 @@ static inline enum hs_submit submit(void *context, struct hs_op *op)
 	}
 	if (world->at_once && !op->ordered && (op->command->flags & HS_CMD_READONLY)) {
 		hs_buf_append(op->out, world->value, strlen(world->value));
-		vouch_for(world, op);
+		track_in(world, op);
 		return HS_SUBMIT_DONE;
 	}
-	if (op->replica_since_us > 0 && world->proved_us >= op->replica_since_us)
-		op->replica_proved_us = world->proved_us;
+	if (op->replica_since_us > 0 && world->caught_up_us >= op->replica_since_us)
+		op->replica_caught_up_us = world->caught_up_us;
 	assert_true(world->count < OPS_MAX);
 	world->ops[world->count++] = op;
 	return HS_SUBMIT_QUEUED;
 }
 
-static inline void tell(void *context, struct hs_news *news)
+static inline void tell(void *context, struct hs_event *event)
 {
 	struct station *station = context;
 	struct world *world = station->world;
 
 	assert_true(world->news_count < NEWS_MAX);
-	world->news[world->news_count++] = news;
+	world->event[world->news_count++] = event;
 }
 
 /* What was told is heard by all. */
@@ -109,8 +109,8 @@ static inline void hear_news(struct world *world)
 {
 	for (size_t i = 0; i < world->news_count; i++) {
 		for (size_t j = 0; j < WORKERS; j++)
-			hs_core_news(world->station[j].core, later(world, 1), world->news[i]);
-		hs_news_unref(&world->news[i]);
+			hs_core_event(world->station[j].core, later(world, 1), world->event[i]);
+		hs_event_unref(&world->event[i]);
 	}
 	world->news_count = 0;
 }
@@ -167,7 +167,7 @@ static inline void reply(struct world *world, const char *begin, const char *ans
 			(world->count - i - 1) * sizeof(struct hs_op *));
 		world->count--;
 		world->looked--;
-		vouch_for(world, op);
+		track_in(world, op);
 		if (turn++ % 2 == 0)
 			op->answer = (struct hs_bytes){answer, strlen(answer)};
 		else
@@ -181,7 +181,7 @@ static inline void reply(struct world *world, const char *begin, const char *ans
 /* A worker's vouch proves itself now, or says that a key has changed. */
 static inline void prove(struct world *world, int worker)
 {
-	atomic_store(&world->station[worker].vouch.proved_us, world->now.mono_us);
+	atomic_store(&world->station[worker].tracking_session.caught_up_us, world->now.mono_us);
 }
 
 static inline void changed(struct world *world, int worker, const char *key)
@@ -189,12 +189,13 @@ static inline void changed(struct world *world, int worker, const char *key)
 	struct hs_bytes bytes = {key, key ? strlen(key) : 0};
 	struct station *station = &world->station[worker];
 
-	hs_core_changed(station->core, later(world, 1), &station->vouch, key ? &bytes : NULL);
+	hs_core_changed(station->core, later(world, 1), &station->tracking_session,
+			key ? &bytes : NULL);
 }
 
-static inline void lose_vouch(struct world *world, int worker)
+static inline void lose_tracking_session(struct world *world, int worker)
 {
-	atomic_fetch_add(&world->station[worker].vouch.epoch, 1);
+	atomic_fetch_add(&world->station[worker].tracking_session.epoch, 1);
 }
 
 /* ---- clients ---- */

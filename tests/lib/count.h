@@ -64,8 +64,8 @@ static inline void town_close(struct town *town)
 		struct hs_heat_partition partition = partition_of(town, id);
 		uint64_t timed = 0;
 
-		for (uint32_t i = 0; i < HS_LADDER_STEPS; i++)
-			timed += partition.ladder[i];
+		for (uint32_t i = 0; i < HS_COARSE_HISTOGRAM_BUCKETS; i++)
+			timed += partition.histogram[i];
 		assert_int_equal(partition.inflight, 0);
 		assert_int_equal(timed, partition.reads + partition.writes);
 		ops += timed;

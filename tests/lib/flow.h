@@ -41,14 +41,15 @@ struct town {
 	int finished_count;
 	const char *script;
 	struct hs_op *then; /* submitted from inside the next `finished` */
-	struct hs_vouches *vouches;
+	struct hs_tracking_sessions *tracking_sessions;
 	struct hs_buf told; /* what changed and what was finished, in order: "changed a|done 0" */
-	const struct hs_vouch *told_by;
+	const struct hs_tracking_session *told_by;
 	int untracked;
 	/* For who keeps values. */
 	void *keeper;
 	void (*on_finished)(void *keeper, struct hs_op *op);
-	void (*on_changed)(void *keeper, const struct hs_vouch *vouch, const struct hs_bytes *key);
+	void (*on_changed)(void *keeper, const struct hs_tracking_session *tracking_session,
+			   const struct hs_bytes *key);
 };
 
 static inline void town_note(struct town *town, const char *what, struct hs_bytes which)
@@ -125,15 +126,16 @@ static inline struct hs_bytes town_script(void *context, struct hs_bytes digest)
 	return hs_bytes_of(town->script ? town->script : "");
 }
 
-static inline void town_changed(void *context, struct hs_now now, const struct hs_vouch *vouch,
+static inline void town_changed(void *context, struct hs_now now,
+				const struct hs_tracking_session *tracking_session,
 				const struct hs_bytes *key)
 {
 	struct town *town = context;
 
 	(void)now;
-	town->told_by = vouch;
+	town->told_by = tracking_session;
 	if (town->on_changed)
-		town->on_changed(town->keeper, vouch, key);
+		town->on_changed(town->keeper, tracking_session, key);
 	town_note(town, "changed", key ? *key : HS_LIT("*"));
 }
 
@@ -195,8 +197,8 @@ static inline struct town *town_create(bool cluster, const struct hs_flow_option
 	if (change)
 		options = *change;
 	town->now.mono_us = 1000000;
-	town->vouches = hs_vouches_create();
-	options.vouches = town->vouches;
+	town->tracking_sessions = hs_tracking_sessions_create();
+	options.tracking_sessions = town->tracking_sessions;
 	town->flow = hs_flow_create(&options, &town_calls, town, &town->stats);
 	route(town, 1, 2);
 	return town;
@@ -214,7 +216,7 @@ static inline void town_destroy(struct town **pointer)
 	}
 	assert_int_equal(town->pipes_count, 0);
 	hs_buf_deinit(&town->told);
-	hs_vouches_destroy(&town->vouches);
+	hs_tracking_sessions_destroy(&town->tracking_sessions);
 	hs_mem_free(pointer);
 }
 

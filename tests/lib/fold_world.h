@@ -205,7 +205,7 @@ static inline unsigned fold_draw(struct fold_choices *choices, unsigned bound)
 enum { FOLD_ASKS_MAX = 64, FOLD_CLIENTS_MAX = 16, FOLD_ARGS_MAX = 5, FOLD_EVENTS_MAX = 512 };
 
 struct fold_asker {
-	struct hs_fold_ask
+	struct hs_fold_member
 		ask; /* first; its arguments are ours until it is answered, then poison */
 	struct hs_bytes *argv;
 	const char *said[FOLD_ARGS_MAX];
@@ -403,7 +403,7 @@ static inline void fold_happened(struct fold_world *world, struct fold_event eve
 }
 
 /* Answered: its arguments are gone from here on. */
-static inline void fold_answered(void *context, struct hs_fold_ask *ask, struct hs_bytes reply)
+static inline void fold_answered(void *context, struct hs_fold_member *ask, struct hs_bytes reply)
 {
 	struct fold_world *world = context;
 	struct fold_asker *asker = (struct fold_asker *)ask;
@@ -422,7 +422,7 @@ static inline void fold_answered(void *context, struct hs_fold_ask *ask, struct 
 	ask->argv = NULL;
 }
 
-static inline void fold_run_again(void *context, struct hs_fold_ask *ask)
+static inline void fold_run_again(void *context, struct hs_fold_member *ask)
 {
 	struct fold_world *world = context;
 	struct fold_asker *asker = (struct fold_asker *)ask;
@@ -470,7 +470,7 @@ static inline void fold_stranger(struct fold_world *world)
 
 static inline struct fold_asker *fold_asker_of(struct hs_link *link)
 {
-	return (struct fold_asker *)hs_list_entry(link, struct hs_fold_ask, link);
+	return (struct fold_asker *)hs_list_entry(link, struct hs_fold_member, link);
 }
 
 static inline bool fold_fits(fold_wide number)

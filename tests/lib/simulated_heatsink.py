@@ -32,7 +32,7 @@ from simulated_faults import RealFaults
 NODE = 9  # of clients: none
 TIMEOUT_MS = 60000  # of requests to servers
 # As in the driver.
-RULES = [f"{key} cache stale={stale} ttl=1m admit=all jitter=0% ahead=0"
+RULES = [f"{key} cache stale={stale} ttl=1m admit=all jitter=0% refresh-ahead=0"
          for key, stale in (("key0", "1s"), ("key1", "1m"))]
 
 

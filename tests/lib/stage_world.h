@@ -9,14 +9,14 @@
 #include "stages/stages.h"
 
 #include "core/count.h"
-#include "core/flight.h"
+#include "core/dispatch.h"
+#include "core/event.h"
 #include "core/hold.h"
 #include "core/internal.h"
 #include "core/multi.h"
-#include "core/news.h"
+#include "core/reply_budget.h"
 #include "core/stage.h"
 #include "core/state.h"
-#include "core/step.h"
 #include "wire/reply.h"
 
 #include <setjmp.h>
@@ -109,7 +109,7 @@ static struct {
 	struct mind *minds[STAGES];
 	bool all_points; /* the rarer ones are written down, too */
 	bool loses;
-	struct hs_news *told;
+	struct hs_event *told;
 	char seen[SEEN_BYTES];
 	char arrived[64]; /* the reply that `arrive` saw last */
 	char queued[64];  /* the commands and first arguments of the EXEC that `admit` saw last */
@@ -241,13 +241,13 @@ static inline enum hs_verdict admit(void *self, struct hs_session *session, stru
 	if (session->multi)
 		see_queued(session->multi);
 	if (orders->reject) {
-		hs_step_reject(mind->core, session, call->command, orders->reject);
+		hs_dispatch_reject(mind->core, session, call->command, orders->reject);
 		return HS_ANSWERED;
 	}
 	if (verdict == HS_ANSWERED)
-		hs_step_answer(mind->core, session, call, 0, HS_LIT("+STAGE\r\n"));
+		hs_dispatch_answer(mind->core, session, call, 0, HS_LIT("+STAGE\r\n"));
 	if (verdict == HS_TAKEN) {
-		if (hs_flight_holds(mind->core, session, call))
+		if (hs_reply_budget_holds(mind->core, session, call))
 			return HS_HELD;
 		hs_call_slots(call);
 		mind->taken[mind->taken_count++] =
@@ -269,7 +269,7 @@ static inline enum hs_verdict depart(void *self, struct hs_request *request, str
 	see(self, "depart");
 	act(self, AT_DEPART);
 	if (orders->asks_who && request->session == mind->core->self &&
-	    !hs_stage_askers(mind->core, request, note_asker, NULL))
+	    !hs_stage_members(mind->core, request, note_asker, NULL))
 		snprintf(world.asked, sizeof world.asked, "nobody");
 	if (orders->rewrite) {
 		argv[mind->index][0] = part->op.argv[0];
@@ -364,9 +364,10 @@ static inline void configure(void *self)
 	act(self, AT_CONFIGURE);
 }
 
-static inline void changed(void *self, const struct hs_vouch *vouch, const struct hs_bytes *key)
+static inline void changed(void *self, const struct hs_tracking_session *tracking_session,
+			   const struct hs_bytes *key)
 {
-	(void)vouch;
+	(void)tracking_session;
 	see_rare(self, key ? "changed" : "changed-all");
 	act(self, AT_CHANGED);
 }
@@ -395,7 +396,7 @@ static inline void stop(void *self)
 	act(self, AT_STOP);
 }
 
-static inline void news(void *self, const struct hs_news *event)
+static inline void engine_event(void *self, const struct hs_event *event)
 {
 	(void)event;
 	see_rare(self, "news");
@@ -442,7 +443,7 @@ static inline bool loses(void *self, const struct hs_session *session,
 }
 
 /* The stage has taken every request that an internal call of its own stands for. */
-static inline void askers(void *self, const struct hs_request *internal, hs_stage_asker *tell_of,
+static inline void askers(void *self, const struct hs_request *internal, hs_stage_member *tell_of,
 			  void *context)
 {
 	const struct mind *mind = self;
@@ -484,7 +485,7 @@ static const struct hs_stage stage = {
 	.tick = tick,
 	.deadline = deadline,
 	.stop = stop,
-	.news = news,
+	.event = engine_event,
 	.serves = serves,
 	.queued = queued,
 	.handled = handled,
@@ -508,10 +509,10 @@ static inline enum hs_submit submit(void *context, struct hs_op *op)
 	return HS_SUBMIT_QUEUED;
 }
 
-static inline void tell(void *context, struct hs_news *event)
+static inline void tell(void *context, struct hs_event *event)
 {
 	(void)context;
-	hs_news_unref(&world.told);
+	hs_event_unref(&world.told);
 	world.told = event;
 }
 
@@ -576,7 +577,7 @@ static inline int close_world(void **state)
 {
 	(void)state;
 	world.all_points = false;
-	hs_news_unref(&world.told);
+	hs_event_unref(&world.told);
 	if (world.other)
 		hs_core_disconnect(world.core, world.other);
 	world.seen[0] = '\0';

@@ -111,27 +111,27 @@ static inline void world_send(void *context, struct hs_upstream *upstream)
 	upstream->out.len = 0;
 }
 
-static inline void world_news(void *context, struct hs_news *news)
+static inline void world_news(void *context, struct hs_event *event)
 {
 	static const char *const kinds[] = {
-		[HS_NEWS_MESSAGE] = "message", [HS_NEWS_PATTERN] = "pattern",
-		[HS_NEWS_SHARD] = "shard",     [HS_NEWS_UNLISTENED] = "unlistened",
-		[HS_NEWS_CHANGED] = "changed", [HS_NEWS_CHANGED_ALL] = "changed-all"};
+		[HS_EVENT_MESSAGE] = "message",	    [HS_EVENT_PATTERN_MESSAGE] = "pattern",
+		[HS_EVENT_SHARD_MESSAGE] = "shard", [HS_EVENT_UNSUBSCRIBED] = "unlistened",
+		[HS_EVENT_CHANGED] = "changed",	    [HS_EVENT_CHANGED_ALL] = "changed-all"};
 	struct world *world = context;
 
-	hs_buf_printf(&world->text, "%s", kinds[news->kind]);
-	if (news->pattern.len > 0)
-		hs_buf_printf(&world->text, " %.*s", (int)news->pattern.len, news->pattern.data);
-	if (news->channel.len > 0)
-		hs_buf_printf(&world->text, " %.*s", (int)news->channel.len, news->channel.data);
-	if (news->payload.len > 0)
-		hs_buf_printf(&world->text, " %.*s", (int)news->payload.len, news->payload.data);
-	for (uint32_t i = 0; i < news->keys_count; i++)
-		hs_buf_printf(&world->text, " %.*s", (int)news->keys[i].len, news->keys[i].data);
+	hs_buf_printf(&world->text, "%s", kinds[event->kind]);
+	if (event->pattern.len > 0)
+		hs_buf_printf(&world->text, " %.*s", (int)event->pattern.len, event->pattern.data);
+	if (event->channel.len > 0)
+		hs_buf_printf(&world->text, " %.*s", (int)event->channel.len, event->channel.data);
+	if (event->payload.len > 0)
+		hs_buf_printf(&world->text, " %.*s", (int)event->payload.len, event->payload.data);
+	for (uint32_t i = 0; i < event->keys_count; i++)
+		hs_buf_printf(&world->text, " %.*s", (int)event->keys[i].len, event->keys[i].data);
 	hs_buf_printf(&world->text, "\n");
-	if (news->kind == HS_NEWS_UNLISTENED)
-		assert_int_equal(news->was, HS_NEWS_SHARD);
-	hs_news_unref(&news);
+	if (event->kind == HS_EVENT_UNSUBSCRIBED)
+		assert_int_equal(event->was, HS_EVENT_SHARD_MESSAGE);
+	hs_event_unref(&event);
 }
 
 static inline void world_done(void *context, struct hs_op *op)
@@ -158,7 +158,7 @@ static const struct hs_subscriber_calls calls = {
 	.open = world_open,
 	.close = world_close,
 	.send = world_send,
-	.news = world_news,
+	.event = world_news,
 	.done = world_done,
 	.surprise = world_surprise,
 };
@@ -314,13 +314,13 @@ static inline void ask(struct world *world, enum hs_op_kind kind, uint32_t worke
 
 static inline void listen(struct world *world, uint32_t worker, const char *verb, const char *name)
 {
-	ask(world, HS_OP_LISTEN, worker, verb, hs_bytes_of(name));
+	ask(world, HS_OP_SUBSCRIBE, worker, verb, hs_bytes_of(name));
 }
 
 static inline void unlisten(struct world *world, uint32_t worker, const char *verb,
 			    const char *name)
 {
-	ask(world, HS_OP_UNLISTEN, worker, verb, hs_bytes_of(name));
+	ask(world, HS_OP_UNSUBSCRIBE, worker, verb, hs_bytes_of(name));
 }
 
 static inline void track(struct world *world, uint32_t worker)

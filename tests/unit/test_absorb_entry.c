@@ -74,15 +74,16 @@ static struct hs_learned *learn(const char *names, const char *flag, int key_las
 	return learned;
 }
 
-static bool ask_of(struct hs_ask *ask, uint64_t seed, const struct hs_command *command, size_t argc,
-		   const struct hs_bytes *argv)
+static bool ask_of(struct hs_cache_query *ask, uint64_t seed, const struct hs_command *command,
+		   size_t argc, const struct hs_bytes *argv)
 {
 	struct hs_call call = hs_call_of(command, argc, argv);
 
-	return hs_ask_of_call(ask, seed, &call);
+	return hs_cache_query_of_call(ask, seed, &call);
 }
 
-static bool init(struct hs_ask *ask, const struct line *line, const struct hs_learned *learned)
+static bool init(struct hs_cache_query *ask, const struct line *line,
+		 const struct hs_learned *learned)
 {
 	const struct hs_command *parent;
 	const struct hs_command *command =
@@ -122,7 +123,7 @@ static void test_which_of_ours(void **state)
 		"GETSET k v",
 		"BITCOUNT",
 	};
-	struct hs_ask ask;
+	struct hs_cache_query ask;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof entry / sizeof *entry; i++) {
@@ -144,11 +145,11 @@ static void test_which_of_ours(void **state)
 
 		if (!row->keep)
 			continue;
-		assert_true(row->keep & HS_KEEP_YES);
+		assert_true(row->keep & HS_CACHEABLE);
 		assert_true(row->flags & HS_CMD_READONLY);
 		assert_false(row->flags & (HS_CMD_WRITE | HS_CMD_BLOCKING | HS_CMD_MOVABLEKEYS));
 		assert_int_equal(row->key_first, 1);
-		assert_true(row->key_last == 1 || row->keep & HS_KEEP_SHORT);
+		assert_true(row->key_last == 1 || row->keep & HS_CACHEABLE_SHORT);
 	}
 }
 
@@ -161,7 +162,7 @@ static void test_which_learned(void **state)
 	struct line hget = words("HGET k f"), rank = words("ZRANK k m");
 	struct line ranked = words("ZRANK k m WITHSCORE"), random = words("SRANDMEMBER k 1");
 	struct line module = words("X.GET k f"), count = words("PFCOUNT k l");
-	struct hs_ask ask;
+	struct hs_cache_query ask;
 
 	(void)state;
 	assert_true(init(&ask, &hget, learned));
@@ -172,11 +173,11 @@ static void test_which_learned(void **state)
 	assert_false(init(&ask, &count, learned));
 	/* Of a server whose hashes have fields that expire. */
 	assert_true(init(&ask, &hget, fields));
-	assert_true(ask.command->keep & HS_KEEP_FIELDS);
+	assert_true(ask.command->keep & HS_CACHEABLE_FIELDS);
 	assert_true(init(&ask, &rank, fields));
-	assert_false(ask.command->keep & HS_KEEP_FIELDS);
+	assert_false(ask.command->keep & HS_CACHEABLE_FIELDS);
 	assert_true(init(&ask, &hget, learned));
-	assert_false(ask.command->keep & HS_KEEP_FIELDS);
+	assert_false(ask.command->keep & HS_CACHEABLE_FIELDS);
 	/* A server whose HGET is something else. */
 	assert_false(init(&ask, &hget, writes));
 	assert_false(init(&ask, &hget, many));
@@ -204,7 +205,7 @@ static void test_signatures(void **state)
 		"BITCOUNT k 0 1 BIT",
 	};
 	enum { COUNT = sizeof different / sizeof *different };
-	struct hs_ask asks[COUNT], again;
+	struct hs_cache_query asks[COUNT], again;
 	struct line lines[COUNT], lower = words("get k");
 	struct hs_shared *shared = hs_shared_create(SEED, 0);
 	struct hs_bytes argv[2];
@@ -223,7 +224,7 @@ static void test_signatures(void **state)
 	}
 	assert_true(init(&again, &lower, NULL));
 	assert_int_equal(again.signature, asks[0].signature);
-	hs_ask_get(&again, hs_shared_hash(shared, HS_LIT("k")), HS_LIT("k"), argv);
+	hs_cache_query_get(&again, hs_shared_hash(shared, HS_LIT("k")), HS_LIT("k"), argv);
 	assert_int_equal(again.signature, asks[0].signature);
 	assert_int_equal(again.key_hash, asks[0].key_hash);
 	assert_int_equal(again.argc, 2);
@@ -233,7 +234,8 @@ static void test_signatures(void **state)
 	hs_shared_destroy(&shared);
 }
 
-static struct hs_cache_entry *keep(const char *text, struct hs_bytes reply, struct hs_ask *ask)
+static struct hs_cache_entry *keep(const char *text, struct hs_bytes reply,
+				   struct hs_cache_query *ask)
 {
 	static struct line line; /* outlives the ask */
 	static struct hs_learned *learned;
@@ -251,7 +253,7 @@ static struct hs_cache_entry *keep(const char *text, struct hs_bytes reply, stru
 
 static void expect(const char *text, struct hs_bytes resp3, struct hs_bytes resp2, bool missing)
 {
-	struct hs_ask ask;
+	struct hs_cache_query ask;
 	struct hs_cache_entry *entry = keep(text, resp3, &ask);
 
 	assert_non_null(entry);
@@ -305,7 +307,7 @@ static void test_what_is_not_kept(void **state)
 		HS_LIT("|1\r\n+a\r\n+b\r\n_\r\n"),
 		HS_LIT(""),
 	};
-	struct hs_ask ask;
+	struct hs_cache_query ask;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof replies / sizeof *replies; i++)
@@ -319,7 +321,7 @@ static void test_collisions(void **state)
 		"GETRANGE k 1 3", "GETRANGE l 1 2", "GETRANGE k 1 22",	 "SUBSTR k 1 2",
 		"BITCOUNT k 1 2", "STRLEN k",	    "BITCOUNT k 1 2 BIT"};
 	struct line line = words("GETRANGE k 1 2");
-	struct hs_ask ask;
+	struct hs_cache_query ask;
 	struct hs_cache_entry *entry;
 
 	(void)state;
@@ -341,7 +343,7 @@ static void test_collisions(void **state)
 
 struct world {
 	struct hs_rule rule;
-	struct hs_vouch vouch;
+	struct hs_tracking_session tracking_session;
 	struct hs_cache_entry *entry;
 	uint64_t age_us;
 };
@@ -349,15 +351,15 @@ struct world {
 static void set_up(struct world *world)
 {
 	struct hs_bytes argv[2];
-	struct hs_ask ask;
+	struct hs_cache_query ask;
 
-	*world = (struct world){.rule = {.stale_us = STALE}, .vouch = {.epoch = 3}};
-	hs_ask_get(&ask, hs_hash(HS_LIT("k"), SEED), HS_LIT("k"), argv);
+	*world = (struct world){.rule = {.stale_us = STALE}, .tracking_session = {.epoch = 3}};
+	hs_cache_query_get(&ask, hs_hash(HS_LIT("k"), SEED), HS_LIT("k"), argv);
 	world->entry = hs_cache_entry_create(&ask, HS_LIT("$1\r\nv\r\n"));
 	world->entry->done = 5;
 	world->entry->read_us = READ;
-	world->entry->vouch = &world->vouch;
-	world->entry->vouch_epoch = 3;
+	world->entry->tracking_session = &world->tracking_session;
+	world->entry->tracking_epoch = 3;
 	world->entry->expires_us = UINT64_MAX;
 }
 
@@ -380,10 +382,10 @@ static void test_stale_without_a_proof(void **state)
 	struct world world;
 
 	(void)state;
-	for (int vouched = 0; vouched < 2; vouched++) {
+	for (int tracked_sessions = 0; tracked_sessions < 2; tracked_sessions++) {
 		set_up(&world);
-		if (!vouched)
-			world.entry->vouch = NULL;
+		if (!tracked_sessions)
+			world.entry->tracking_session = NULL;
 		assert_int_equal(at(&world, READ), HS_CACHE_ENTRY_FRESH);
 		assert_int_equal(world.age_us, 0);
 		assert_int_equal(at(&world, READ - 50), HS_CACHE_ENTRY_FRESH); /* another's clock */
@@ -402,22 +404,22 @@ static void test_proofs(void **state)
 
 	(void)state;
 	set_up(&world);
-	world.vouch.proved_us = READ - 10; /* before it was read */
+	world.tracking_session.caught_up_us = READ - 10; /* before it was read */
 	assert_int_equal(at(&world, READ + STALE), HS_CACHE_ENTRY_FRESH);
 	assert_int_equal(world.age_us, STALE);
-	world.vouch.proved_us = READ + 9000;
+	world.tracking_session.caught_up_us = READ + 9000;
 	assert_int_equal(at(&world, READ + 9000), HS_CACHE_ENTRY_FRESH);
 	assert_int_equal(world.age_us, 0);
 	assert_int_equal(at(&world, READ + 9000 + STALE), HS_CACHE_ENTRY_FRESH);
 	assert_int_equal(world.age_us, STALE);
 	assert_int_equal(at(&world, READ + 9001 + STALE), HS_CACHE_ENTRY_AGED);
 	assert_int_equal(world.age_us, STALE + 1);
-	world.vouch.wanted = false;
-	world.vouch.proved_us = UINT64_MAX; /* none can be missed */
+	world.tracking_session.check_wanted = false;
+	world.tracking_session.caught_up_us = UINT64_MAX; /* none can be missed */
 	assert_int_equal(at(&world, READ + 1000000 * STALE), HS_CACHE_ENTRY_FRESH);
 	assert_int_equal(world.age_us, 0);
-	assert_false(world.vouch.wanted);
-	world.vouch.epoch++; /* it was good until then, not for ever */
+	assert_false(world.tracking_session.check_wanted);
+	world.tracking_session.epoch++; /* it was good until then, not for ever */
 	assert_int_equal(at(&world, READ + 1000000 * STALE + 5), HS_CACHE_ENTRY_AGED);
 	assert_int_equal(world.age_us, 5);
 	hs_cache_entry_unref(&world.entry);
@@ -431,7 +433,7 @@ static void test_a_write_in_flight(void **state)
 
 	(void)state;
 	set_up(&world);
-	world.vouch.proved_us = UINT64_MAX;
+	world.tracking_session.caught_up_us = UINT64_MAX;
 	assert_int_equal(at_writes(&world, 6, READ + STALE), HS_CACHE_ENTRY_FRESH);
 	assert_int_equal(world.age_us, STALE);
 	assert_int_equal(at_writes(&world, 6, READ + STALE + 1), HS_CACHE_ENTRY_AGED);
@@ -443,7 +445,7 @@ static void test_a_write_in_flight(void **state)
 	assert_int_equal(at_writes(&world, 7, used + STALE + 1), HS_CACHE_ENTRY_AGED);
 	assert_int_equal(world.age_us, STALE + 1);
 	/* A server that tells of changes proves what it proves. */
-	world.vouch.proved_us = used + 2 * STALE;
+	world.tracking_session.caught_up_us = used + 2 * STALE;
 	assert_int_equal(at_writes(&world, 7, used + 2 * STALE), HS_CACHE_ENTRY_FRESH);
 	assert_int_equal(world.age_us, 0);
 	hs_cache_entry_unref(&world.entry);
@@ -456,20 +458,20 @@ static void test_a_proof_is_wanted(void **state)
 	(void)state;
 	set_up(&world);
 	assert_int_equal(at(&world, READ + STALE / 4), HS_CACHE_ENTRY_FRESH);
-	assert_false(world.vouch.wanted);
+	assert_false(world.tracking_session.check_wanted);
 	assert_int_equal(at(&world, READ + STALE / 4 + 1), HS_CACHE_ENTRY_FRESH);
-	assert_true(world.vouch.wanted);
-	world.vouch.wanted = false;
-	world.vouch.proved_us = READ + 500;
+	assert_true(world.tracking_session.check_wanted);
+	world.tracking_session.check_wanted = false;
+	world.tracking_session.caught_up_us = READ + 500;
 	assert_int_equal(at(&world, READ + 500 + STALE / 4), HS_CACHE_ENTRY_FRESH);
-	assert_false(world.vouch.wanted);
+	assert_false(world.tracking_session.check_wanted);
 	/* One that is not relied on any more need not prove anything. */
 	world.entry->dead = true;
 	assert_int_equal(at(&world, READ + 500 + STALE), HS_CACHE_ENTRY_CHANGED);
 	world.entry->dead = false;
-	world.vouch.epoch++;
+	world.tracking_session.epoch++;
 	assert_int_equal(at(&world, READ + 500 + STALE), HS_CACHE_ENTRY_AGED);
-	assert_false(world.vouch.wanted);
+	assert_false(world.tracking_session.check_wanted);
 	hs_cache_entry_unref(&world.entry);
 }
 
@@ -479,21 +481,21 @@ static void test_another_epoch(void **state)
 
 	(void)state;
 	set_up(&world);
-	world.vouch.proved_us = READ + 5000;
+	world.tracking_session.caught_up_us = READ + 5000;
 	assert_int_equal(at(&world, READ + 5100), HS_CACHE_ENTRY_FRESH);
 	assert_int_equal(world.entry->seen_us, READ + 5000);
 	/* Its word counts no more, nor does its next proof; what it was used under does. */
-	world.vouch.epoch = 4;
-	world.vouch.proved_us = READ + 6000;
+	world.tracking_session.epoch = 4;
+	world.tracking_session.caught_up_us = READ + 6000;
 	assert_int_equal(at(&world, READ + 6000), HS_CACHE_ENTRY_AGED);
 	assert_int_equal(world.age_us, 1000);
-	world.vouch.proved_us = UINT64_MAX;
+	world.tracking_session.caught_up_us = UINT64_MAX;
 	assert_int_equal(at(&world, READ + 6000), HS_CACHE_ENTRY_AGED);
 	assert_int_equal(world.age_us, 1000);
 	hs_cache_entry_unref(&world.entry);
 	/* Never used under a proof: as old as it is. */
 	set_up(&world);
-	world.vouch.epoch = 4;
+	world.tracking_session.epoch = 4;
 	assert_int_equal(at(&world, READ + 10), HS_CACHE_ENTRY_AGED);
 	assert_int_equal(world.age_us, 10);
 	hs_cache_entry_unref(&world.entry);
@@ -508,7 +510,7 @@ static void test_proofs_are_noted_seldom(void **state)
 	(void)state;
 	set_up(&world);
 	for (uint64_t i = 1; i <= 10 * STALE; i++) {
-		world.vouch.proved_us = READ + i;
+		world.tracking_session.caught_up_us = READ + i;
 		assert_int_equal(at(&world, READ + i), HS_CACHE_ENTRY_FRESH);
 		noted += world.entry->seen_us != last;
 		last = world.entry->seen_us;
@@ -534,7 +536,7 @@ static void test_written_or_dead(void **state)
 	assert_int_equal(at(&world, READ), HS_CACHE_ENTRY_FRESH);
 	world.entry->dead = true;
 	assert_int_equal(at(&world, READ), HS_CACHE_ENTRY_CHANGED);
-	world.vouch.epoch++; /* what is known to have changed has */
+	world.tracking_session.epoch++; /* what is known to have changed has */
 	assert_int_equal(at(&world, READ + 5 * STALE), HS_CACHE_ENTRY_CHANGED);
 	hs_cache_entry_unref(&world.entry);
 }
@@ -545,7 +547,7 @@ static void test_time_to_live(void **state)
 
 	(void)state;
 	set_up(&world);
-	world.vouch.proved_us = UINT64_MAX;
+	world.tracking_session.caught_up_us = UINT64_MAX;
 	world.entry->until_us = READ + 50;
 	assert_int_equal(at(&world, READ + 49), HS_CACHE_ENTRY_FRESH);
 	assert_int_equal(at(&world, READ + 50), HS_CACHE_ENTRY_AGED);
@@ -559,7 +561,7 @@ static void test_expiry(void **state)
 
 	(void)state;
 	set_up(&world);
-	world.vouch.proved_us = UINT64_MAX;
+	world.tracking_session.caught_up_us = UINT64_MAX;
 	world.entry->expires_us = READ + 70;
 	assert_int_equal(at(&world, READ + 69), HS_CACHE_ENTRY_FRESH);
 	assert_int_equal(at(&world, READ + 70), HS_CACHE_ENTRY_CHANGED);
@@ -607,7 +609,7 @@ static void print_kept(const struct hs_learned *learned, const struct hs_wire_re
 	struct hs_buf out = {0};
 	struct hs_reply reply = {.out = &out, .resp = 2};
 	struct hs_cache_entry *entry = NULL;
-	struct hs_ask ask;
+	struct hs_cache_query ask;
 
 	if (!command || !ask_of(&ask, SEED, command, request->argc, request->argv))
 		hs_reply_status(&reply, "not asked");

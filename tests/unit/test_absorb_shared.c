@@ -96,7 +96,7 @@ static void test_stamps_of_everything(void **state)
 struct named {
 	char text[24];
 	struct hs_bytes argv[2];
-	struct hs_ask ask;
+	struct hs_cache_query ask;
 };
 
 static void name(struct named *named, uint64_t number)
@@ -104,10 +104,10 @@ static void name(struct named *named, uint64_t number)
 	int len = snprintf(named->text, sizeof named->text, "key:%llu", (unsigned long long)number);
 	struct hs_bytes key = {named->text, (size_t)len};
 
-	hs_ask_get(&named->ask, hs_hash(key, SEED), key, named->argv);
+	hs_cache_query_get(&named->ask, hs_hash(key, SEED), key, named->argv);
 }
 
-static struct hs_cache_entry *make(const struct hs_ask *ask, uint64_t read_us)
+static struct hs_cache_entry *make(const struct hs_cache_query *ask, uint64_t read_us)
 {
 	struct hs_cache_entry *entry =
 		hs_cache_entry_create(ask, (struct hs_bytes){"$1\r\nv\r\n", 7});
@@ -148,7 +148,7 @@ static void test_puts_and_gets(void **state)
 	hs_cache_entry_unref(&entry);
 }
 
-static bool lies_there(struct hs_shared *shared, const struct hs_ask *ask,
+static bool lies_there(struct hs_shared *shared, const struct hs_cache_query *ask,
 		       const struct hs_cache_entry *entry)
 {
 	struct hs_cache_entry *got = hs_shared_get(shared, ask);

@@ -188,7 +188,8 @@ static void give_facts(struct fleet *fleet)
 		facts->slots_cpu = 0.5 * (1 + id);
 		facts->net_in = 600 + 4 * id;
 		facts->net_out = 700 + 6 * id;
-		facts->commit_ladder[hs_ladder_step(1000 + 1000 * (uint64_t)id)] += 100;
+		facts->commit_histogram[hs_coarse_histogram_bucket(1000 + 1000 * (uint64_t)id)] +=
+			100;
 		for (int i = 0; i <= 3 * id; i++)
 			hs_heat_inflight(fleet->heats[i % FLEET_WORKERS], id, 1);
 	}
@@ -375,7 +376,7 @@ static void test_reads_writes_errors_apart(void **state)
 	assert_int_equal(row.counted.writes, 100);
 	assert_int_equal(row.counted.errors, 4);
 	assert_int_equal(row.counted.bytes, 1000000);
-	assert_int_equal(row.counted.ladder[hs_ladder_step(10)], 400);
+	assert_int_equal(row.counted.histogram[hs_coarse_histogram_bucket(10)], 400);
 	assert_true(fleet_partition(&fleet, 0, HS_HEAT_LONG).ops == 0);
 	fleet_deinit(&fleet);
 }
@@ -469,7 +470,7 @@ static void test_what_was_before_the_first_sample_is_no_rate(void **state)
 	struct hs_heat *heat = hs_heat_create(&options);
 	struct hs_board *board = hs_board_create(&heat, 1, 1);
 	struct hs_heat_access access = {.key = HS_LIT("k"), .bytes = 1};
-	struct hs_engine_partition facts = {.commit_ladder = {[9] = 1000}};
+	struct hs_engine_partition facts = {.commit_histogram = {[9] = 1000}};
 	struct hs_now now = {.mono_us = 1000000, .wall_us = 1000000};
 	struct hs_board_partition rows[2];
 	struct hs_board_row top;
@@ -504,14 +505,14 @@ static void test_a_counter_that_starts_again(void **state)
 
 	(void)state;
 	fleet_init(&fleet, 1);
-	fleet.facts[0].commit_ladder[20] = 1000000;
+	fleet.facts[0].commit_histogram[20] = 1000000;
 	fleet_pass(&fleet, 50000);
 	fleet_pass(&fleet, 5000000); /* that million is gone from the short window */
-	memset(fleet.facts[0].commit_ladder, 0, sizeof fleet.facts[0].commit_ladder);
-	fleet.facts[0].commit_ladder[30] = 10;
+	memset(fleet.facts[0].commit_histogram, 0, sizeof fleet.facts[0].commit_histogram);
+	fleet.facts[0].commit_histogram[30] = 10;
 	fleet_pass(&fleet, 50000);
 	row = fleet_partition(&fleet, 0, HS_HEAT_SHORT);
-	assert_near(row.commit_p99_us, (double)hs_ladder_floor(30) * 1.25, 0.25);
+	assert_near(row.commit_p99_us, (double)hs_coarse_histogram_floor(30) * 1.25, 0.25);
 	fleet_deinit(&fleet);
 }
 

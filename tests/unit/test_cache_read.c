@@ -15,7 +15,8 @@ static void test_missing_is_read_again_behind_a_script(void **state)
 	static struct world world;
 
 	(void)state;
-	open_world(&world, "k* cache stale=10s negative=10s jitter=0% ahead=0 admit=all");
+	open_world(&world,
+		   "k* cache stale=10s negative-ttl=10s jitter=0% refresh-ahead=0 admit=all");
 	say(&world, 'B', "GET k");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "_\r\n");
@@ -267,7 +268,7 @@ static void test_an_end_that_is_not_known(void **state)
 	static struct world world;
 
 	(void)state;
-	open_world(&world, "k* cache stale=100ms ahead=0 admit=all");
+	open_world(&world, "k* cache stale=100ms refresh-ahead=0 admit=all");
 	world.left_ms = 0;
 	say(&world, 'A', "GET k");
 	sent(&world, "~GET k");
@@ -345,7 +346,7 @@ static void test_told_of_a_change(void **state)
 	close_world(&world);
 }
 
-static void test_who_vouched_is_gone(void **state)
+static void test_entry_of_an_ended_tracking_session(void **state)
 {
 	static struct world world;
 
@@ -355,7 +356,7 @@ static void test_who_vouched_is_gone(void **state)
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "$1\r\nv\r\n");
 	listen(&world, 'A');
-	lose_vouch(&world, 0);
+	lose_tracking_session(&world, 0);
 	say(&world, 'A', "GET k");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "$1\r\nw\r\n");
@@ -364,13 +365,13 @@ static void test_who_vouched_is_gone(void **state)
 	close_world(&world);
 }
 
-static void test_nobody_vouches(void **state)
+static void test_no_tracking_session(void **state)
 {
 	static struct world world;
 
 	(void)state;
-	open_world(&world, "k* cache stale=100ms ahead=0 admit=all");
-	world.station[0].no_vouch = true;
+	open_world(&world, "k* cache stale=100ms refresh-ahead=0 admit=all");
+	world.station[0].no_tracking_session = true;
 	say(&world, 'A', "GET k");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "$1\r\nv\r\n");
@@ -420,7 +421,7 @@ static void test_a_missing_key_for_a_short_time(void **state)
 	static struct world world;
 
 	(void)state;
-	open_world(&world, "k* cache stale=10s negative=50ms jitter=0% admit=all");
+	open_world(&world, "k* cache stale=10s negative-ttl=50ms jitter=0% admit=all");
 	say(&world, 'A', "GET k");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "_\r\n");
@@ -441,7 +442,8 @@ static void test_a_missing_key_of_a_cluster_is_as_old_as_its_reading(void **stat
 	static struct world world;
 
 	(void)state;
-	open_world(&world, "k* cache stale=100ms negative=10s jitter=0% ahead=0 admit=all");
+	open_world(&world,
+		   "k* cache stale=100ms negative-ttl=10s jitter=0% refresh-ahead=0 admit=all");
 	for (int one_server = 0; one_server < 2; one_server++) {
 		if (one_server)
 			world.station[0].core->world.together = HS_TOGETHER_ALL;
@@ -522,7 +524,8 @@ static void test_served_while_it_is_read_again(void **state)
 	static struct world world;
 
 	(void)state;
-	open_world(&world, "k* cache stale=100ms swr=1s ahead=0 admit=all");
+	open_world(&world,
+		   "k* cache stale=100ms stale-while-revalidate=1s refresh-ahead=0 admit=all");
 	say(&world, 'A', "GET k");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "$1\r\nv\r\n");
@@ -556,7 +559,7 @@ static void test_the_old_one_when_it_cannot_be_read(void **state)
 	static struct world world;
 
 	(void)state;
-	open_world(&world, "k* cache stale=100ms stale-if-error=10s ahead=0 admit=all");
+	open_world(&world, "k* cache stale=100ms stale-if-error=10s refresh-ahead=0 admit=all");
 	say(&world, 'A', "GET k");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "$1\r\nv\r\n");
@@ -810,7 +813,7 @@ static void test_what_another_worker_has_is_too_large(void **state)
 	char large[1024];
 
 	(void)state;
-	open_world(&world, "k* cache stale=100ms swr=10s admit=all");
+	open_world(&world, "k* cache stale=100ms stale-while-revalidate=10s admit=all");
 	say(&world, 'E', "GET k");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "$1\r\nv\r\n");
@@ -838,12 +841,12 @@ static void test_an_error_about_the_data_ends_the_old_one(void **state)
 	static struct world world;
 
 	(void)state;
-	open_world(&world, "k* cache stale=100ms swr=10s admit=all");
+	open_world(&world, "k* cache stale=100ms stale-while-revalidate=10s admit=all");
 	say(&world, 'A', "GET k");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "$1\r\nv\r\n");
 	listen(&world, 'A');
-	lose_vouch(&world, 0);
+	lose_tracking_session(&world, 0);
 	say(&world, 'A', "GET k");
 	heard(&world, 'A', "$1\r\nv\r\n");
 	sent(&world, "~GET k");
@@ -861,7 +864,8 @@ static void test_a_missing_key_that_is_not_kept(void **state)
 	static struct world world;
 
 	(void)state;
-	open_world(&world, "k* cache stale=100ms negative=0 swr=10s admit=all");
+	open_world(&world,
+		   "k* cache stale=100ms negative-ttl=0 stale-while-revalidate=10s admit=all");
 	for (int i = 0; i < 3; i++) {
 		say(&world, 'A', "GET k");
 		heard(&world, 'A', "");
@@ -890,8 +894,8 @@ int main(void)
 		cmocka_unit_test(test_an_end_that_is_not_known),
 		cmocka_unit_test(test_a_clock_that_is_set),
 		cmocka_unit_test(test_told_of_a_change),
-		cmocka_unit_test(test_who_vouched_is_gone),
-		cmocka_unit_test(test_nobody_vouches),
+		cmocka_unit_test(test_entry_of_an_ended_tracking_session),
+		cmocka_unit_test(test_no_tracking_session),
 		cmocka_unit_test(test_errors_are_not_kept),
 		cmocka_unit_test(test_a_missing_key_for_a_short_time),
 		cmocka_unit_test(test_a_missing_key_of_a_cluster_is_as_old_as_its_reading),

@@ -42,7 +42,7 @@ static void test_only_large_ones_and_only_by_rule(void **state)
 
 	(void)state;
 	begin(&world, RULE);
-	world.proved_us = world.now.mono_us + MS;
+	world.caught_up_us = world.now.mono_us + MS;
 	say(&world, 'A', "GET k");
 	sent(&world, "@GET k");
 	reply(&world, "@GET", LARGE);
@@ -55,7 +55,7 @@ static void test_only_large_ones_and_only_by_rule(void **state)
 	reply(&world, "~STRLEN", ":2000\r\n");
 	heard(&world, 'A', ":2000\r\n");
 	/* The master may have to do it after all. */
-	world.proved_us = 0;
+	world.caught_up_us = 0;
 	say(&world, 'A', "GET k");
 	sent(&world, "@GET k");
 	reply(&world, "@GET", LARGE);
@@ -244,7 +244,7 @@ static void test_own_writes_and_scripts(void **state)
 	say(&world, 'B', "GET k");
 	sent(&world, "@GET k");
 	assert_true(since(&world) < script_us);
-	world.ops[0]->replica_proved_us = script_us - 1;
+	world.ops[0]->replica_caught_up_us = script_us - 1;
 	say(&world, 'C', "GET k"); /* what B waits for may be from before */
 	sent(&world, "");
 	reply(&world, "@GET", LARGE);
@@ -273,7 +273,7 @@ static void test_who_may_share_a_read(void **state)
 	reply(&world, "@GET", LARGE);
 	listen(&world, 'A');
 	later(&world, 1000 * MS);
-	world.proved_us = world.now.mono_us - 60 * MS;
+	world.caught_up_us = world.now.mono_us - 60 * MS;
 	say(&world, 'A', "GET k");
 	sent(&world, "@GET k");
 	later(&world, 30 * MS);
@@ -306,7 +306,7 @@ static void test_what_is_not_large_is_not_a_replica_s_to_say(void **state)
 			for (size_t j = 0; j < WORKERS; j++)
 				hs_core_configure(world.station[j].core, &world.options);
 		}
-		world.proved_us = world.now.mono_us;
+		world.caught_up_us = world.now.mono_us;
 		say(&world, 'A', "GET k");
 		say(&world, 'B', "GET k");
 		sent(&world, "@GET k");

@@ -25,7 +25,7 @@ enum { SEED = 7, WORKER = 3, REPLY_BYTES = 1000, KIB = 1024 };
 
 struct world {
 	struct hs_cache *cache;
-	struct hs_vouch vouch, other;
+	struct hs_tracking_session tracking_session, other;
 };
 
 static void set_up(struct world *world, uint64_t bytes_max, uint64_t entry_bytes_max)
@@ -51,7 +51,7 @@ static void tear_down(struct world *world)
 struct named {
 	char text[24];
 	struct hs_bytes argv[3];
-	struct hs_ask ask;
+	struct hs_cache_query ask;
 };
 
 /* GETBIT key variant; variant -1: GET key. */
@@ -63,18 +63,19 @@ static void name(struct named *named, uint64_t number, int variant)
 	struct hs_call call;
 
 	if (variant < 0) {
-		hs_ask_get(&named->ask, hs_hash(key, SEED), key, named->argv);
+		hs_cache_query_get(&named->ask, hs_hash(key, SEED), key, named->argv);
 		return;
 	}
 	named->argv[0] = HS_LIT("GETBIT");
 	named->argv[1] = key;
 	named->argv[2] = (struct hs_bytes){&variants[variant], 1};
 	call = hs_call_of(hs_command_by_id(HS_CMD_ID_GETBIT), 3, named->argv);
-	assert_true(hs_ask_of_call(&named->ask, SEED, &call));
+	assert_true(hs_cache_query_of_call(&named->ask, SEED, &call));
 }
 
 /* A reply of that many bytes in all. */
-static struct hs_cache_entry *reply_of(struct world *world, const struct hs_ask *ask, size_t bytes)
+static struct hs_cache_entry *reply_of(struct world *world, const struct hs_cache_query *ask,
+				       size_t bytes)
 {
 	static char text[64 * KIB];
 	struct hs_cache_entry *entry;
@@ -92,7 +93,7 @@ static struct hs_cache_entry *reply_of(struct world *world, const struct hs_ask 
 	entry = hs_cache_entry_create(ask, (struct hs_bytes){text, len});
 	assert_int_equal(entry->bytes, bytes);
 	entry->worker = WORKER;
-	entry->vouch = &world->vouch;
+	entry->tracking_session = &world->tracking_session;
 	return entry;
 }
 
@@ -338,7 +339,7 @@ static void test_who_goes_dies(void **state)
 		hs_cache_entry_ref(others[i] = fetch(&world, i, 1, REPLY_BYTES));
 		others[i]->worker = WORKER + 1; /* off the shared cache: that one would hear */
 		hs_cache_entry_ref(unvouched[i] = fetch(&world, i, 2, REPLY_BYTES));
-		unvouched[i]->vouch = NULL; /* nobody would */
+		unvouched[i]->tracking_session = NULL; /* nobody would */
 	}
 	for (uint64_t i = FEW; i < 1000; i++)
 		request(&world, i);
@@ -366,19 +367,21 @@ static void test_changed_behind_us(void **state)
 	hs_cache_entry_ref(a = fetch(&world, 1, 0, REPLY_BYTES));
 	hs_cache_entry_ref(b = fetch(&world, 1, 1, REPLY_BYTES));
 	hs_cache_entry_ref(c = fetch(&world, 1, 2, REPLY_BYTES));
-	c->vouch = &world.other;
+	c->tracking_session = &world.other;
 	name(&named, 1, 0);
 	assert_null(hs_cache_find(world.cache, named.ask.key_hash, HS_LIT("k")));
-	assert_int_equal(hs_cache_changed(world.cache, find(&world, 1), &world.vouch), 2);
+	assert_int_equal(hs_cache_changed(world.cache, find(&world, 1), &world.tracking_session),
+			 2);
 	assert_true(a->dead);
 	assert_true(b->dead);
 	assert_false(c->dead);
 	assert_int_equal(find(&world, 1)->replies_count, 1);
-	assert_int_equal(hs_cache_changed(world.cache, find(&world, 1), &world.vouch), 0);
-	assert_int_equal(hs_cache_changed_all(world.cache, &world.vouch), 0);
+	assert_int_equal(hs_cache_changed(world.cache, find(&world, 1), &world.tracking_session),
+			 0);
+	assert_int_equal(hs_cache_changed_all(world.cache, &world.tracking_session), 0);
 	for (uint64_t i = 2; i < 20; i++)
 		fetch(&world, i, 0, REPLY_BYTES);
-	assert_int_equal(hs_cache_changed_all(world.cache, &world.vouch), 18);
+	assert_int_equal(hs_cache_changed_all(world.cache, &world.tracking_session), 18);
 	assert_false(c->dead);
 	assert_int_equal(hs_cache_changed_all(world.cache, &world.other), 1);
 	assert_true(c->dead);

@@ -289,13 +289,13 @@ static void test_a_set_of_unknown_outcome_leaves_nothing_behind(void **state)
 	}
 }
 
-static void test_a_set_that_nobody_vouches_for(void **state)
+static void test_a_set_without_tracking_session(void **state)
 {
 	static struct world world;
 
 	(void)state;
 	open_with_k(&world);
-	world.station[0].no_vouch = true;
+	world.station[0].no_tracking_session = true;
 	say(&world, 'A', "SET k new");
 	sent(&world, "~SET k new");
 	reply(&world, "~SET", "+OK\r\n");
@@ -459,7 +459,7 @@ int main(void)
 		cmocka_unit_test(test_a_set_with_an_end),
 		cmocka_unit_test(test_two_at_a_time_leave_nothing_behind),
 		cmocka_unit_test(test_a_set_of_unknown_outcome_leaves_nothing_behind),
-		cmocka_unit_test(test_a_set_that_nobody_vouches_for),
+		cmocka_unit_test(test_a_set_without_tracking_session),
 		cmocka_unit_test(test_sets_that_go_their_usual_way),
 		cmocka_unit_test(test_a_set_behind_a_read_whose_slot_has_moved),
 		cmocka_unit_test(test_a_script_that_does_not_name_its_keys),

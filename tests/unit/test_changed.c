@@ -2,7 +2,7 @@
  * "everything". */
 #include "base/limits.h"
 #include "base/mem.h"
-#include "core/news.h"
+#include "core/event.h"
 #include "keyspace/changed.h"
 
 #include <setjmp.h>
@@ -18,7 +18,7 @@
 static void test_each_key_once(void **state)
 {
 	struct hs_changed changed = {.seed = 5};
-	struct hs_news *news;
+	struct hs_event *event;
 	char text[32];
 
 	(void)state;
@@ -34,18 +34,18 @@ static void test_each_key_once(void **state)
 	changed.client = 9;
 	hs_changed_add(&changed, HS_LIT(""));
 	assert_int_equal(changed.count, 1001);
-	news = hs_news_create_changed(&changed);
-	assert_int_equal(news->kind, HS_NEWS_CHANGED);
-	assert_int_equal(news->keys_count, 1001);
+	event = hs_event_create_changed(&changed);
+	assert_int_equal(event->kind, HS_EVENT_CHANGED);
+	assert_int_equal(event->keys_count, 1001);
 	for (uint32_t i = 0; i < 1000; i++) {
 		int len = snprintf(text, sizeof text, "%u", i);
 
-		assert_true(hs_bytes_equal(news->keys[i], (struct hs_bytes){text, (size_t)len}));
-		assert_int_equal(news->by[i], i % 2 == 0 ? 7 : 0); /* several did */
+		assert_true(hs_bytes_equal(event->keys[i], (struct hs_bytes){text, (size_t)len}));
+		assert_int_equal(event->by[i], i % 2 == 0 ? 7 : 0); /* several did */
 	}
-	assert_int_equal(news->keys[1000].len, 0);
-	assert_int_equal(news->by[1000], 9);
-	hs_news_unref(&news);
+	assert_int_equal(event->keys[1000].len, 0);
+	assert_int_equal(event->by[1000], 9);
+	hs_event_unref(&event);
 	hs_changed_clear(&changed);
 	assert_true(hs_changed_empty(&changed));
 	hs_changed_add(&changed, HS_LIT("1"));

@@ -63,9 +63,10 @@ static void test_defaults(void **state)
 
 static void test_every_option(void **state)
 {
-	const struct hs_rules *rules =
-		RULES("user:* cache stale=2s ttl=1h negative=5ms swr=3m stale-if-error=2d "
-		      "jitter=12.5% ahead=0.75 admit=all copies=4 replica-reads=yes public");
+	const struct hs_rules *rules = RULES(
+		"user:* cache stale=2s ttl=1h negative-ttl=5ms stale-while-revalidate=3m "
+		"stale-if-error=2d "
+		"jitter=12.5% refresh-ahead=0.75 admit=all copies=4 replica-reads=yes public");
 	const struct hs_rule *rule = only(rules);
 
 	(void)state;
@@ -81,9 +82,11 @@ static void test_every_option(void **state)
 	assert_true(rule->replica_reads);
 	assert_true(rule->is_public);
 	assert_int_equal(hs_rules_stale_min_us(rules), 2 * S);
-	expect_described(rule, "user:* cache stale=2s ttl=1h negative=5ms swr=3m stale-if-error=2d "
-			       "jitter=12.5% ahead=0.75 admit=all copies=4 replica-reads=yes "
-			       "public=yes");
+	expect_described(rule,
+			 "user:* cache stale=2s ttl=1h negative-ttl=5ms stale-while-revalidate=3m "
+			 "stale-if-error=2d "
+			 "jitter=12.5% refresh-ahead=0.75 admit=all copies=4 replica-reads=yes "
+			 "public=yes");
 	hs_rules_unref(&rules);
 }
 
@@ -95,14 +98,15 @@ static void test_ways_of_writing(void **state)
 		{"a cache stale=1500us", "a cache stale=1500us"},
 		{"a cache stale=120000ms ttl=60s", "a cache stale=2m"},
 		{"a cache stale=86400s ttl=720h", "a cache stale=1d ttl=30d"},
-		{"a cache stale=5s negative=1s", "a cache stale=5s"},
-		{"a cache stale=5s negative=5s", "a cache stale=5s negative=5s"},
-		{"a cache negative=0", "a cache negative=0"},
-		{"a cache negative=0s swr=0d", "a cache negative=0"},
+		{"a cache stale=5s negative-ttl=1s", "a cache stale=5s"},
+		{"a cache stale=5s negative-ttl=5s", "a cache stale=5s negative-ttl=5s"},
+		{"a cache negative-ttl=0", "a cache negative-ttl=0"},
+		{"a cache negative-ttl=0s stale-while-revalidate=0d", "a cache negative-ttl=0"},
 		{"a cache jitter=0", "a cache jitter=0%"},
-		{"a cache jitter=0.125% ahead=0.001", "a cache jitter=0.125% ahead=0.001"},
-		{"a cache jitter=10.000% ahead=1.0", "a cache"},
-		{"a cache ahead=0 copies=AUTO", "a cache ahead=0 copies=auto"},
+		{"a cache jitter=0.125% refresh-ahead=0.001",
+		 "a cache jitter=0.125% refresh-ahead=0.001"},
+		{"a cache jitter=10.000% refresh-ahead=1.0", "a cache"},
+		{"a cache refresh-ahead=0 copies=AUTO", "a cache refresh-ahead=0 copies=auto"},
 		{"a cache copies=64", "a cache copies=64"},
 		{"a cache replica-reads", "a cache replica-reads=yes"},
 		{"a cache public=no replica-reads=no", "a cache"},
@@ -169,11 +173,13 @@ static void test_errors(void **state)
 		 "rule 'a', word 3 'stael=1s': no such option of cache; did you mean 'stale'?"},
 		{"a cache ttl=1s foo=bar",
 		 "rule 'a', word 4 'foo=bar': no such option of cache; there are stale, ttl, "
-		 "negative, swr, stale-if-error, jitter, ahead, admit, copies, replica-reads and "
+		 "negative, stale-while-revalidate, stale-if-error, jitter, ahead, admit, copies, "
+		 "replica-reads and "
 		 "public"},
-		{"a cache \"\"", "rule 'a', word 3 '': no such option of cache; there are stale, "
-				 "ttl, negative, swr, stale-if-error, jitter, ahead, admit, "
-				 "copies, replica-reads and public"},
+		{"a cache \"\"",
+		 "rule 'a', word 3 '': no such option of cache; there are stale, "
+		 "ttl, negative, stale-while-revalidate, stale-if-error, jitter, ahead, admit, "
+		 "copies, replica-reads and public"},
 		{"a cache pubic", "rule 'a', word 3 'pubic': no such option of cache; did you mean "
 				  "'public'?"},
 		{"a cache stale", "rule 'a', word 3 'stale': a value is missing: stale=100ms"},
@@ -186,18 +192,20 @@ static void test_errors(void **state)
 		{"a cache stale=1.5s", "+rule 'a', word 3 'stale=1.5s': %sstale is from 1ms to 1d"},
 		{"a cache ttl=-1s", "+rule 'a', word 3 'ttl=-1s': %sttl is from 1ms to 30d"},
 		{"a cache ttl=1w", "+rule 'a', word 3 'ttl=1w': %sttl is from 1ms to 30d"},
-		{"a cache swr=99999999999999999999d",
-		 "+rule 'a', word 3 'swr=99999999999999999999d': %sswr is from 0 to 1d"},
-		{"a cache swr=18446744073709551615d",
-		 "+rule 'a', word 3 'swr=18446744073709551615d': %sswr is from 0 to 1d"},
+		{"a cache stale-while-revalidate=99999999999999999999d",
+		 "+rule 'a', word 3 'stale-while-revalidate=99999999999999999999d': %sswr is from "
+		 "0 to 1d"},
+		{"a cache stale-while-revalidate=18446744073709551615d",
+		 "+rule 'a', word 3 'stale-while-revalidate=18446744073709551615d': %sswr is from "
+		 "0 to 1d"},
 		{"a cache stale=0",
 		 "rule 'a', word 3 'stale=0': out of bounds: stale is from 1ms to 1d"},
 		{"a cache stale=999us",
 		 "rule 'a', word 3 'stale=999us': out of bounds: stale is from 1ms to 1d"},
 		{"a cache ttl=31d",
 		 "rule 'a', word 3 'ttl=31d': out of bounds: ttl is from 1ms to 30d"},
-		{"a cache negative=25h",
-		 "rule 'a', word 3 'negative=25h': out of bounds: negative is from 0 to 1d"},
+		{"a cache negative-ttl=25h",
+		 "rule 'a', word 3 'negative-ttl=25h': out of bounds: negative is from 0 to 1d"},
 		{"a cache stale-if-error=31d", "rule 'a', word 3 'stale-if-error=31d': out of "
 					       "bounds: stale-if-error is from 0 to 30d"},
 		{"a cache jitter=10", "rule 'a', word 3 'jitter=10': a share is a number and %, as "
@@ -206,12 +214,14 @@ static void test_errors(void **state)
 				     "in 10%; jitter is from 0% to 90%"},
 		{"a cache jitter=91%",
 		 "rule 'a', word 3 'jitter=91%': out of bounds: jitter is from 0% to 90%"},
-		{"a cache ahead=1.2345", "rule 'a', word 3 'ahead=1.2345': a number has up to "
-					 "three decimals, as in 1.5; ahead is from 0 to 10"},
-		{"a cache ahead=1.", "rule 'a', word 3 'ahead=1.': a number has up to three "
-				     "decimals, as in 1.5; ahead is from 0 to 10"},
-		{"a cache ahead=10.001",
-		 "rule 'a', word 3 'ahead=10.001': out of bounds: ahead is from 0 to 10"},
+		{"a cache refresh-ahead=1.2345",
+		 "rule 'a', word 3 'refresh-ahead=1.2345': a number has up to "
+		 "three decimals, as in 1.5; ahead is from 0 to 10"},
+		{"a cache refresh-ahead=1.",
+		 "rule 'a', word 3 'refresh-ahead=1.': a number has up to three "
+		 "decimals, as in 1.5; ahead is from 0 to 10"},
+		{"a cache refresh-ahead=10.001",
+		 "rule 'a', word 3 'refresh-ahead=10.001': out of bounds: ahead is from 0 to 10"},
 		{"a cache admit=hott",
 		 "rule 'a', word 3 'admit=hott': no such value; did you mean 'hot'?"},
 		{"a cache admit=some",

@@ -58,7 +58,7 @@ static void test_nothing_without_a_proof(void **state)
 		assert_int_equal(ask(&world, 'A'), 'o');
 	prove(&world, 0);
 	assert_int_equal(ask_many(&world, 'A', 3), 2);
-	lose_vouch(&world, 0);
+	lose_tracking_session(&world, 0);
 	say(&world, 'A', "GET k");
 	look(&world);
 	reply(&world, "GET k", VALUE);
@@ -177,7 +177,7 @@ static void tell_of_a_change(struct world *world)
 
 static void lose_who_would_tell(struct world *world)
 {
-	lose_vouch(world, 0);
+	lose_tracking_session(world, 0);
 }
 
 static void take_the_rule(struct world *world)
@@ -230,13 +230,13 @@ static void test_what_servers_refuse_rests(void **state)
 	close_copies(&world);
 }
 
-static void check_rests(const char *dump, int64_t left_ms, bool vouch, const char *why)
+static void check_rests(const char *dump, int64_t left_ms, bool tracking_session, const char *why)
 {
 	static struct world world;
 
 	open_copies(&world, "k* cache stale=100ms copies=3");
 	warm_up(&world, 'A');
-	world.station[0].no_vouch = !vouch;
+	world.station[0].no_tracking_session = !tracking_session;
 	world.left_ms = left_ms;
 	reply(&world, "~DUMP k", dump);
 	reply_all(&world, "UNLINK heatsink:copy:{", ":0\r\n");

@@ -113,7 +113,7 @@ static void run_op(struct play *play, struct hs_op *op)
 		if (strcmp(name, "unlink") == 0)
 			*value = 0;
 	}
-	vouch_for(&play->world, op);
+	track_in(&play->world, op);
 	hs_buf_append_bytes(op->out, hs_buf_bytes(&out));
 	hs_buf_deinit(&out);
 	hs_core_complete(play->world.station[op->worker].core, later(&play->world, 1), op);

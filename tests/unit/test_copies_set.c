@@ -259,9 +259,9 @@ static void test_turns_go_round(void **state)
 	(void)state;
 	desk_init(&desk);
 	for (int i = 0; i < 300; i++) {
-		struct hs_place *place = hs_copies_next(desk.copies, 1000);
+		struct hs_copies_place *place = hs_copies_next(desk.copies, 1000);
 
-		hs_place_asked(place, 1000);
+		hs_copies_place_asked(place, 1000);
 		asked[place - desk.copies->places]++;
 	}
 	for (int i = 0; i < 3; i++)
@@ -273,18 +273,18 @@ static void test_who_does_not_answer_is_passed_over(void **state)
 {
 	struct desk desk;
 	uint64_t now = 1000, late = now + HS_COPIES_SLOW_US + 1;
-	struct hs_place *first;
+	struct hs_copies_place *first;
 	int met = 0;
 
 	(void)state;
 	desk_init(&desk);
 	first = &desk.copies->places[1];
-	hs_place_asked(first, now);
-	hs_place_asked(first, now + 10);
+	hs_copies_place_asked(first, now);
+	hs_copies_place_asked(first, now + 10);
 	for (int i = 0; i < 9; i++)
 		assert_ptr_not_equal(hs_copies_next(desk.copies, late), first);
 	/* One of the two comes back: the other is waited for anew. */
-	assert_true(hs_place_answered(first, late, HS_LIT("$1\r\na\r\n")));
+	assert_true(hs_copies_place_answered(first, late, HS_LIT("$1\r\na\r\n")));
 	for (int i = 0; i < 9; i++)
 		met += hs_copies_next(desk.copies, late) == first;
 	assert_int_equal(met, 3);
@@ -298,23 +298,23 @@ static void test_original_is_asked_when_nobody_else_answers(void **state)
 	(void)state;
 	desk_init(&desk);
 	for (int i = 0; i < 3; i++)
-		hs_place_asked(&desk.copies->places[i], 1);
+		hs_copies_place_asked(&desk.copies->places[i], 1);
 	for (int i = 0; i < 9; i++)
 		assert_ptr_equal(hs_copies_next(desk.copies, 1 + 2 * HS_COPIES_SLOW_US),
 				 &desk.copies->places[0]);
 	desk_deinit(&desk);
 }
 
-static bool ask(struct hs_place *place, const char *reply)
+static bool ask(struct hs_copies_place *place, const char *reply)
 {
-	hs_place_asked(place, 1000);
-	return hs_place_answered(place, 1000, hs_bytes_of(reply));
+	hs_copies_place_asked(place, 1000);
+	return hs_copies_place_answered(place, 1000, hs_bytes_of(reply));
 }
 
 static void test_doubts(void **state)
 {
 	struct desk desk;
-	struct hs_place *copy;
+	struct hs_copies_place *copy;
 
 	(void)state;
 	desk_init(&desk);

@@ -64,7 +64,7 @@ static void test_the_next_must_be_alone(void **state)
 	hs_sim_client_ask(client, "SET foo 1");
 	held("-", HS_HOLD_NONE, 0);
 	hs_sim_client_ask(client, "SUBSCRIBE c");
-	held("own-commands", HS_HOLD_OWN, 1);
+	held("commands-in-flight", HS_HOLD_OWN, 1);
 	go_on();
 	heard(client, "+OK\r\n*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n");
 	held("-", HS_HOLD_OWN, 1);
@@ -77,9 +77,9 @@ static void test_the_last_must_be_alone(void **state)
 	ask_to_publish();
 	held("-", HS_HOLD_NONE, 0);
 	hs_sim_client_ask(client, "ECHO a");
-	held("own-commands", HS_HOLD_OWN, 1);
+	held("commands-in-flight", HS_HOLD_OWN, 1);
 	hs_sim_client_ask(client, "ECHO b"); /* the client is held already */
-	held("own-commands", HS_HOLD_OWN, 1);
+	held("commands-in-flight", HS_HOLD_OWN, 1);
 	go_on();
 	heard(client, "*2\r\n+OK\r\n:0\r\n$1\r\na\r\n$1\r\nb\r\n");
 	held("-", HS_HOLD_OWN, 1);

@@ -328,7 +328,7 @@ static void test_who_hears_of_an_answer_by_a_stage(void **state)
 
 static void test_events(void **state)
 {
-	const struct hs_news event = {.kind = HS_NEWS_CHANGED_ALL};
+	const struct hs_event event = {.kind = HS_EVENT_CHANGED_ALL};
 	const struct hs_bytes key = HS_LIT("k");
 
 	(void)state;
@@ -339,12 +339,12 @@ static void test_events(void **state)
 	saw("changed0 changed1 changed2");
 	hs_core_changed(world.core, world.now, NULL, NULL);
 	saw("changed-all0 changed-all1 changed-all2");
-	hs_core_news(world.core, world.now, &event);
+	hs_core_event(world.core, world.now, &event);
 	saw("news0 news1 news2");
 	/* A message of one stage is told to the same stage of every worker. */
 	hs_stage_tell(world.core, 1);
 	assert_non_null(world.told);
-	hs_core_news(world.core, world.now, world.told);
+	hs_core_event(world.core, world.now, world.told);
 	saw("told1");
 	hs_core_drain(world.core, world.now, 1000);
 	saw("stop0 stop1 stop2");

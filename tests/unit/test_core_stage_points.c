@@ -107,15 +107,15 @@ static void cause_changed(void)
 
 static void cause_news(void)
 {
-	const struct hs_news event = {.kind = HS_NEWS_CHANGED_ALL};
+	const struct hs_event event = {.kind = HS_EVENT_CHANGED_ALL};
 
-	hs_core_news(world.core, world.now, &event);
+	hs_core_event(world.core, world.now, &event);
 }
 
 static void cause_told(void)
 {
 	hs_stage_tell(world.core, 1);
-	hs_core_news(world.core, world.now, world.told);
+	hs_core_event(world.core, world.now, world.told);
 }
 
 static void cause_deadline(void)
@@ -409,7 +409,7 @@ static void note_client(void *context, uint64_t client, uint64_t number)
 static void stands_for(size_t op, const char *expected)
 {
 	world.asked[0] = '\0';
-	hs_core_askers(world.core, world.ops[op], note_client, &world);
+	hs_core_members(world.core, world.ops[op], note_client, &world);
 	assert_string_equal(world.asked, expected);
 }
 

@@ -266,21 +266,21 @@ static void on_done(void *context, uint32_t worker, struct hs_op *chain)
 	uv_mutex_unlock(&world->mutex);
 }
 
-static void on_news(void *context, struct hs_news *news)
+static void on_news(void *context, struct hs_event *event)
 {
 	struct world *world = context;
 
 	uv_mutex_lock(&world->mutex);
-	world->told_all = world->told_all || news->kind == HS_NEWS_CHANGED_ALL;
-	for (uint32_t i = 0; i < news->keys_count; i++) {
-		if (!hs_bytes_equal(news->keys[i], world->wanted))
+	world->told_all = world->told_all || event->kind == HS_EVENT_CHANGED_ALL;
+	for (uint32_t i = 0; i < event->keys_count; i++) {
+		if (!hs_bytes_equal(event->keys[i], world->wanted))
 			continue;
 		world->told = true;
-		world->by = news->by[i];
+		world->by = event->by[i];
 	}
 	uv_cond_signal(&world->cond);
 	uv_mutex_unlock(&world->mutex);
-	hs_news_unref(&news);
+	hs_event_unref(&event);
 }
 
 static void run(struct world *world, enum hs_op_kind kind, size_t argc, const struct hs_bytes *argv)
@@ -314,7 +314,7 @@ static void changes_are_told_before_they_are_answered(void **state)
 {
 	struct world world = {.wanted = HS_LIT("k")};
 	struct hs_engine_host host = {
-		.context = &world, .done = on_done, .news = on_news, .now = now, .workers = 1};
+		.context = &world, .done = on_done, .event = on_news, .now = now, .workers = 1};
 	const struct hs_bytes set[] = {HS_LIT("set"), HS_LIT("k"), HS_LIT("v")};
 	const struct hs_bytes flush[] = {HS_LIT("flushall")};
 	const struct hs_bytes expire[] = {HS_LIT("pexpire"), HS_LIT("k"), HS_LIT("20")};

@@ -213,11 +213,12 @@ static void what_is_kept_needs_no_telling(void **state)
 	get->op.track = true;
 	assert_true(read_back(worker, 1));
 	assert_true(reply_is(get, "$1\r\n1\r\n"));
-	assert_non_null(get->op.vouch);
-	assert_ptr_equal(get->op.vouch, set->op.vouch);
-	assert_int_equal(hs_vouch_epoch(get->op.vouch), get->op.vouch_epoch);
-	assert_true(hs_vouch_proved_us(get->op.vouch) == UINT64_MAX);
-	assert_null(engine->calls->prove_every);
+	assert_non_null(get->op.tracking_session);
+	assert_ptr_equal(get->op.tracking_session, set->op.tracking_session);
+	assert_int_equal(hs_tracking_session_epoch(get->op.tracking_session),
+			 get->op.tracking_epoch);
+	assert_true(hs_tracking_session_caught_up_us(get->op.tracking_session) == UINT64_MAX);
+	assert_null(engine->calls->check_sessions_every);
 }
 
 /* A batch: one INCR of the counter that all share, then writes of its own keys, the last of which
@@ -297,8 +298,8 @@ static void workers_are_answered_exactly(void **state)
 		snprintf(address, sizeof address, "store-%03u", (unsigned)id);
 		assert_string_equal(partition.address, address);
 		commits = 0;
-		for (uint32_t step = 0; step < HS_LADDER_STEPS; step++)
-			commits += partition.commit_ladder[step];
+		for (uint32_t step = 0; step < HS_COARSE_HISTOGRAM_BUCKETS; step++)
+			commits += partition.commit_histogram[step];
 		/* Every batch has keys of both partitions, so every synced group does. */
 		assert_int_equal(commits, stats.syncs);
 		keys += partition.keys;

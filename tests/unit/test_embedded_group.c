@@ -420,15 +420,16 @@ static bool commit_in(struct hs_test_embedded *test, const char *words, uint64_t
 
 static uint64_t commits_of(struct hs_test_embedded *test, uint16_t store, uint64_t us)
 {
-	return hs_counter_get(&test->database.stores[store].commit_ladder[hs_ladder_step(us)]);
+	return hs_counter_get(
+		&test->database.stores[store].commit_histogram[hs_coarse_histogram_bucket(us)]);
 }
 
 static uint64_t all_commits_of(struct hs_test_embedded *test, uint16_t store)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t step = 0; step < HS_LADDER_STEPS; step++)
-		sum += hs_counter_get(&test->database.stores[store].commit_ladder[step]);
+	for (uint32_t step = 0; step < HS_COARSE_HISTOGRAM_BUCKETS; step++)
+		sum += hs_counter_get(&test->database.stores[store].commit_histogram[step]);
 	return sum;
 }
 

@@ -82,13 +82,13 @@ static void destroy(struct world *world)
 static void open_mail(struct world *world)
 {
 	for (int i = 0; i < WORKERS; i++) {
-		struct hs_mail *mail =
-			hs_mpsc_take(&world->workers[i].mail, offsetof(struct hs_mail, next));
+		struct hs_worker_message *mail = hs_mpsc_take(
+			&world->workers[i].mail, offsetof(struct hs_worker_message, next));
 
 		while (mail) {
-			struct hs_mail *next = mail->next;
+			struct hs_worker_message *next = mail->next;
 
-			assert_int_equal(mail->kind, HS_MAIL_CLIENT);
+			assert_int_equal(mail->kind, HS_WORKER_CLIENT);
 			assert_true(mail->own);
 			assert_true(mail->client_id > 0);
 			assert_true(world->fds_count < ENDS_MAX);

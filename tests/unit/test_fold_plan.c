@@ -20,7 +20,7 @@ enum { ASKS_MAX = 32, WORDS_MAX = 8, TEXT_MAX = 4096 };
 struct desk {
 	struct hs_fold fold;
 	struct hs_fold_client clients[26];
-	struct hs_fold_ask asks[ASKS_MAX];
+	struct hs_fold_member asks[ASKS_MAX];
 	struct hs_bytes argv[ASKS_MAX][WORDS_MAX];
 	size_t count;
 	char text[TEXT_MAX];  /* the queue's, cut into words */
@@ -40,13 +40,13 @@ static void show(struct desk *desk, const char *format, ...)
 }
 
 /* "a3:GET k"; '' is the empty word. */
-static struct hs_fold_ask *read_ask(struct desk *desk, char *line)
+static struct hs_fold_member *read_ask(struct desk *desk, char *line)
 {
-	struct hs_fold_ask *ask = &desk->asks[desk->count];
+	struct hs_fold_member *ask = &desk->asks[desk->count];
 	struct hs_bytes *argv = desk->argv[desk->count++];
 	char *words = strchr(line, ':'), *rest = NULL;
 
-	*ask = (struct hs_fold_ask){.resp = words[-1] == '3' ? 3 : 2, .argv = argv};
+	*ask = (struct hs_fold_member){.resp = words[-1] == '3' ? 3 : 2, .argv = argv};
 	ask->client = &desk->clients[line[0] - 'a'];
 	for (char *word = strtok_r(words + 1, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
 		argv[ask->argc++] = hs_bytes_of(strcmp(word, "''") == 0 ? "" : word);
@@ -66,7 +66,7 @@ static void desk_init(struct desk *desk, const char *queue)
 	snprintf(desk->text, sizeof desk->text, "%s", queue);
 	for (char *line = strtok_r(desk->text, ";", &rest); line;
 	     line = strtok_r(NULL, ";", &rest)) {
-		struct hs_fold_ask *ask = read_ask(desk, line + strspn(line, " "));
+		struct hs_fold_member *ask = read_ask(desk, line + strspn(line, " "));
 
 		assert_int_not_equal(ask->kind, HS_FOLD_NOT);
 		hs_fold_add(&desk->fold, ask);
@@ -105,7 +105,8 @@ static const char *plan(struct desk *desk)
 		show(desk, "for");
 		for (struct hs_link *link = batch->asks.next; link != &batch->asks;
 		     link = link->next) {
-			struct hs_fold_ask *ask = hs_list_entry(link, struct hs_fold_ask, link);
+			struct hs_fold_member *ask =
+				hs_list_entry(link, struct hs_fold_member, link);
 
 			show(desk, " %c", (char)('a' + (ask->client - desk->clients)));
 		}
@@ -121,7 +122,7 @@ static const char *plan(struct desk *desk)
 		drop_plan(&desk_);                                                                 \
 	} while (0)
 
-static void note(struct desk *desk, struct hs_fold_ask *ask, struct hs_bytes reply)
+static void note(struct desk *desk, struct hs_fold_member *ask, struct hs_bytes reply)
 {
 	assert_true(hs_list_empty(&ask->link));
 	show(desk, "%s%c", desk->shown[0] ? ", " : "", (char)('a' + (ask->client - desk->clients)));
@@ -132,12 +133,12 @@ static void note(struct desk *desk, struct hs_fold_ask *ask, struct hs_bytes rep
 			show(desk, "%c", reply.data[i]);
 }
 
-static void on_answer(void *context, struct hs_fold_ask *ask, struct hs_bytes reply)
+static void on_answer(void *context, struct hs_fold_member *ask, struct hs_bytes reply)
 {
 	note(context, ask, reply);
 }
 
-static void on_again(void *context, struct hs_fold_ask *ask)
+static void on_again(void *context, struct hs_fold_member *ask)
 {
 	note(context, ask, HS_LIT(" again"));
 }
@@ -244,7 +245,7 @@ static void test_kinds(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct desk desk = {0};
-		struct hs_fold_ask *ask;
+		struct hs_fold_member *ask;
 
 		snprintf(desk.text, sizeof desk.text, "%s", cases[i].line);
 		ask = read_ask(&desk, desk.text);
@@ -258,7 +259,7 @@ static void test_kinds(void **state)
 static enum hs_fold_kind kind_of_row(struct hs_command row)
 {
 	struct hs_bytes argv[] = {HS_LIT("x"), HS_LIT("k")};
-	struct hs_fold_ask ask = {.command = &row, .argv = argv, .argc = 2, .resp = 2};
+	struct hs_fold_member ask = {.command = &row, .argv = argv, .argc = 2, .resp = 2};
 
 	return hs_fold_classify(&ask);
 }
@@ -521,7 +522,7 @@ static void test_bytes_decide_not_their_hash(void **state)
 }
 
 struct crowd {
-	struct hs_fold_ask ask;
+	struct hs_fold_member ask;
 	struct hs_fold_client client;
 	struct hs_bytes argv[4];
 	char number[HS_NUM_TEXT_MAX];
@@ -538,7 +539,7 @@ static size_t steps_of_crowd(size_t count, size_t kinds)
 	hs_fold_init(&fold);
 	hs_list_init(&plans);
 	for (size_t i = 0; i < count; i++) {
-		struct hs_fold_ask *ask = &crowd[i].ask;
+		struct hs_fold_member *ask = &crowd[i].ask;
 		struct hs_bytes *argv = crowd[i].argv;
 
 		argv[0] = kinds ? HS_LIT("GETRANGE") : HS_LIT("INCR");
@@ -547,11 +548,11 @@ static size_t steps_of_crowd(size_t count, size_t kinds)
 		argv[3] = (struct hs_bytes){
 			crowd[i].number,
 			hs_num_format_int((int64_t)(kinds ? i % kinds : 0), crowd[i].number)};
-		*ask = (struct hs_fold_ask){.command = hs_command_find(argv[0]),
-					    .argv = argv,
-					    .argc = kinds ? 4 : 2,
-					    .resp = 2,
-					    .client = &crowd[i].client};
+		*ask = (struct hs_fold_member){.command = hs_command_find(argv[0]),
+					       .argv = argv,
+					       .argc = kinds ? 4 : 2,
+					       .resp = 2,
+					       .client = &crowd[i].client};
 		hs_fold_classify(ask);
 		hs_fold_add(&fold, ask);
 	}

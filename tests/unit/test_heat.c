@@ -231,7 +231,7 @@ static void test_notes_in_a_row(void **state)
 		    8);
 	hs_heat_read_partition(fixture->heat, one.partition, &sum);
 	assert_int_equal(sum.reads, 20 * (one.partition == other.partition ? 8 : 7));
-	assert_int_equal(sum.ladder[hs_ladder_step(1)], sum.reads);
+	assert_int_equal(sum.histogram[hs_coarse_histogram_bucket(1)], sum.reads);
 }
 
 /* A run counts accesses alike as one, and loses none of those that differ in key, time or outcome. */
@@ -260,8 +260,8 @@ static void test_runs(void **state)
 	assert_int_equal(sum.reads, 20 * 7);
 	assert_int_equal(sum.bytes, 20 * 7 * one.bytes);
 	assert_int_equal(sum.time_ns, 20 * (5 * 1000 + 2 * 7000));
-	assert_int_equal(sum.ladder[hs_ladder_step(1)], 20 * 5);
-	assert_int_equal(sum.ladder[hs_ladder_step(7)], 20 * 2);
+	assert_int_equal(sum.histogram[hs_coarse_histogram_bucket(1)], 20 * 5);
+	assert_int_equal(sum.histogram[hs_coarse_histogram_bucket(7)], 20 * 2);
 	assert_int_equal(hs_heat_add(fixture->heat, &one, 1000).slot, one.slot);
 }
 
@@ -292,8 +292,8 @@ static void test_partitions_count_exactly(void **state)
 	assert_int_equal(sum.bytes, 14 * 30 + 11000);
 	assert_int_equal(sum.inflight, 7 + 3);
 	assert_int_equal(sum.time_ns, 12 * 3000 + 4 * 100000);
-	assert_int_equal(sum.ladder[hs_ladder_step(3)], 12);
-	assert_int_equal(sum.ladder[hs_ladder_step(100)], 4);
+	assert_int_equal(sum.histogram[hs_coarse_histogram_bucket(3)], 12);
+	assert_int_equal(sum.histogram[hs_coarse_histogram_bucket(100)], 4);
 	sum = (struct hs_heat_partition){0};
 	hs_heat_read_partition(fixture->heat, 4, &sum);
 	assert_int_equal(sum.reads, 0);

@@ -6,8 +6,8 @@
  * step.c would, with a row of this test: our own table has none. */
 #include "stages/stages.h"
 
+#include "core/dispatch.h"
 #include "core/state.h"
-#include "core/step.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -145,7 +145,7 @@ static struct hs_request *block(struct world *world, uint32_t worker, struct hs_
 	struct hs_request *request = hs_request_single(core, session, &call, 0);
 
 	session->alone = true;
-	hs_step_submit(core, request, 0);
+	hs_dispatch_submit(core, request, 0);
 	assert_ptr_equal(world->held, &request->parts[0].op);
 	return request;
 }

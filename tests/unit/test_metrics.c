@@ -89,9 +89,9 @@ static void test_numbers(void **state)
 }
 
 /* Every bucket holds exactly the times that do not exceed its bound, and the last all. */
-static void test_a_ladder(void **state)
+static void test_coarse_histogram(void **state)
 {
-	uint64_t counts[HS_LADDER_STEPS] = {0};
+	uint64_t counts[HS_COARSE_HISTOGRAM_BUCKETS] = {0};
 	static const uint64_t times_us[] = {
 		0, 1, 2, 3, 4, 7, 8, 100, 127, 128, 4194303, 4194304, 8388607, 8388608, 1000000000};
 	const size_t times = sizeof times_us / sizeof *times_us;
@@ -103,8 +103,8 @@ static void test_a_ladder(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < times; i++)
-		counts[hs_ladder_step(times_us[i])]++;
-	hs_metrics_ladder(&metrics, (struct hs_metrics_labels){&label, 1}, counts, 12.5);
+		counts[hs_coarse_histogram_bucket(times_us[i])]++;
+	hs_metrics_histogram(&metrics, (struct hs_metrics_labels){&label, 1}, counts, 12.5);
 	hs_buf_append(&text, "", 1);
 	assert_non_null(strstr(text.data, "h_bucket{p=\"1\",le=\"+Inf\"} 15\n"
 					  "h_sum{p=\"1\"} 12.5\n"
@@ -123,7 +123,7 @@ static void test_a_ladder(void **state)
 			fail_msg("%s: %llu expected", line, (unsigned long long)expected);
 		buckets++;
 	}
-	assert_int_equal(buckets, HS_LADDER_STEPS / 2 - 1);
+	assert_int_equal(buckets, HS_COARSE_HISTOGRAM_BUCKETS / 2 - 1);
 	hs_buf_deinit(&text);
 }
 
@@ -133,7 +133,7 @@ int main(void)
 		cmocka_unit_test(test_a_family),
 		cmocka_unit_test(test_escapes),
 		cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_a_ladder),
+		cmocka_unit_test(test_coarse_histogram),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,7 +53,7 @@ static enum hs_submit submit(void *context, struct hs_op *op)
 		town->peers[town->peers_count++] = op;
 		return HS_SUBMIT_QUEUED;
 	}
-	if (op->kind == HS_OP_LISTEN || op->kind == HS_OP_UNLISTEN) {
+	if (op->kind == HS_OP_SUBSCRIBE || op->kind == HS_OP_UNSUBSCRIBE) {
 		assert_int_equal(op->argc, 2);
 		/* Never two about one topic at once. */
 		for (size_t i = 0; i < town->ops_count; i++) {
@@ -224,13 +224,13 @@ static void idle(const struct town *town)
 	assert_int_equal(town->ops_count, 0);
 }
 
-static void tell(struct town *town, struct hs_news news)
+static void tell(struct town *town, struct hs_event event)
 {
-	struct hs_news *piece = hs_news_create(&news);
+	struct hs_event *piece = hs_event_create(&event);
 
 	for (uint32_t i = 0; i < WORKERS; i++)
-		hs_core_news(town->places[i].core, town->now, piece);
-	hs_news_unref(&piece);
+		hs_core_event(town->places[i].core, town->now, piece);
+	hs_event_unref(&piece);
 	take_output(town);
 }
 
@@ -271,32 +271,32 @@ static void test_a_confirmation_waits_for_the_engine(void **state)
 	say(&town, two, "SUBSCRIBE a");
 	say(&town, far, "SUBSCRIBE a");
 	silent(one);
-	tell(&town, (struct hs_news){.kind = HS_NEWS_MESSAGE,
-				     .channel = HS_LIT("a"),
-				     .payload = HS_LIT("0")});
+	tell(&town, (struct hs_event){.kind = HS_EVENT_MESSAGE,
+				      .channel = HS_LIT("a"),
+				      .payload = HS_LIT("0")});
 	assert_int_equal(town.ops_count, 2); /* one of each worker */
-	engine(&town, HS_OP_LISTEN, 0, "SUBSCRIBE a", "+OK\r\n");
+	engine(&town, HS_OP_SUBSCRIBE, 0, "SUBSCRIBE a", "+OK\r\n");
 	heard(one, SUBSCRIBED("a", 1, 1) "*2\r\n$4\r\npong\r\n$0\r\n\r\n");
 	heard(two, SUBSCRIBED("a", 1, 1));
 	silent(far);
-	engine(&town, HS_OP_LISTEN, 1, "SUBSCRIBE a", "+OK\r\n");
+	engine(&town, HS_OP_SUBSCRIBE, 1, "SUBSCRIBE a", "+OK\r\n");
 	heard(far, SUBSCRIBED("a", 1, 1));
 	say(&town, one, "UNSUBSCRIBE");
 	idle(&town); /* the other still listens */
 	heard(one, UNSUBSCRIBED("a", 1, 0));
 	say(&town, two, "UNSUBSCRIBE");
-	tell(&town, (struct hs_news){.kind = HS_NEWS_MESSAGE,
-				     .channel = HS_LIT("a"),
-				     .payload = HS_LIT("x")});
+	tell(&town, (struct hs_event){.kind = HS_EVENT_MESSAGE,
+				      .channel = HS_LIT("a"),
+				      .payload = HS_LIT("x")});
 	silent(two);
 	heard(far, MESSAGE("x"));
-	engine(&town, HS_OP_UNLISTEN, 0, "SUBSCRIBE a", "+OK\r\n");
+	engine(&town, HS_OP_UNSUBSCRIBE, 0, "SUBSCRIBE a", "+OK\r\n");
 	heard(two, UNSUBSCRIBED("a", 1, 0)); /* nobody hears it any more */
 	idle(&town);
 	/* Its worker does not end before the engine has let go. */
 	disconnect(&town, far);
 	assert_int_equal(hs_core_drain(town.places[1].core, town.now, 0), 1);
-	engine(&town, HS_OP_UNLISTEN, 1, "SUBSCRIBE a", "+OK\r\n");
+	engine(&town, HS_OP_UNSUBSCRIBE, 1, "SUBSCRIBE a", "+OK\r\n");
 	assert_int_equal(hs_core_drain(town.places[1].core, town.now, 0), 0);
 	close_town(&town);
 }
@@ -311,15 +311,15 @@ static void test_reset_waits_as_well(void **state)
 	client = join(&town, 0);
 	say(&town, client, "SUBSCRIBE a");
 	say(&town, client, "PSUBSCRIBE b");
-	engine(&town, HS_OP_LISTEN, 0, "SUBSCRIBE a", "+OK\r\n");
-	engine(&town, HS_OP_LISTEN, 0, "PSUBSCRIBE b", "+OK\r\n");
+	engine(&town, HS_OP_SUBSCRIBE, 0, "SUBSCRIBE a", "+OK\r\n");
+	engine(&town, HS_OP_SUBSCRIBE, 0, "PSUBSCRIBE b", "+OK\r\n");
 	client->received.len = 0;
 	say(&town, client, "RESET");
 	say(&town, client, "PING");
 	silent(client);
-	engine(&town, HS_OP_UNLISTEN, 0, "SUBSCRIBE a", "+OK\r\n");
+	engine(&town, HS_OP_UNSUBSCRIBE, 0, "SUBSCRIBE a", "+OK\r\n");
 	silent(client);
-	engine(&town, HS_OP_UNLISTEN, 0, "PSUBSCRIBE b", "-ERR whatever\r\n");
+	engine(&town, HS_OP_UNSUBSCRIBE, 0, "PSUBSCRIBE b", "-ERR whatever\r\n");
 	heard(client, "+RESET\r\n+PONG\r\n");
 	close_town(&town);
 }
@@ -335,11 +335,11 @@ static void test_slots_of_shard_channels(void **state)
 	say(&town, client, "SSUBSCRIBE foo");
 	assert_int_equal(town.ops[0]->slot, hs_slot_of(HS_LIT("foo")));
 	assert_int_equal(town.ops[0]->partition, hs_slot_partition(town.ops[0]->slot, PARTITIONS));
-	engine(&town, HS_OP_LISTEN, 0, "SSUBSCRIBE foo", "+OK\r\n");
+	engine(&town, HS_OP_SUBSCRIBE, 0, "SSUBSCRIBE foo", "+OK\r\n");
 	say(&town, client, "PSUBSCRIBE foo");
 	assert_int_equal(town.ops[0]->slot, HS_SLOT_NONE);
 	assert_int_equal(town.ops[0]->partition, 0);
-	engine(&town, HS_OP_LISTEN, 0, "PSUBSCRIBE foo", "+OK\r\n");
+	engine(&town, HS_OP_SUBSCRIBE, 0, "PSUBSCRIBE foo", "+OK\r\n");
 	close_town(&town);
 }
 
@@ -354,13 +354,13 @@ static void test_an_engine_that_cannot_listen(void **state)
 	other = join(&town, 0);
 	say(&town, client, "SUBSCRIBE a b b c");
 	say(&town, other, "SUBSCRIBE b");
-	engine(&town, HS_OP_LISTEN, 0, "SUBSCRIBE a", "+OK\r\n");
-	engine(&town, HS_OP_LISTEN, 0, "SUBSCRIBE b", "-NOPERM not you\r\n");
+	engine(&town, HS_OP_SUBSCRIBE, 0, "SUBSCRIBE a", "+OK\r\n");
+	engine(&town, HS_OP_SUBSCRIBE, 0, "SUBSCRIBE b", "-NOPERM not you\r\n");
 	heard(other, "-NOPERM not you\r\n");
 	say(&town, other, "PING");
 	heard(other, "+PONG\r\n"); /* it listens to nothing */
 	silent(client);
-	engine(&town, HS_OP_LISTEN, 0, "SUBSCRIBE c", "+OK\r\n");
+	engine(&town, HS_OP_SUBSCRIBE, 0, "SUBSCRIBE c", "+OK\r\n");
 	heard(client,
 	      SUBSCRIBED("a", 1, 1) "-NOPERM not you\r\n-NOPERM not you\r\n" SUBSCRIBED("c", 1, 2));
 	idle(&town);
@@ -368,7 +368,7 @@ static void test_an_engine_that_cannot_listen(void **state)
 				  HS_LIT("b")));
 	assert_int_equal(hs_counter_get(&town.places[0].core->stats.errors), 3);
 	say(&town, client, "SUBSCRIBE b"); /* another try */
-	engine(&town, HS_OP_LISTEN, 0, "SUBSCRIBE b", "+OK\r\n");
+	engine(&town, HS_OP_SUBSCRIBE, 0, "SUBSCRIBE b", "+OK\r\n");
 	heard(client, SUBSCRIBED("b", 1, 3));
 	close_town(&town);
 }
@@ -384,15 +384,15 @@ static void test_leaving_and_coming_do_not_race(void **state)
 	one = join(&town, 0);
 	two = join(&town, 0);
 	say(&town, one, "SUBSCRIBE a");
-	engine(&town, HS_OP_LISTEN, 0, "SUBSCRIBE a", "+OK\r\n");
+	engine(&town, HS_OP_SUBSCRIBE, 0, "SUBSCRIBE a", "+OK\r\n");
 	say(&town, one, "UNSUBSCRIBE a");
 	say(&town, two, "SUBSCRIBE a");
 	say(&town, one, "SUBSCRIBE a");
 	assert_int_equal(town.ops_count, 1);
 	one->received.len = 0;
-	engine(&town, HS_OP_UNLISTEN, 0, "SUBSCRIBE a", "+OK\r\n");
+	engine(&town, HS_OP_UNSUBSCRIBE, 0, "SUBSCRIBE a", "+OK\r\n");
 	silent(two);
-	engine(&town, HS_OP_LISTEN, 0, "SUBSCRIBE a", "+OK\r\n");
+	engine(&town, HS_OP_SUBSCRIBE, 0, "SUBSCRIBE a", "+OK\r\n");
 	heard(two, SUBSCRIBED("a", 1, 1));
 	heard(one, UNSUBSCRIBED("a", 1, 0) SUBSCRIBED("a", 1, 1));
 	idle(&town);
@@ -410,19 +410,19 @@ static void test_who_leaves_while_the_engine_is_asked(void **state)
 	two = join(&town, 0);
 	say(&town, one, "SUBSCRIBE a b");
 	disconnect(&town, one);
-	engine(&town, HS_OP_LISTEN, 0, "SUBSCRIBE a", "+OK\r\n");
-	engine(&town, HS_OP_LISTEN, 0, "SUBSCRIBE b", "-ERR no\r\n");
-	engine(&town, HS_OP_UNLISTEN, 0, "SUBSCRIBE a", "+OK\r\n"); /* nobody wants it */
+	engine(&town, HS_OP_SUBSCRIBE, 0, "SUBSCRIBE a", "+OK\r\n");
+	engine(&town, HS_OP_SUBSCRIBE, 0, "SUBSCRIBE b", "-ERR no\r\n");
+	engine(&town, HS_OP_UNSUBSCRIBE, 0, "SUBSCRIBE a", "+OK\r\n"); /* nobody wants it */
 	idle(&town);
 	silent(one);
 	assert_int_equal(hs_push_of(town.places[0].core)->topics.named.count, 0);
 	/* And one who goes while the engine lets go of what it had. */
 	say(&town, two, "SUBSCRIBE a");
-	engine(&town, HS_OP_LISTEN, 0, "SUBSCRIBE a", "+OK\r\n");
+	engine(&town, HS_OP_SUBSCRIBE, 0, "SUBSCRIBE a", "+OK\r\n");
 	say(&town, two, "UNSUBSCRIBE");
 	say(&town, two, "SUBSCRIBE a");
 	disconnect(&town, two);
-	engine(&town, HS_OP_UNLISTEN, 0, "SUBSCRIBE a", "+OK\r\n");
+	engine(&town, HS_OP_UNSUBSCRIBE, 0, "SUBSCRIBE a", "+OK\r\n");
 	idle(&town);
 	assert_int_equal(hs_push_of(town.places[0].core)->topics.named.count, 0);
 	close_town(&town);
@@ -430,7 +430,7 @@ static void test_who_leaves_while_the_engine_is_asked(void **state)
 
 /* ---- news ---- */
 
-static void test_news_go_to_those_they_concern(void **state)
+static void test_events_reach_their_subscribers(void **state)
 {
 	struct town town;
 	struct hs_sim_client *one, *two;
@@ -446,21 +446,22 @@ static void test_news_go_to_those_they_concern(void **state)
 	while (town.ops_count > 0)
 		answer_op(&town, 0, "+OK\r\n");
 	one->received.len = two->received.len = 0;
-	tell(&town, (struct hs_news){.kind = HS_NEWS_MESSAGE,
-				     .channel = HS_LIT("a"),
-				     .payload = HS_LIT("1")});
+	tell(&town, (struct hs_event){.kind = HS_EVENT_MESSAGE,
+				      .channel = HS_LIT("a"),
+				      .payload = HS_LIT("1")});
 	heard(one, MESSAGE("1"));
 	silent(two);
-	tell(&town, (struct hs_news){.kind = HS_NEWS_PATTERN,
-				     .pattern = HS_LIT("a*"),
-				     .channel = HS_LIT("ab"),
-				     .payload = HS_LIT("2")});
+	tell(&town, (struct hs_event){.kind = HS_EVENT_PATTERN_MESSAGE,
+				      .pattern = HS_LIT("a*"),
+				      .channel = HS_LIT("ab"),
+				      .payload = HS_LIT("2")});
 	heard(two, ">4\r\n$8\r\npmessage\r\n$2\r\na*\r\n$2\r\nab\r\n$1\r\n2\r\n");
-	tell(&town, (struct hs_news){
-			    .kind = HS_NEWS_SHARD, .channel = HS_LIT("a"), .payload = HS_LIT("")});
+	tell(&town, (struct hs_event){.kind = HS_EVENT_SHARD_MESSAGE,
+				      .channel = HS_LIT("a"),
+				      .payload = HS_LIT("")});
 	heard(one, "*3\r\n$8\r\nsmessage\r\n$1\r\na\r\n$0\r\n\r\n");
-	tell(&town, (struct hs_news){.kind = HS_NEWS_MESSAGE, .channel = HS_LIT("nobody")});
-	tell(&town, (struct hs_news){.kind = HS_NEWS_CHANGED_ALL});
+	tell(&town, (struct hs_event){.kind = HS_EVENT_MESSAGE, .channel = HS_LIT("nobody")});
+	tell(&town, (struct hs_event){.kind = HS_EVENT_CHANGED_ALL});
 	silent(one);
 	silent(two);
 	close_town(&town);
@@ -470,8 +471,9 @@ static void test_a_shard_channel_whose_slot_moves(void **state)
 {
 	struct town town;
 	struct hs_sim_client *one, *two;
-	struct hs_news gone = {
-		.kind = HS_NEWS_UNLISTENED, .was = HS_NEWS_SHARD, .channel = HS_LIT("a")};
+	struct hs_event gone = {.kind = HS_EVENT_UNSUBSCRIBED,
+				.was = HS_EVENT_SHARD_MESSAGE,
+				.channel = HS_LIT("a")};
 
 	(void)state;
 	open_town(&town, HS_TOGETHER_SLOT);
@@ -486,21 +488,21 @@ static void test_a_shard_channel_whose_slot_moves(void **state)
 	tell(&town, gone);
 	heard(one, "*3\r\n$12\r\nsunsubscribe\r\n$1\r\na\r\n:1\r\n");
 	heard(two, ">3\r\n$12\r\nsunsubscribe\r\n$1\r\na\r\n:0\r\n");
-	engine(&town, HS_OP_UNLISTEN, 0, "SSUBSCRIBE a", "+OK\r\n");
+	engine(&town, HS_OP_UNSUBSCRIBE, 0, "SSUBSCRIBE a", "+OK\r\n");
 	tell(&town, gone); /* nothing is left of it */
 	silent(one);
 	/* It goes while it is being asked for: asked once more. */
 	say(&town, two, "SSUBSCRIBE a");
 	tell(&town, gone);
-	engine(&town, HS_OP_LISTEN, 0, "SSUBSCRIBE a", "+OK\r\n");
+	engine(&town, HS_OP_SUBSCRIBE, 0, "SSUBSCRIBE a", "+OK\r\n");
 	silent(two);
-	engine(&town, HS_OP_LISTEN, 0, "SSUBSCRIBE a", "+OK\r\n");
+	engine(&town, HS_OP_SUBSCRIBE, 0, "SSUBSCRIBE a", "+OK\r\n");
 	heard(two, ">3\r\n$10\r\nssubscribe\r\n$1\r\na\r\n:1\r\n");
 	/* It goes when one who waits for something else was about to hear it. */
 	say(&town, one, "SSUBSCRIBE a {a}3");
 	tell(&town, gone);
 	heard(two, ">3\r\n$12\r\nsunsubscribe\r\n$1\r\na\r\n:0\r\n");
-	engine(&town, HS_OP_LISTEN, 0, "SSUBSCRIBE {a}3", "+OK\r\n");
+	engine(&town, HS_OP_SUBSCRIBE, 0, "SSUBSCRIBE {a}3", "+OK\r\n");
 	heard(one, "-" HS_UNHEARD "\r\n*3\r\n$10\r\nssubscribe\r\n$4\r\n{a}3\r\n:2\r\n");
 	close_town(&town);
 }
@@ -647,10 +649,10 @@ static void test_a_transaction_with_both(void **state)
 	assert_true(exec->tx->commands[2].answered.len > 0);	 /* we subscribe */
 	engine(&town, HS_OP_EXEC, 0, "EXEC", "*4\r\n+OK\r\n:3\r\n+LATER\r\n:3\r\n");
 	silent(client);
-	tell(&town, (struct hs_news){.kind = HS_NEWS_MESSAGE,
-				     .channel = HS_LIT("a"),
-				     .payload = HS_LIT("x")});
-	engine(&town, HS_OP_LISTEN, 0, "SUBSCRIBE a", "+OK\r\n");
+	tell(&town, (struct hs_event){.kind = HS_EVENT_MESSAGE,
+				      .channel = HS_LIT("a"),
+				      .payload = HS_LIT("x")});
+	engine(&town, HS_OP_SUBSCRIBE, 0, "SUBSCRIBE a", "+OK\r\n");
 	heard(client, "*4\r\n+OK\r\n:3\r\n" SUBSCRIBED("a", 1, 1) ":4\r\n");
 	heard(one, MESSAGE("x"));
 	close_town(&town);
@@ -738,10 +740,10 @@ static void engine_acts(struct model *model)
 	index = (size_t)below(model, town->ops_count);
 	op = town->ops[index];
 	listens = &model->listens[op->worker][op->argv[1].data[0] - 'a'];
-	if (op->kind == HS_OP_LISTEN && below(model, 8) == 0) {
+	if (op->kind == HS_OP_SUBSCRIBE && below(model, 8) == 0) {
 		answer_op(town, index, "-ERR not now\r\n");
 	} else {
-		*listens = op->kind == HS_OP_LISTEN;
+		*listens = op->kind == HS_OP_SUBSCRIBE;
 		answer_op(town, index, "+OK\r\n");
 	}
 }
@@ -750,9 +752,9 @@ static void news_come(struct model *model)
 {
 	char name = (char)('a' + below(model, TOPICS));
 
-	tell(&model->town, (struct hs_news){.kind = HS_NEWS_MESSAGE,
-					    .channel = {&name, 1},
-					    .payload = HS_LIT("x")});
+	tell(&model->town, (struct hs_event){.kind = HS_EVENT_MESSAGE,
+					     .channel = {&name, 1},
+					     .payload = HS_LIT("x")});
 	for (int i = 0; i < CLIENTS; i++)
 		assert_int_equal(hear(model, i), model->hears[i][name - 'a']);
 }
@@ -826,7 +828,7 @@ int main(void)
 		cmocka_unit_test(test_an_engine_that_cannot_listen),
 		cmocka_unit_test(test_leaving_and_coming_do_not_race),
 		cmocka_unit_test(test_who_leaves_while_the_engine_is_asked),
-		cmocka_unit_test(test_news_go_to_those_they_concern),
+		cmocka_unit_test(test_events_reach_their_subscribers),
 		cmocka_unit_test(test_a_shard_channel_whose_slot_moves),
 		cmocka_unit_test(test_publish_counts_clients_not_ourselves),
 		cmocka_unit_test(test_pubsub_speaks_for_all),

@@ -137,21 +137,21 @@ static void test_a_read_under_way_is_remembered(void **state)
 	reader = tracking(world, 0, "CLIENT TRACKING ON");
 	core = hs_sim_world_core(world, 0);
 	hs_sim_client_ask(reader, "GET foo"); /* not run yet */
-	hs_core_news(core, world->now,
-		     &(struct hs_news){
-			     .kind = HS_NEWS_CHANGED, .keys = &HS_LIT("foo"), .keys_count = 1});
+	hs_core_event(core, world->now,
+		      &(struct hs_event){
+			      .kind = HS_EVENT_CHANGED, .keys = &HS_LIT("foo"), .keys_count = 1});
 	silent(reader);
 	hs_sim_world_settle(world);
 	heard(reader, "_\r\n" TOLD_FOO);
 	hs_sim_client_ask(reader, "MULTI");
 	hs_sim_client_ask(reader, "GET foo");
-	hs_core_news(core, world->now,
-		     &(struct hs_news){
-			     .kind = HS_NEWS_CHANGED, .keys = &HS_LIT("foo"), .keys_count = 1});
+	hs_core_event(core, world->now,
+		      &(struct hs_event){
+			      .kind = HS_EVENT_CHANGED, .keys = &HS_LIT("foo"), .keys_count = 1});
 	hs_sim_client_ask(reader, "EXEC");
-	hs_core_news(core, world->now,
-		     &(struct hs_news){
-			     .kind = HS_NEWS_CHANGED, .keys = &HS_LIT("foo"), .keys_count = 1});
+	hs_core_event(core, world->now,
+		      &(struct hs_event){
+			      .kind = HS_EVENT_CHANGED, .keys = &HS_LIT("foo"), .keys_count = 1});
 	hs_sim_world_settle(world);
 	heard(reader, "+OK\r\n+QUEUED\r\n*1\r\n_\r\n" TOLD_FOO);
 	hs_sim_world_destroy(&world);
@@ -284,9 +284,9 @@ static void test_noloop(void **state)
 	/* Both at once, in one batch: in doubt it is told. */
 	ask(own, "GET foo");
 	forget(own);
-	hs_core_news(hs_sim_world_core(world, 0), world->now,
-		     &(struct hs_news){
-			     .kind = HS_NEWS_CHANGED, .keys = &HS_LIT("foo"), .keys_count = 1});
+	hs_core_event(hs_sim_world_core(world, 0), world->now,
+		      &(struct hs_event){
+			      .kind = HS_EVENT_CHANGED, .keys = &HS_LIT("foo"), .keys_count = 1});
 	hs_sim_client_ask(own, "PING");
 	heard(own, TOLD_FOO "+PONG\r\n");
 	ask(own, "GET foo");

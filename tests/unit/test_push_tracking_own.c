@@ -6,8 +6,8 @@
  * submitted, answers when the script says so, and reports changes when the script says so. */
 #include "stages/stages.h"
 
+#include "core/dispatch.h"
 #include "core/state.h"
-#include "core/step.h"
 #include "push/tracking.h"
 
 #include <setjmp.h>
@@ -124,9 +124,9 @@ static void answer(struct world *world, size_t at, const char *reply)
 static void changed(struct world *world, const char *key)
 {
 	struct hs_bytes keys[] = {hs_bytes_of(key)};
-	struct hs_news news = {.kind = HS_NEWS_CHANGED, .keys = keys, .keys_count = 1};
+	struct hs_event event = {.kind = HS_EVENT_CHANGED, .keys = keys, .keys_count = 1};
 
-	hs_core_news(world->core, now, &news);
+	hs_core_event(world->core, now, &event);
 }
 
 static void open_world(struct world *world, const char *tracking)
@@ -288,7 +288,7 @@ static void test_the_table_is_full(void **state)
 
 static void test_everything_changes_meanwhile(void **state)
 {
-	struct hs_news everything = {.kind = HS_NEWS_CHANGED_ALL};
+	struct hs_event everything = {.kind = HS_EVENT_CHANGED_ALL};
 	struct world world;
 
 	(void)state;
@@ -296,7 +296,7 @@ static void test_everything_changes_meanwhile(void **state)
 	read_key(&world, "GET a", "$1\r\n1\r\n");
 	say(&world, world.client, "SET a 2");
 	say(&world, world.client, "GET b");
-	hs_core_news(world.core, now, &everything);
+	hs_core_event(world.core, now, &everything);
 	say(&world, world.client, "SET b 3"); /* its reply lies behind the message */
 	answer(&world, 0, "+OK\r\n");
 	hears(world.client, "+OK\r\n" TOLD_A);
@@ -314,7 +314,7 @@ static void test_everything_changes_meanwhile(void **state)
 	say(&world, world.client, "MULTI");
 	say(&world, world.client, "SET a 5");
 	say(&world, world.client, "EXEC");
-	hs_core_news(world.core, now, &everything);
+	hs_core_event(world.core, now, &everything);
 	answer(&world, 0, "*1\r\n+OK\r\n");
 	hears(world.client, "+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n" TOLD_ALL TOLD_A);
 	close_world(&world);
@@ -412,7 +412,7 @@ static void test_what_names_no_keys(void **state)
 
 		read_key(&world, "GET a", "$1\r\n1\r\n");
 		request = hs_request_single(world.core, world.client, &call, 0);
-		hs_step_submit(world.core, request, 0);
+		hs_dispatch_submit(world.core, request, 0);
 		answer(&world, 0, ":1\r\n");
 		hears(world.client, named ? ":1\r\n" TOLD_A : ":1\r\n" TOLD_ALL);
 	}

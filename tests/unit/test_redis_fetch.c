@@ -47,8 +47,8 @@ static struct asked *begin(struct town *town)
 
 static bool holds(const struct asked *asked)
 {
-	return asked->done && asked->op.vouch &&
-	       asked->op.vouch_epoch == hs_vouch_epoch(asked->op.vouch);
+	return asked->done && asked->op.tracking_session &&
+	       asked->op.tracking_epoch == hs_tracking_session_epoch(asked->op.tracking_session);
 }
 
 static void test_a_read_is_tracked(void **state)
@@ -61,7 +61,7 @@ static void test_a_read_is_tracked(void **state)
 	assert_true(holds(a));
 	reply(town, 1, CHANGED("a"));
 	told(town, "changed a");
-	assert_ptr_equal(town->told_by, a->op.vouch);
+	assert_ptr_equal(town->told_by, a->op.tracking_session);
 	assert_true(holds(a)); /* nothing but that key */
 	/* Nothing else goes that way, of whichever dialect. */
 	plain = make(town, 1, HS_CMD_ID_GET, 1, "GET b");
@@ -71,7 +71,7 @@ static void test_a_read_is_tracked(void **state)
 	up(town, 1);
 	sent(town, 1, "GET b");
 	reply(town, 1, "$1\r\n2\r\n" CHANGED("b")); /* nobody asked: not told */
-	assert_null(plain->op.vouch);
+	assert_null(plain->op.tracking_session);
 	told(town, "done b");
 	assert_int_equal(town->stats.connections.value, 2);
 	town_destroy(&town);
@@ -145,7 +145,7 @@ static void test_everything_was_flushed(void **state)
 	reply(town, 1, FLUSHED "+OK\r\n:-1\r\n+OK\r\n_\r\n");
 	told(town, "changed *|done b");
 	assert_false(holds(before));
-	assert_null(after->op.vouch); /* it may have been read before, for all we know */
+	assert_null(after->op.tracking_session); /* it may have been read before, for all we know */
 	after = fill(town, 1, "GET c");
 	sent(town, 1, CACHING "|PTTL c|" CACHING "|GET c");
 	reply(town, 1, "+OK\r\n:-2\r\n+OK\r\n_\r\n");
@@ -153,7 +153,7 @@ static void test_everything_was_flushed(void **state)
 	town_destroy(&town);
 }
 
-static void test_a_lost_connection_vouches_no_more(void **state)
+static void test_a_lost_connection_ends_its_tracking_session(void **state)
 {
 	struct town *town = town_create(true, NULL);
 	struct asked *a = begin(town), *b, *c;
@@ -169,7 +169,7 @@ static void test_a_lost_connection_vouches_no_more(void **state)
 	reply(town, 1, "+OK\r\n+OK\r\n:-1\r\n+OK\r\n$1\r\n2\r\n");
 	assert_true(holds(b));
 	assert_false(holds(a));
-	assert_ptr_equal(a->op.vouch, b->op.vouch); /* the address stays */
+	assert_ptr_equal(a->op.tracking_session, b->op.tracking_session); /* the address stays */
 	/* Closed by us, too: what it says cannot be read. */
 	c = fill(town, 1, "GET c");
 	reply(town, 1, "HTTP/1.1 400\r\n");
@@ -210,19 +210,19 @@ static void test_a_write_that_somebody_followed(void **state)
 	reply(town, 1, QUEUED EXECUTED CHANGED("a") CHANGED("b") CHANGED("a") "+PONG\r\n");
 	told(town, "changed a|changed b|changed a|done a");
 	got(w, "+OK\r\n");
-	assert_null(w->op.vouch);
+	assert_null(w->op.tracking_session);
 	w = store(town, 1, "SET a 2");
 	sent(town, 1, WRITE("SET a 2"));
 	reply(town, 1, QUEUED EXECUTED CHANGED("a") FLUSHED "+PONG\r\n");
 	told(town, "changed a|changed *|done a");
-	assert_null(w->op.vouch);
+	assert_null(w->op.tracking_session);
 	/* Told before the transaction, or not at all: nothing is known of what comes behind it. */
 	w = store(town, 1, "SET a 3");
 	sent(town, 1, WRITE("SET a 3"));
 	reply(town, 1, CHANGED("a") QUEUED CHANGED("a") EXECUTED "+PONG\r\n");
 	told(town, "changed a|changed a|done a");
 	got(w, "+OK\r\n");
-	assert_null(w->op.vouch);
+	assert_null(w->op.tracking_session);
 	town_destroy(&town);
 }
 
@@ -244,7 +244,7 @@ static void test_a_write_is_not_repeated(void **state)
 	down(town, 1);
 	failed(whole, "-UNKNOWN the connection to h:1 was lost");
 	failed(half, "-UNKNOWN");
-	assert_null(whole->op.vouch);
+	assert_null(whole->op.tracking_session);
 	assert_false(unsent->done);
 	up(town, 1);
 	sent(town, 1, TRACKING "|" WRITE("SET a 4"));
@@ -275,7 +275,7 @@ static void test_a_write_refused_by_the_transaction(void **state)
 		sent(town, 1, "SET a 2");
 		reply(town, 1, "+OK\r\n");
 		got(w, "+OK\r\n");
-		assert_null(w->op.vouch);
+		assert_null(w->op.tracking_session);
 		town_destroy(&town);
 	}
 }
@@ -293,13 +293,13 @@ static void test_a_write_that_ran_without_a_transaction(void **state)
 	      "+OK\r\n-NOPERM m\r\n:1\r\n+OK\r\n:1\r\n-ERR EXEC without MULTI\r\n" CHANGED(
 		      "a") "+PONG\r\n");
 	got(w, "+OK\r\n");
-	assert_null(w->op.vouch);
+	assert_null(w->op.tracking_session);
 	next = store(town, 1, "SET a 3"); /* that is known now */
 	up(town, 1);
 	sent(town, 1, "SET a 3");
 	reply(town, 1, "+OK\r\n");
 	got(next, "+OK\r\n");
-	assert_null(next->op.vouch);
+	assert_null(next->op.tracking_session);
 	town_destroy(&town);
 }
 
@@ -319,7 +319,7 @@ static void test_a_write_with_an_error_of_its_own(void **state)
 	sent(town, 1, WRITE("SET a 2"));
 	reply(town, 1, QUEUED "*3\r\n:1\r\n-ERR invalid expire time\r\n:1\r\n+PONG\r\n");
 	got(w, "-ERR invalid expire time\r\n");
-	assert_null(w->op.vouch);
+	assert_null(w->op.tracking_session);
 	town_destroy(&town);
 }
 
@@ -343,14 +343,14 @@ static void test_told_in_the_middle_of_an_answer(void **state)
 		reply(town, 1, answers[i]);
 		reply(town, 1, "+OK\r\n:-1\r\n+OK\r\n$1\r\n2\r\n");
 		got(w, "+OK\r\n");
-		assert_null(w->op.vouch);
+		assert_null(w->op.tracking_session);
 		assert_false(holds(a)); /* it was told, after all */
 		got(b, "$1\r\n2\r\n");
 		next = store(town, 1, "SET a 3");
 		up(town, 1);
 		sent(town, 1, "SET a 3");
 		reply(town, 1, "+OK\r\n");
-		assert_null(next->op.vouch);
+		assert_null(next->op.tracking_session);
 		town_destroy(&town);
 	}
 }
@@ -373,7 +373,7 @@ static void test_redirects(void **state)
 	reply(town, 2, "+OK\r\n:-1\r\n+OK\r\n$1\r\n2\r\n");
 	got(moved, "$1\r\n2\r\n");
 	assert_true(holds(moved));
-	assert_ptr_not_equal(moved->op.vouch, a->op.vouch);
+	assert_ptr_not_equal(moved->op.tracking_session, a->op.tracking_session);
 	/* A write: refused when it was queued. */
 	w = store(town, 9000, "SET a 2");
 	sent(town, 2, WRITE("SET a 2"));
@@ -397,7 +397,7 @@ static void test_redirects(void **state)
 	sent(town, 2, "ASKING|GET c");
 	reply(town, 2, "+OK\r\n_\r\n");
 	got(asked, "_\r\n");
-	assert_null(asked->op.vouch);
+	assert_null(asked->op.tracking_session);
 	town_destroy(&town);
 }
 
@@ -439,7 +439,7 @@ static void test_a_slot_that_was_elsewhere_meanwhile(void **state)
 	route(town, 1, 2);
 	reply(town, 1, "+OK\r\n:-1\r\n+OK\r\n$1\r\n1\r\n");
 	got(late, "$1\r\n1\r\n");
-	assert_null(late->op.vouch);
+	assert_null(late->op.tracking_session);
 	town_destroy(&town);
 }
 
@@ -458,13 +458,13 @@ static void test_routes_that_take_slots_away(void **state)
 	/* Read where the slot was: it will not be told there. */
 	reply(town, 1, "+OK\r\n:-1\r\n+OK\r\n_\r\n");
 	got(late, "_\r\n");
-	assert_null(late->op.vouch);
+	assert_null(late->op.tracking_session);
 	b = fill(town, 1, "GET b");
 	up(town, 3);
 	sent(town, 3, TRACKING "|" CACHING "|PTTL b|" CACHING "|GET b");
 	reply(town, 3, "+OK\r\n+OK\r\n:-1\r\n+OK\r\n_\r\n");
 	assert_true(holds(b));
-	assert_ptr_not_equal(b->op.vouch, a->op.vouch);
+	assert_ptr_not_equal(b->op.tracking_session, a->op.tracking_session);
 	/* The server that went leaves its vouch to the next that comes; what it vouched for is void. */
 	pass(town, 100);
 	route(town, 3, 4);
@@ -481,27 +481,28 @@ static void test_proofs(void **state)
 {
 	struct town *town = town_create(false, NULL);
 	struct asked *a = begin(town);
-	struct hs_vouch *vouch = a->op.vouch;
+	struct hs_tracking_session *tracking_session = a->op.tracking_session;
 	uint64_t begun_us = town->now.mono_us, sent_us;
 
 	(void)state;
-	assert_int_equal(hs_vouch_proved_us(vouch), begun_us);
+	assert_int_equal(hs_tracking_session_caught_up_us(tracking_session), begun_us);
 	hs_flow_check(town->flow, town->now);
 	sent(town, 1, ""); /* nobody wants to know */
-	hs_vouch_want(vouch);
+	hs_tracking_session_want_check(tracking_session);
 	town->now.mono_us += 10000;
 	sent_us = town->now.mono_us;
 	hs_flow_check(town->flow, town->now);
 	sent(town, 1, "PING");
-	assert_false(atomic_load(&vouch->wanted));
-	hs_vouch_want(vouch);
+	assert_false(atomic_load(&tracking_session->check_wanted));
+	hs_tracking_session_want_check(tracking_session);
 	town->now.mono_us += 10000;
 	hs_flow_check(town->flow, town->now);
 	sent(town, 1, ""); /* one at a time */
-	assert_int_equal(hs_vouch_proved_us(vouch), begun_us);
+	assert_int_equal(hs_tracking_session_caught_up_us(tracking_session), begun_us);
 	reply(town, 1, "+PONG\r\n");
-	assert_int_equal(hs_vouch_proved_us(vouch), sent_us); /* not when it was answered */
-	assert_true(atomic_load(&vouch->wanted));	      /* since */
+	assert_int_equal(hs_tracking_session_caught_up_us(tracking_session),
+			 sent_us);				   /* not when it was answered */
+	assert_true(atomic_load(&tracking_session->check_wanted)); /* since */
 	told(town, "");
 	/* Any reply proves as much. */
 	sent_us = town->now.mono_us;
@@ -509,21 +510,21 @@ static void test_proofs(void **state)
 	sent(town, 1, CACHING "|PTTL b|" CACHING "|GET b");
 	town->now.mono_us += 10000;
 	reply(town, 1, "+OK\r\n:-1\r\n+OK\r\n_\r\n");
-	assert_int_equal(hs_vouch_proved_us(vouch), sent_us);
+	assert_int_equal(hs_tracking_session_caught_up_us(tracking_session), sent_us);
 	town_destroy(&town);
 }
 
 /* Wanted, asked for, answered 5 ms later: what is proved then. */
 static uint64_t prove(struct town *town, uint16_t port, const char *request, const char *answer,
-		      struct hs_vouch *vouch)
+		      struct hs_tracking_session *tracking_session)
 {
-	hs_vouch_want(vouch);
+	hs_tracking_session_want_check(tracking_session);
 	town->now.mono_us += 5000;
 	hs_flow_check(town->flow, town->now);
 	sent(town, port, request);
 	town->now.mono_us += 5000;
 	reply(town, port, answer);
-	return hs_vouch_proved_us(vouch);
+	return hs_tracking_session_caught_up_us(tracking_session);
 }
 
 /* In a cluster a server proves itself with a key that it has: port 2 has the slot of "a". */
@@ -532,25 +533,28 @@ static void test_proofs_in_a_cluster(void **state)
 	struct town *town = town_create(true, NULL);
 	uint16_t slot = hs_slot_of(HS_LIT("a"));
 	struct asked *a = fill(town, slot, "GET a"), *c;
-	uint64_t proved_us;
+	uint64_t caught_up_us;
 
 	(void)state;
 	up(town, 2);
 	sent(town, 2, TRACKING "|" CACHING "|PTTL a|" CACHING "|GET a");
 	reply(town, 2, "+OK\r\n+OK\r\n:-1\r\n+OK\r\n$1\r\n1\r\n");
-	proved_us = prove(town, 2, "EXISTS a", ":1\r\n", a->op.vouch);
-	assert_true(proved_us > a->op.received.mono_us);
-	assert_int_equal(prove(town, 2, "EXISTS a", "-CLUSTERDOWN no\r\n", a->op.vouch), proved_us);
+	caught_up_us = prove(town, 2, "EXISTS a", ":1\r\n", a->op.tracking_session);
+	assert_true(caught_up_us > a->op.received.mono_us);
+	assert_int_equal(prove(town, 2, "EXISTS a", "-CLUSTERDOWN no\r\n", a->op.tracking_session),
+			 caught_up_us);
 	assert_true(holds(a)); /* but nobody believes it for long */
-	assert_true(prove(town, 2, "EXISTS a", "-ASK 1 h:1\r\n", a->op.vouch) > proved_us);
+	assert_true(prove(town, 2, "EXISTS a", "-ASK 1 h:1\r\n", a->op.tracking_session) >
+		    caught_up_us);
 	/* The next key that is read, the next time. */
 	c = fill(town, slot, "GET {a}2");
 	sent(town, 2, CACHING "|PTTL {a}2|" CACHING "|GET {a}2");
 	reply(town, 2, "+OK\r\n:-1\r\n+OK\r\n_\r\n");
-	proved_us = prove(town, 2, "EXISTS {a}2", ":0\r\n", a->op.vouch);
+	caught_up_us = prove(town, 2, "EXISTS {a}2", ":0\r\n", a->op.tracking_session);
 	/* Somebody else's by now. */
-	assert_int_equal(prove(town, 2, "EXISTS {a}2", "-MOVED 15495 h:3\r\n", a->op.vouch),
-			 proved_us);
+	assert_int_equal(
+		prove(town, 2, "EXISTS {a}2", "-MOVED 15495 h:3\r\n", a->op.tracking_session),
+		caught_up_us);
 	assert_false(holds(a));
 	assert_false(holds(c));
 	assert_true(town->surprises > 0);
@@ -562,9 +566,9 @@ static void test_proofs_in_a_cluster(void **state)
 	sent(town, 3, TRACKING "|" CACHING "|PTTL a|" CACHING "|GET a");
 	reply(town, 3, "+OK\r\n+OK\r\n:-1\r\n+OK\r\n$1\r\n1\r\n");
 	/* May not be asked for: as good as it gets. */
-	proved_us = prove(town, 3, "EXISTS a", "-NOPERM no\r\n", a->op.vouch);
-	assert_int_equal(proved_us, town->now.mono_us - 5000);
-	prove(town, 3, "PING", "+PONG\r\n", a->op.vouch);
+	caught_up_us = prove(town, 3, "EXISTS a", "-NOPERM no\r\n", a->op.tracking_session);
+	assert_int_equal(caught_up_us, town->now.mono_us - 5000);
+	prove(town, 3, "PING", "+PONG\r\n", a->op.tracking_session);
 	town_destroy(&town);
 }
 
@@ -574,7 +578,7 @@ static void test_no_proof_from_a_silent_connection(void **state)
 	struct asked *a = begin(town);
 
 	(void)state;
-	hs_vouch_want(a->op.vouch);
+	hs_tracking_session_want_check(a->op.tracking_session);
 	hs_flow_check(town->flow, town->now);
 	sent(town, 1, "PING");
 	pass(town, 900);
@@ -601,15 +605,15 @@ static void test_a_server_that_does_not_track(void **state)
 	      "+QUEUED\r\n+QUEUED\r\n" EXECUTED "+PONG\r\n");
 	got(a, "$1\r\n1\r\n");
 	got(w, "+OK\r\n"); /* it ran, once */
-	assert_null(a->op.vouch);
-	assert_null(w->op.vouch);
+	assert_null(a->op.tracking_session);
+	assert_null(w->op.tracking_session);
 	assert_int_equal(town->untracked, 1);
 	next = fill(town, 1, "GET b"); /* as any other */
 	up(town, 1);
 	sent(town, 1, "GET b");
 	reply(town, 1, "$1\r\n2\r\n");
 	got(next, "$1\r\n2\r\n");
-	assert_null(next->op.vouch);
+	assert_null(next->op.tracking_session);
 	pass(town, 100);
 	assert_int_equal(town->pipes_count, 1); /* the one is closed */
 	/* Asked again after a while, and not told of again. */
@@ -633,7 +637,7 @@ static void test_a_server_that_does_not_cache(void **state)
 	sent(town, 1, CACHING "|PTTL b|" CACHING "|GET b");
 	reply(town, 1, "-NOPERM no\r\n:-1\r\n-NOPERM no\r\n$1\r\n2\r\n");
 	got(b, "$1\r\n2\r\n");
-	assert_null(b->op.vouch);
+	assert_null(b->op.tracking_session);
 	assert_int_equal(town->untracked, 1);
 	town_destroy(&town);
 }
@@ -680,7 +684,7 @@ static void test_a_connection_that_cannot_be_had(void **state)
 	sent(town, 1, "GET a");
 	reply(town, 1, "$1\r\n1\r\n");
 	got(a, "$1\r\n1\r\n");
-	assert_null(a->op.vouch);
+	assert_null(a->op.tracking_session);
 	pass(town, 100); /* soon it is tried again */
 	b = fill(town, 1, "GET b");
 	up(town, 1);
@@ -713,7 +717,7 @@ static void test_closed_when_nothing_is_kept(void **state)
 }
 
 /* Other workers may still look at it. */
-static void test_a_vouch_outlives_its_flow(void **state)
+static void test_a_tracking_session_outlives_its_flow(void **state)
 {
 	struct town *town = town_create(true, NULL);
 	struct asked *a = begin(town), *b = fill(town, 1, "GET b");
@@ -728,7 +732,7 @@ static void test_a_vouch_outlives_its_flow(void **state)
 		hs_buf_deinit(&town->ops[i].reply);
 	}
 	hs_buf_deinit(&town->told);
-	hs_vouches_destroy(&town->vouches);
+	hs_tracking_sessions_destroy(&town->tracking_sessions);
 	hs_mem_free(&town);
 }
 
@@ -751,7 +755,7 @@ int main(void)
 		cmocka_unit_test(test_how_long_a_key_has_to_live),
 		cmocka_unit_test(test_changes_are_told_in_order_with_replies),
 		cmocka_unit_test(test_everything_was_flushed),
-		cmocka_unit_test(test_a_lost_connection_vouches_no_more),
+		cmocka_unit_test(test_a_lost_connection_ends_its_tracking_session),
 		cmocka_unit_test(test_a_write_leaves_its_value_behind),
 		cmocka_unit_test(test_a_write_that_somebody_followed),
 		cmocka_unit_test(test_a_write_is_not_repeated),
@@ -771,7 +775,7 @@ int main(void)
 		cmocka_unit_test(test_a_server_without_resp3),
 		cmocka_unit_test(test_a_connection_that_cannot_be_had),
 		cmocka_unit_test(test_closed_when_nothing_is_kept),
-		cmocka_unit_test(test_a_vouch_outlives_its_flow),
+		cmocka_unit_test(test_a_tracking_session_outlives_its_flow),
 		cmocka_unit_test(test_one_server),
 	};
 

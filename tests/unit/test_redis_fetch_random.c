@@ -27,7 +27,7 @@ struct server {
 struct kept {
 	int value; /* 0: nothing there; -1: not kept */
 	uint64_t asked_us;
-	struct hs_vouch *vouch;
+	struct hs_tracking_session *tracking_session;
 	uint64_t epoch;
 };
 
@@ -311,13 +311,14 @@ static void serve_all(struct world *world, struct server *server)
 
 /* ---- the cache ---- */
 
-static void on_changed(void *keeper, const struct hs_vouch *vouch, const struct hs_bytes *key)
+static void on_changed(void *keeper, const struct hs_tracking_session *tracking_session,
+		       const struct hs_bytes *key)
 {
 	struct world *world = keeper;
 
 	for (int i = 0; i < KEYS; i++) {
-		if (world->kept[i].vouch == vouch && (!key || key_in(*key) == i) &&
-		    world->mistake != 1)
+		if (world->kept[i].tracking_session == tracking_session &&
+		    (!key || key_in(*key) == i) && world->mistake != 1)
 			world->kept[i].value = -1;
 	}
 }
@@ -331,10 +332,11 @@ static void on_finished(void *keeper, struct hs_op *op)
 	/* Whatever it was: a write makes what is kept old. */
 	if (op->command->id == HS_CMD_ID_SET)
 		world->kept[key].value = -1;
-	if (!op->track || !op->vouch || asked->reply.data[0] == '-')
+	if (!op->track || !op->tracking_session || asked->reply.data[0] == '-')
 		return;
-	world->kept[key] = (struct kept){
-		.vouch = op->vouch, .epoch = op->vouch_epoch, .asked_us = op->received.mono_us};
+	world->kept[key] = (struct kept){.tracking_session = op->tracking_session,
+					 .epoch = op->tracking_epoch,
+					 .asked_us = op->received.mono_us};
 	if (op->command->id == HS_CMD_ID_SET)
 		world->kept[key].value = atoi(op->argv[2].data);
 	else if (asked->reply.data[0] == '$')
@@ -346,24 +348,26 @@ static bool check_kept(struct world *world)
 	for (int key = 0; key < KEYS; key++) {
 		const struct kept *kept = &world->kept[key];
 		bool fresh = false;
-		uint64_t proved_us;
+		uint64_t caught_up_us;
 
-		if (kept->value < 0 || !kept->vouch ||
-		    (hs_vouch_epoch(kept->vouch) != kept->epoch && world->mistake != 2))
+		if (kept->value < 0 || !kept->tracking_session ||
+		    (hs_tracking_session_epoch(kept->tracking_session) != kept->epoch &&
+		     world->mistake != 2))
 			continue;
 		/* What is missing where its slot was, and made where it is moving to, nobody tells: such
 		 * values are for the short term only. */
 		if (kept->value == 0 && world->moved_us[key] >= kept->asked_us)
 			continue;
-		proved_us = hs_vouch_proved_us(kept->vouch) + (world->mistake == 3 ? 50000 : 0);
+		caught_up_us = hs_tracking_session_caught_up_us(kept->tracking_session) +
+			       (world->mistake == 3 ? 50000 : 0);
 		for (int i = 0; i < world->history_count && !fresh; i++)
 			fresh = world->history_key[i] == key &&
 				world->history_value[i] == kept->value &&
-				world->until_us[i] >= proved_us;
+				world->until_us[i] >= caught_up_us;
 		if (!fresh && world->mistake == 0)
 			fail_msg("seed %llu: %s is kept as %d and is %d; proved %llu, now %llu",
 				 (unsigned long long)world->seed, names[key], kept->value,
-				 world->value[key], (unsigned long long)proved_us,
+				 world->value[key], (unsigned long long)caught_up_us,
 				 (unsigned long long)world->town->now.mono_us);
 		if (!fresh)
 			return false;
@@ -533,8 +537,8 @@ static void fail_over(struct world *world)
 static void prove(struct world *world)
 {
 	for (int key = 0; key < KEYS; key++) {
-		if (world->kept[key].vouch)
-			hs_vouch_want(world->kept[key].vouch);
+		if (world->kept[key].tracking_session)
+			hs_tracking_session_want_check(world->kept[key].tracking_session);
 	}
 	hs_flow_check(world->town->flow, world->town->now);
 }

@@ -141,14 +141,14 @@ static void test_each_fetch_connection_asks_for_tracking(void **state)
 	sent(town, 1, FETCH);
 	reply(town, 1, "+OK\r\n" FETCHED);
 	got(first, "$1\r\n1\r\n");
-	assert_non_null(first->op.vouch);
+	assert_non_null(first->op.tracking_session);
 	down(town, 1);
 	second = tracked(town);
 	up(town, 1);
 	sent(town, 1, FETCH);
 	reply(town, 1, "-ERR unknown subcommand\r\n" FETCHED);
 	got(second, "$1\r\n1\r\n");
-	assert_null(second->op.vouch);
+	assert_null(second->op.tracking_session);
 	assert_int_equal(town->untracked, 1);
 	town_destroy(&town);
 }
@@ -166,7 +166,7 @@ static void test_a_lost_check_is_not_waited_for(void **state)
 		up(town, 1);
 		sent(town, 1, FETCH);
 		reply(town, 1, "+OK\r\n" FETCHED);
-		hs_vouch_want(asked->op.vouch);
+		hs_tracking_session_want_check(asked->op.tracking_session);
 		hs_flow_check(town->flow, town->now);
 		sent(town, 1, "EXISTS b");
 		town->now.mono_us += 2000000;

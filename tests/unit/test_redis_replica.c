@@ -101,7 +101,7 @@ static void took(struct town *town, uint16_t port, bool replica, const char *tex
 static uint64_t begin(struct town *town)
 {
 	struct asked *first;
-	uint64_t proved_us;
+	uint64_t caught_up_us;
 
 	route_replicas(town, 1, 11);
 	assert_false(hs_flow_wants_checks(town->flow));
@@ -111,7 +111,7 @@ static uint64_t begin(struct town *town)
 	took(town, 1, false, "GET a");
 	reply(town, 1, "$1\r\n0\r\n");
 	got(first, "$1\r\n0\r\n");
-	assert_int_equal(first->op.replica_proved_us, 0);
+	assert_int_equal(first->op.replica_caught_up_us, 0);
 	assert_true(hs_flow_wants_checks(town->flow));
 	town->now.mono_us += MS;
 	up(town, 11);
@@ -121,7 +121,7 @@ static uint64_t begin(struct town *town)
 	     true); /* proves nothing: nobody knows how far the master is */
 	look_at(town, 1, true);
 	up(town, 1);
-	proved_us = town->now.mono_us;
+	caught_up_us = town->now.mono_us;
 	took(town, 1, true, "READONLY|" INFO);
 	town->now.mono_us += MS;
 	reply(town, 1, "+OK\r\n");
@@ -134,7 +134,7 @@ static uint64_t begin(struct town *town)
 	town->now.mono_us += MS;
 	reply(town, 12, "+OK\r\n");
 	says(town, 12, false, "s", 101, true);
-	return proved_us;
+	return caught_up_us;
 }
 
 /* A read that a replica may not answer. */
@@ -145,14 +145,14 @@ static void master_answers(struct town *town, uint64_t since_us)
 	took(town, 1, false, "GET a");
 	reply(town, 1, "$1\r\nm\r\n");
 	got(a, "$1\r\nm\r\n");
-	assert_int_equal(a->op.replica_proved_us, 0);
+	assert_int_equal(a->op.replica_caught_up_us, 0);
 }
 
 static void replica_answers(struct town *town, uint16_t port, uint64_t since_us)
 {
 	struct asked *a = ask_since(town, 1, since_us);
 
-	assert_true(a->op.replica_proved_us >= since_us);
+	assert_true(a->op.replica_caught_up_us >= since_us);
 	took(town, port, true, "GET a");
 	reply(town, port, "$1\r\nr\r\n");
 	got(a, "$1\r\nr\r\n");
@@ -161,14 +161,14 @@ static void replica_answers(struct town *town, uint16_t port, uint64_t since_us)
 static void test_replicas_answer_in_turn_what_they_have(void **state)
 {
 	struct town *town = town_create(true, NULL);
-	uint64_t proved_us = begin(town);
+	uint64_t caught_up_us = begin(town);
 
 	(void)state;
-	replica_answers(town, 11, proved_us);
-	replica_answers(town, 12, proved_us);
-	replica_answers(town, 11, proved_us - MS);
+	replica_answers(town, 11, caught_up_us);
+	replica_answers(town, 12, caught_up_us);
+	replica_answers(town, 11, caught_up_us - MS);
 	/* The proof is as old as the question, not as any answer. */
-	master_answers(town, proved_us + 1);
+	master_answers(town, caught_up_us + 1);
 	/* One that must come from the master does. */
 	master_answers(town, 0);
 	town_destroy(&town);
@@ -177,12 +177,12 @@ static void test_replicas_answer_in_turn_what_they_have(void **state)
 static void test_other_operations_go_to_the_master(void **state)
 {
 	struct town *town = town_create(true, NULL);
-	uint64_t proved_us = begin(town);
+	uint64_t caught_up_us = begin(town);
 	struct asked *a = make(town, 1, HS_CMD_ID_SET, 1, "SET a 1");
 
 	(void)state;
 	a->op.resp = 3;
-	a->op.replica_since_us = proved_us;
+	a->op.replica_since_us = caught_up_us;
 	submit(town, a);
 	took(town, 1, false, "SET a 1");
 	reply(town, 1, "+OK\r\n");
@@ -245,7 +245,7 @@ static void test_one_that_lags_is_not_asked_for_more_than_it_has(void **state)
 static void test_checks_end_when_nobody_reads(void **state)
 {
 	struct town *town = town_create(true, NULL);
-	uint64_t proved_us = begin(town);
+	uint64_t caught_up_us = begin(town);
 
 	(void)state;
 	for (int i = 0; i < 200; i++) {
@@ -256,7 +256,7 @@ static void test_checks_end_when_nobody_reads(void **state)
 	prove(town);
 	took(town, 1, true, "");
 	assert_false(hs_flow_wants_checks(town->flow));
-	replica_answers(town, 11, proved_us);
+	replica_answers(town, 11, caught_up_us);
 	assert_true(hs_flow_wants_checks(town->flow));
 	round_of(town, 100, 100, 100);
 	town_destroy(&town);
@@ -265,7 +265,7 @@ static void test_checks_end_when_nobody_reads(void **state)
 static void test_what_makes_a_proof_void(void **state)
 {
 	struct town *town = town_create(true, NULL);
-	uint64_t proved_us = begin(town);
+	uint64_t caught_up_us = begin(town);
 
 	(void)state;
 	/* No link, another stream, promoted: each ends it at once. */
@@ -278,26 +278,26 @@ static void test_what_makes_a_proof_void(void **state)
 	took(town, 12, true, INFO);
 	says(town, 11, false, "s", 100, false);
 	says(town, 12, true, "s", 100, true);
-	master_answers(town, proved_us);
+	master_answers(town, caught_up_us);
 	round_of(town, 100, 100, 100);
-	replica_answers(town, 11, proved_us);
+	replica_answers(town, 11, caught_up_us);
 	town->now.mono_us += MS;
 	prove(town);
 	took(town, 1, true, INFO);
 	says(town, 1, true, "other", 1, true); /* a new process */
-	master_answers(town, proved_us);
+	master_answers(town, caught_up_us);
 	took(town, 11, true, INFO);
 	took(town, 12, true, INFO);
 	says(town, 11, false, "s", 100, true);
 	says(town, 12, false, "other", 1, true);
-	replica_answers(town, 12, proved_us);
-	replica_answers(town, 12, proved_us);
+	replica_answers(town, 12, caught_up_us);
+	replica_answers(town, 12, caught_up_us);
 	/* The master is none any more, or says nothing of itself. */
 	town->now.mono_us += MS;
 	prove(town);
 	took(town, 1, true, INFO);
 	reply(town, 1, "-NOPERM no\r\n");
-	master_answers(town, proved_us);
+	master_answers(town, caught_up_us);
 	town_destroy(&town);
 }
 
@@ -318,10 +318,10 @@ static void hand_over(struct town *town)
 	got(a, "$1\r\n2\r\n");
 }
 
-static void test_news_of_slots_void_it(void **state)
+static void test_changed_slots_invalidate_it(void **state)
 {
 	struct town *town = town_create(true, NULL);
-	uint64_t proved_us = begin(town);
+	uint64_t caught_up_us = begin(town);
 	struct asked *a;
 
 	(void)state;
@@ -330,18 +330,18 @@ static void test_news_of_slots_void_it(void **state)
 	prove(town);
 	took(town, 1, true, INFO);
 	route_replicas(town, 1, 11);
-	master_answers(town, proved_us);
+	master_answers(town, caught_up_us);
 	says(town, 1, true, "s", 100, true);
 	took(town, 11, true, "");
-	master_answers(town, proved_us);
+	master_answers(town, caught_up_us);
 	round_of(town, 100, 100, 100);
-	replica_answers(town, 11, proved_us);
+	replica_answers(town, 11, caught_up_us);
 	/* A slot is being handed over: its replicas do not know what is elsewhere. */
 	hand_over(town);
-	master_answers(town, proved_us);
+	master_answers(town, caught_up_us);
 	/* Others of the same node are not. */
-	a = ask_since(town, 2, proved_us);
-	assert_int_not_equal(a->op.replica_proved_us, 0);
+	a = ask_since(town, 2, caught_up_us);
+	assert_int_not_equal(a->op.replica_caught_up_us, 0);
 	town_destroy(&town);
 }
 
@@ -349,14 +349,14 @@ static void test_news_of_slots_void_it(void **state)
 static void test_a_slot_that_stays_after_all(void **state)
 {
 	struct town *town = town_create(true, NULL);
-	uint64_t proved_us = begin(town);
+	uint64_t caught_up_us = begin(town);
 
 	(void)state;
 	hand_over(town);
 	town->now.mono_us += (HS_LEAVING_S - 1) * 1000 * MS;
-	master_answers(town, proved_us);
+	master_answers(town, caught_up_us);
 	town->now.mono_us += 2000 * MS;
-	replica_answers(town, 11, proved_us);
+	replica_answers(town, 11, caught_up_us);
 	town_destroy(&town);
 }
 
@@ -365,7 +365,7 @@ static void test_a_slot_that_stays_after_all(void **state)
 static void test_asked_by_the_owner_before(void **state)
 {
 	struct town *town = town_create(true, NULL);
-	uint64_t proved_us = begin(town);
+	uint64_t caught_up_us = begin(town);
 	struct asked *a;
 
 	(void)state;
@@ -378,8 +378,8 @@ static void test_asked_by_the_owner_before(void **state)
 	reply(town, 1, "+OK\r\n$1\r\n2\r\n");
 	got(a, "$1\r\n2\r\n");
 	round_of(town, 100, 100, 100);
-	a = ask_since(town, 9000, proved_us);
-	assert_int_not_equal(a->op.replica_proved_us, 0);
+	a = ask_since(town, 9000, caught_up_us);
+	assert_int_not_equal(a->op.replica_caught_up_us, 0);
 	took(town, 11, true, "GET a");
 	reply(town, 11, "$1\r\nr\r\n");
 	got(a, "$1\r\nr\r\n");
@@ -389,7 +389,7 @@ static void test_asked_by_the_owner_before(void **state)
 static void test_moved_voids_both(void **state)
 {
 	struct town *town = town_create(true, NULL);
-	uint64_t proved_us = begin(town);
+	uint64_t caught_up_us = begin(town);
 	struct asked *a = make(town, 1, HS_CMD_ID_GET, 1, "GET b");
 
 	(void)state;
@@ -401,10 +401,10 @@ static void test_moved_voids_both(void **state)
 	took(town, 2, false, "GET b");
 	reply(town, 2, "_\r\n");
 	/* Slot 1 is elsewhere; of slot 2, which is not, a new proof is needed. */
-	a = ask_since(town, 2, proved_us);
+	a = ask_since(town, 2, caught_up_us);
 	took(town, 1, false, "GET a");
 	reply(town, 1, "_\r\n");
-	assert_int_equal(a->op.replica_proved_us, 0);
+	assert_int_equal(a->op.replica_caught_up_us, 0);
 	town_destroy(&town);
 }
 
@@ -417,8 +417,8 @@ static void test_a_replica_in_trouble_is_not_argued_with(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
 		struct town *town = town_create(true, NULL);
-		uint64_t proved_us = begin(town);
-		struct asked *a = ask_since(town, 1, proved_us);
+		uint64_t caught_up_us = begin(town);
+		struct asked *a = ask_since(town, 1, caught_up_us);
 
 		took(town, 11, true, "GET a");
 		reply(town, 11, words[i]);
@@ -426,9 +426,9 @@ static void test_a_replica_in_trouble_is_not_argued_with(void **state)
 		took(town, 1, false, "GET a");
 		reply(town, 1, "$1\r\nm\r\n");
 		got(a, "$1\r\nm\r\n");
-		assert_int_equal(a->op.replica_proved_us, 0);
-		replica_answers(town, 12, proved_us); /* not the one that refused */
-		replica_answers(town, 12, proved_us);
+		assert_int_equal(a->op.replica_caught_up_us, 0);
+		replica_answers(town, 12, caught_up_us); /* not the one that refused */
+		replica_answers(town, 12, caught_up_us);
 		town_destroy(&town);
 	}
 }
@@ -436,8 +436,8 @@ static void test_a_replica_in_trouble_is_not_argued_with(void **state)
 static void test_a_lost_or_silent_replica(void **state)
 {
 	struct town *town = town_create(true, NULL);
-	uint64_t proved_us = begin(town);
-	struct asked *a = ask_since(town, 1, proved_us), *b;
+	uint64_t caught_up_us = begin(town);
+	struct asked *a = ask_since(town, 1, caught_up_us), *b;
 
 	(void)state;
 	took(town, 11, true, "GET a");
@@ -445,7 +445,7 @@ static void test_a_lost_or_silent_replica(void **state)
 	took(town, 1, false, "GET a");
 	reply(town, 1, "$1\r\nm\r\n");
 	got(a, "$1\r\nm\r\n");
-	assert_int_equal(a->op.replica_proved_us, 0);
+	assert_int_equal(a->op.replica_caught_up_us, 0);
 	/* It is tried again with the next proof, and then not with every one. */
 	prove(town);
 	down(town, 11);
@@ -453,7 +453,7 @@ static void test_a_lost_or_silent_replica(void **state)
 	for (int i = 0; i < town->pipes_count; i++)
 		assert_int_not_equal(town->pipes[i]->node->at.port, 11);
 	/* One that says nothing has less time than anybody waits. */
-	b = ask_since(town, 1, proved_us);
+	b = ask_since(town, 1, caught_up_us);
 	took(town, 12, true, "GET a");
 	took(town, 1, true, INFO);
 	says(town, 1, true, "s", 100, true);
@@ -463,7 +463,7 @@ static void test_a_lost_or_silent_replica(void **state)
 	assert_false(b->done);
 	reply(town, 1, "$1\r\nm\r\n");
 	got(b, "$1\r\nm\r\n");
-	master_answers(town, proved_us);
+	master_answers(town, caught_up_us);
 	assert_int_equal(town->stats.unknown.value, 0);
 	town_destroy(&town);
 }
@@ -490,13 +490,13 @@ static void test_nobody_is_asked_where_nobody_wants_it(void **state)
 static void test_roles_change(void **state)
 {
 	struct town *town = town_create(true, NULL);
-	uint64_t proved_us = begin(town), asked_us;
+	uint64_t caught_up_us = begin(town), asked_us;
 	struct asked *a;
 
 	(void)state;
 	route_replicas(town, 11, 1);
-	a = ask_since(town, 1, proved_us);
-	assert_int_equal(a->op.replica_proved_us, 0);
+	a = ask_since(town, 1, caught_up_us);
+	assert_int_equal(a->op.replica_caught_up_us, 0);
 	look_at(town, 11, false);
 	up(town, 11);
 	took(town, 11, false, "GET a");
@@ -577,7 +577,7 @@ int main(void)
 		cmocka_unit_test(test_one_that_lags_is_not_asked_for_more_than_it_has),
 		cmocka_unit_test(test_checks_end_when_nobody_reads),
 		cmocka_unit_test(test_what_makes_a_proof_void),
-		cmocka_unit_test(test_news_of_slots_void_it),
+		cmocka_unit_test(test_changed_slots_invalidate_it),
 		cmocka_unit_test(test_a_slot_that_stays_after_all),
 		cmocka_unit_test(test_asked_by_the_owner_before),
 		cmocka_unit_test(test_moved_voids_both),

@@ -556,7 +556,7 @@ static void test_nonsense_ends_the_connection(void **state)
 
 static void test_a_message_larger_than_any(void **state)
 {
-	size_t size = HS_NEWS_BYTES_MAX - HS_BULK_BYTES_MAX;
+	size_t size = HS_EVENT_BYTES_MAX - HS_BULK_BYTES_MAX;
 	struct hs_buf bytes = {0};
 	struct world world;
 
@@ -628,7 +628,7 @@ static void test_long_names_go_out_in_portions(void **state)
 	world.quiet = true;
 	for (char i = 0; i < TOPICS; i++) {
 		name[0] = i;
-		ask(&world, HS_OP_LISTEN, 0, "SUBSCRIBE", (struct hs_bytes){name, NAME_BYTES});
+		ask(&world, HS_OP_SUBSCRIBE, 0, "SUBSCRIBE", (struct hs_bytes){name, NAME_BYTES});
 	}
 	up(&world, "a");
 	assert_int_equal(world.requests, 4);
@@ -676,7 +676,7 @@ static void test_as_many_bytes_of_names_as_the_limit_says(void **state)
 	start(&world, false); /* nobody is there: they wait */
 	for (char i = 0; i < 2; i++) {
 		name[0] = i;
-		ask(&world, HS_OP_LISTEN, 0, "SUBSCRIBE", (struct hs_bytes){name, size});
+		ask(&world, HS_OP_SUBSCRIBE, 0, "SUBSCRIBE", (struct hs_bytes){name, size});
 	}
 	listen(&world, 0, "SUBSCRIBE", "x");
 	expect(&world, "done 0 -ERR too many subscriptions: names of at most 256 MiB in all\n");

@@ -329,7 +329,7 @@ static void test_shards_keep_their_numbers(void **state)
 {
 	static const struct {
 		const char *name, *before, *after, *numbers;
-		enum hs_topology_news news;
+		enum hs_topology_change event;
 	} cases[] = {
 		{"nothing", "0-9 a b, 10-19 c d", "0-9 a b, 10-19 c d", "a0 c1", HS_TOPOLOGY_SAME},
 		{"another order of replicas", "0-9 a b c", "0-9 a c b", "a0", HS_TOPOLOGY_SAME},
@@ -375,12 +375,12 @@ static void test_shards_keep_their_numbers(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct hs_topology *before = make(cases[i].before), *after = make(cases[i].after);
-		enum hs_topology_news news;
+		enum hs_topology_change event;
 
 		hs_topology_update(NULL, before);
-		news = hs_topology_update(before, after);
-		if (news != cases[i].news || strcmp(numbers(after), cases[i].numbers) != 0)
-			fail_msg("%s: %s, %d", cases[i].name, numbers(after), news);
+		event = hs_topology_update(before, after);
+		if (event != cases[i].event || strcmp(numbers(after), cases[i].numbers) != 0)
+			fail_msg("%s: %s, %d", cases[i].name, numbers(after), event);
 		hs_topology_destroy(&before);
 		hs_topology_destroy(&after);
 	}

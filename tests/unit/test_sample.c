@@ -106,7 +106,7 @@ static void facts_reach_the_board(void **state)
 		partition->net_out = 8000u + id;
 	}
 	hs_host_sample_heat(&bench->host);
-	bench->partitions[1].commit_ladder[hs_ladder_step(3000)] = 100;
+	bench->partitions[1].commit_histogram[hs_coarse_histogram_bucket(3000)] = 100;
 	hs_host_sample_heat(&bench->host);
 	hs_board_partitions(bench->host.board, HS_HEAT_LONG, rows);
 	assert_string_equal(rows[0].facts.address, "place-0");

@@ -14,8 +14,8 @@
 /* example begins */
 /* Refuses commands on hot keys with BUSY while LIMIT operations of the worker are in flight. */
 #include "base/mem.h"
+#include "core/dispatch.h"
 #include "core/state.h"
-#include "core/step.h"
 
 enum { LIMIT = 2 };
 
@@ -31,7 +31,7 @@ static enum hs_verdict admit(void *self, struct hs_session *session, struct hs_c
 	if (busy->core->options.mitigate != HS_MITIGATE_ON || busy->in_flight < LIMIT ||
 	    !hs_hot_of_only_key(&busy->core->hots, call))
 		return HS_PASS;
-	hs_step_reject(busy->core, session, call->command, "BUSY hot key; not run");
+	hs_dispatch_reject(busy->core, session, call->command, "BUSY hot key; not run");
 	return HS_ANSWERED;
 }
 

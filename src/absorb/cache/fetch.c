@@ -15,9 +15,9 @@
 #include "absorb/cache/stage.h"
 
 #include "base/mem.h"
+#include "core/dispatch.h"
 #include "core/internal.h"
 #include "core/state.h"
-#include "core/step.h"
 
 enum {
 	FOREIGN_US_MAX = 100000, /* another worker that takes longer is not waited for */
@@ -41,7 +41,7 @@ static struct hs_request *take_waiter(const struct hs_cache_stage *stage, struct
 static void send_waiter(struct hs_cache_stage *stage, struct hs_request *request)
 {
 	hs_core_resume_later(stage->core, request->session);
-	hs_step_submit(stage->core, request, 0);
+	hs_dispatch_submit(stage->core, request, 0);
 }
 
 /* An error is of when it was asked for. Who has to see more than that goes to the engine itself. */
@@ -73,7 +73,8 @@ static void send_all(struct hs_cache_stage *stage, struct hs_link *waiters)
 
 /* --- a fetch's life --- */
 
-static struct hs_cache_fetch *find(const struct hs_cache_key *cached, const struct hs_ask *ask)
+static struct hs_cache_fetch *find(const struct hs_cache_key *cached,
+				   const struct hs_cache_query *ask)
 {
 	hs_list_each(struct hs_cache_fetch, fetch, &cached->fetches, of_key) {
 		if (fetch->ask.signature == ask->signature)
@@ -85,7 +86,7 @@ static struct hs_cache_fetch *find(const struct hs_cache_key *cached, const stru
 static void land(struct hs_core *core, struct hs_request *own);
 
 static struct hs_cache_fetch *create(struct hs_cache_stage *stage, struct hs_cache_key *cached,
-				     const struct hs_ask *ask)
+				     const struct hs_cache_query *ask)
 {
 	struct hs_cache_fetch *fetch = hs_mem_zalloc(sizeof *fetch);
 	struct hs_internal internal = {
@@ -177,15 +178,15 @@ static bool serves(const struct hs_cache_stage *stage, const struct hs_cache_fet
 
 	if (fetch->foreign)
 		return true;
-	if (fetch->own->parts[0].op.replica_proved_us > 0)
-		read_us = fetch->own->parts[0].op.replica_proved_us;
+	if (fetch->own->parts[0].op.replica_caught_up_us > 0)
+		read_us = fetch->own->parts[0].op.replica_caught_up_us;
 	return fetch->version.done == hs_shared_version(stage->shared, fetch->ask.key_hash).done &&
 	       stage->core->now.mono_us <= read_us + fetch->cached->rule->stale_us &&
 	       (barrier_us == 0 || read_us > barrier_us);
 }
 
 void hs_cache_join(struct hs_cache_stage *stage, struct hs_cache_key *cached,
-		   const struct hs_ask *ask, struct hs_request *request)
+		   const struct hs_cache_query *ask, struct hs_request *request)
 {
 	struct hs_cache_request *waiter = hs_cache_request(stage, request);
 	struct hs_cache_fetch *fetch = find(cached, ask);
@@ -206,7 +207,7 @@ void hs_cache_join(struct hs_cache_stage *stage, struct hs_cache_key *cached,
 }
 
 void hs_cache_refresh(struct hs_cache_stage *stage, struct hs_cache_key *cached,
-		      const struct hs_ask *ask)
+		      const struct hs_cache_query *ask)
 {
 	if (!cached->rule || find(cached, ask))
 		return;
@@ -252,9 +253,9 @@ static struct hs_cache_entry *make_entry(struct hs_cache_stage *stage,
 		return NULL;
 	entry->worker = stage->core->world.worker;
 	entry->done = fetch->version.done;
-	entry->vouch = op->vouch;
-	entry->vouch_epoch = op->vouch_epoch;
-	entry->read_us = op->replica_proved_us > 0 ? op->replica_proved_us : fetch->start_us;
+	entry->tracking_session = op->tracking_session;
+	entry->tracking_epoch = op->tracking_epoch;
+	entry->read_us = op->replica_caught_up_us > 0 ? op->replica_caught_up_us : fetch->start_us;
 	entry->cost_us = stage->core->now.mono_us - fetch->start_us;
 	if (!entry->missing)
 		atomic_init(&entry->expires_us,
@@ -343,7 +344,7 @@ static void answer_old(struct hs_cache_stage *stage, struct hs_cache_fetch *fetc
 }
 
 /* The engine cannot read it in a way that allows it to be cached. */
-static bool is_no_vouch(struct hs_bytes reply)
+static bool is_no_tracking(struct hs_bytes reply)
 {
 	return hs_bytes_begins(reply, HS_LIT("-NOVOUCH"));
 }
@@ -360,8 +361,9 @@ static bool asks_again(struct hs_cache_stage *stage, struct hs_cache_fetch *fetc
 		return false;
 	if (fetch->cached->rule) {
 		stats = hs_cache_key_stats(stage, fetch->cached);
-		hs_counter_add(fetch->own->parts[0].op.replica_proved_us > 0 ? &stats->replica_reads
-									     : &stats->fills,
+		hs_counter_add(fetch->own->parts[0].op.replica_caught_up_us > 0
+				       ? &stats->replica_reads
+				       : &stats->fills,
 			       1);
 	}
 	if (entry && hs_cache_is_large(stage, entry))
@@ -384,7 +386,8 @@ static void land(struct hs_core *core, struct hs_request *own)
 	struct hs_cache_stage *stage = hs_internal_stage(core, own);
 	struct hs_bytes reply = hs_buf_bytes(&own->parts[0].out);
 	bool failed = reply.len > 0 && reply.data[0] == '-';
-	bool no_vouch = is_no_vouch(reply), trouble = is_trouble(reply) && !no_vouch;
+	bool no_tracking_session = is_no_tracking(reply),
+	     trouble = is_trouble(reply) && !no_tracking_session;
 	struct hs_cache_entry *entry = failed ? NULL : make_entry(stage, fetch, reply);
 	struct hs_cache_entry *old = trouble ? old_one(stage, fetch) : NULL;
 
@@ -397,12 +400,12 @@ static void land(struct hs_core *core, struct hs_request *own)
 	fetch->cached->failed_us = trouble ? stage->core->now.mono_us : 0;
 	if (entry && fetch->replica_since_us == 0)
 		keep(stage, fetch, entry);
-	else if (failed && !trouble && !no_vouch)
+	else if (failed && !trouble && !no_tracking_session)
 		forget_old(stage, fetch);
 	tell_others(stage, fetch);
 	if (old)
 		answer_old(stage, fetch, &fetch->waiters, old);
-	else if (entry || (failed && !no_vouch))
+	else if (entry || (failed && !no_tracking_session))
 		answer_all(stage, fetch, &fetch->waiters, entry, reply);
 	else
 		send_all(stage, &fetch->waiters);

@@ -6,7 +6,7 @@
  *           └─ else it waits for a read of it, one for all who ask (fetch.c)
  *
  * What makes an answer right (law 3). It is as old as the last proof of who would have told of a change
- * (base/vouch.h), so never older than the rule's `stale`. A write through any worker of this process
+ * (base/tracking_session.h), so never older than the rule's `stale`. A write through any worker of this process
  * changes the key's version before its client is answered (absorb/versions.c): so everybody who asks after that
  * sees it. A connection's own writes that are under way are not in the versions yet: it reads such keys from
  * the engine, behind them. And who watches keys, or keeps values itself (CLIENT TRACKING), reads from the
@@ -21,7 +21,7 @@
 #include "core/report.h"
 
 #include "base/mem.h"
-#include "core/step.h"
+#include "core/dispatch.h"
 #include "wire/reply.h"
 
 #include <math.h>
@@ -101,7 +101,7 @@ static struct hs_cache_key *admit(struct hs_cache_stage *stage, const struct hs_
 }
 
 /* The key of an ask, if its replies are cached; NULL: it goes its ordinary way. */
-static struct hs_cache_key *find_key(struct hs_cache_stage *stage, const struct hs_ask *ask)
+static struct hs_cache_key *find_key(struct hs_cache_stage *stage, const struct hs_cache_query *ask)
 {
 	struct hs_cache_key *cached = hs_cache_find(stage->cache, ask->key_hash, ask->key);
 	const struct hs_rule *rule;
@@ -151,7 +151,7 @@ static bool is_time(struct hs_cache_stage *stage, const struct hs_rule *rule,
 	uint64_t now_us = stage->core->now.mono_us, cost_us = entry->cost_us;
 	double span_us;
 
-	if (!entry->vouch && entry->read_us + rule->stale_us < end_us)
+	if (!entry->tracking_session && entry->read_us + rule->stale_us < end_us)
 		end_us = entry->read_us + rule->stale_us;
 	/* On a busy machine it may seem to cost half of that, and would be read all the time. */
 	if (cost_us > (end_us - entry->read_us) / COST_PART)
@@ -166,11 +166,12 @@ static bool is_time(struct hs_cache_stage *stage, const struct hs_rule *rule,
 
 /* Gives it, and reads it again. Accounting for it may admit another key, for which this one has to go. */
 static void give(struct hs_cache_stage *stage, struct hs_session *session,
-		 const struct hs_call *call, struct hs_cache_key *cached, const struct hs_ask *ask,
-		 const struct hs_cache_entry *entry, bool again)
+		 const struct hs_call *call, struct hs_cache_key *cached,
+		 const struct hs_cache_query *ask, const struct hs_cache_entry *entry, bool again)
 {
 	cached->pins++;
-	hs_step_answer(stage->core, session, call, cached->slot, entry->reply[session->resp - 2]);
+	hs_dispatch_answer(stage->core, session, call, cached->slot,
+			   entry->reply[session->resp - 2]);
 	if (again)
 		hs_cache_refresh(stage, cached, ask);
 	cached->pins--;
@@ -183,7 +184,7 @@ static bool note_hit(struct hs_cache_stage *stage, struct hs_cache_key *cached,
 	struct hs_cache_rule_stats *stats = hs_cache_key_stats(stage, cached);
 
 	hs_counter_add(&stats->hits, 1);
-	hs_counter_add(&stats->age[hs_ladder_step(age_us)], 1);
+	hs_counter_add(&stats->age[hs_coarse_histogram_bucket(age_us)], 1);
 	if (age_us > hs_counter_get(&stats->age_max_us))
 		hs_counter_set(&stats->age_max_us, age_us);
 	cached->hits++;
@@ -200,7 +201,8 @@ static void note_end(struct hs_cache_rule_stats *stats, const struct hs_cache_en
 		hs_counter_add(&stats->ended_written, 1);
 	else if (atomic_load_explicit(&entry->dead, memory_order_relaxed))
 		hs_counter_add(&stats->ended_told, 1);
-	else if (entry->vouch && hs_vouch_epoch(entry->vouch) != entry->vouch_epoch)
+	else if (entry->tracking_session &&
+		 hs_tracking_session_epoch(entry->tracking_session) != entry->tracking_epoch)
 		hs_counter_add(&stats->ended_lost, 1);
 	else
 		hs_counter_add(&stats->ended_aged, 1);
@@ -241,8 +243,8 @@ static bool is_failing(const struct hs_cache_stage *stage, const struct hs_cache
 /* From another worker. */
 static struct hs_cache_entry *take_from_shared(struct hs_cache_stage *stage,
 					       struct hs_cache_key *cached,
-					       const struct hs_ask *ask, struct hs_version version,
-					       uint64_t *age_us)
+					       const struct hs_cache_query *ask,
+					       struct hs_version version, uint64_t *age_us)
 {
 	struct hs_cache_entry *entry = hs_shared_get(stage->shared, ask), *taken = NULL;
 
@@ -258,7 +260,7 @@ static struct hs_cache_entry *take_from_shared(struct hs_cache_stage *stage,
 
 /* The reply to give, or NULL; how old it is; and whether it is to be read again then. */
 static struct hs_cache_entry *look(struct hs_cache_stage *stage, const struct hs_session *session,
-				   struct hs_cache_key *cached, const struct hs_ask *ask,
+				   struct hs_cache_key *cached, const struct hs_cache_query *ask,
 				   uint64_t *age, bool *again)
 {
 	struct hs_cache_rule_stats *stats = hs_cache_key_stats(stage, cached);
@@ -302,7 +304,7 @@ static struct hs_cache_entry *look(struct hs_cache_stage *stage, const struct hs
 /* Nothing is changed: what would have been answered here is counted, as if every change behind us were
  * told. */
 static void observe(struct hs_cache_stage *stage, struct hs_cache_key *cached,
-		    const struct hs_ask *ask)
+		    const struct hs_cache_query *ask)
 {
 	struct hs_cache_rule_stats *stats = hs_cache_key_stats(stage, cached);
 	struct hs_version version = hs_shared_version(stage->shared, ask->key_hash);
@@ -321,7 +323,7 @@ static void observe(struct hs_cache_stage *stage, struct hs_cache_key *cached,
 		return;
 	entry->worker = stage->core->world.worker;
 	entry->done = version.done;
-	entry->vouch = &stage->believed;
+	entry->tracking_session = &stage->believed;
 	entry->read_us = now_us;
 	entry->until_us = hs_cache_entry_until(&stage->core->prng, cached->rule, false, now_us);
 	atomic_init(&entry->expires_us, UINT64_MAX);
@@ -345,12 +347,12 @@ static bool read_many(struct hs_cache_stage *stage, struct hs_session *session,
 		struct hs_bytes words[2];
 		struct hs_cache_key *cached;
 		struct hs_cache_entry *entry = NULL;
-		struct hs_ask ask;
+		struct hs_cache_query ask;
 		uint64_t age_us;
 		bool again = false;
 
-		hs_ask_get(&ask, hs_shared_hash(stage->shared, call->argv[i]), call->argv[i],
-			   words);
+		hs_cache_query_get(&ask, hs_shared_hash(stage->shared, call->argv[i]),
+				   call->argv[i], words);
 		cached = find_key(stage, &ask);
 		if (!cached) {
 			all = false;
@@ -368,14 +370,15 @@ static bool read_many(struct hs_cache_stage *stage, struct hs_session *session,
 	}
 	if (all) {
 		hs_call_slots(call);
-		hs_step_answer(stage->core, session, call, call->slot, hs_buf_bytes(&stage->many));
+		hs_dispatch_answer(stage->core, session, call, call->slot,
+				   hs_buf_bytes(&stage->many));
 	}
 	return all;
 }
 
 static void wait_for_it(struct hs_cache_stage *stage, struct hs_session *session,
 			const struct hs_call *call, struct hs_cache_key *cached,
-			const struct hs_ask *ask)
+			const struct hs_cache_query *ask)
 {
 	struct hs_request *request = hs_request_single(stage->core, session, call, cached->slot);
 
@@ -415,10 +418,10 @@ static void give_again(struct hs_cache_stage *stage, struct hs_session *session,
 {
 	struct hs_cache_last last = stage->last;
 	bool again = note_hit(stage, last.cached, last.entry, last.age_us);
-	struct hs_ask ask = {0};
+	struct hs_cache_query ask = {0};
 
 	if (again)
-		hs_check(hs_ask_of_call(&ask, hs_shared_seed(stage->shared), call));
+		hs_check(hs_cache_query_of_call(&ask, hs_shared_seed(stage->shared), call));
 	stage->last.number = call->number;
 	give(stage, session, call, last.cached, &ask, last.entry, again);
 }
@@ -429,7 +432,7 @@ static enum hs_verdict read_one(struct hs_cache_stage *stage, struct hs_session 
 {
 	struct hs_cache_key *cached;
 	struct hs_cache_entry *entry;
-	struct hs_ask ask;
+	struct hs_cache_query ask;
 	uint64_t age_us;
 	bool again = false;
 
@@ -437,7 +440,7 @@ static enum hs_verdict read_one(struct hs_cache_stage *stage, struct hs_session 
 		return HS_PASS;
 	if (call->command->id == HS_CMD_ID_MGET)
 		return read_many(stage, session, call) ? HS_ANSWERED : HS_PASS;
-	if (!hs_ask_of_call(&ask, hs_shared_seed(stage->shared), call))
+	if (!hs_cache_query_of_call(&ask, hs_shared_seed(stage->shared), call))
 		return HS_PASS;
 	cached = find_key(stage, &ask);
 	if (!cached)
@@ -472,7 +475,7 @@ static enum hs_verdict read_one(struct hs_cache_stage *stage, struct hs_session 
 		note_miss(stage, cached);
 		return HS_PASS;
 	}
-	if (hs_flight_holds(stage->core, session, call))
+	if (hs_reply_budget_holds(stage->core, session, call))
 		return HS_HELD;
 	note_miss(stage, cached);
 	wait_for_it(stage, session, call, cached, &ask);
@@ -505,8 +508,8 @@ static enum hs_verdict admit_call(void *self, struct hs_session *session, struct
 /* --- changes behind us --- */
 
 /* Our own writes are told of as well, and may be by now. */
-static void drop_changed(struct hs_cache_stage *stage, const struct hs_vouch *vouch,
-			 struct hs_bytes key)
+static void drop_changed(struct hs_cache_stage *stage,
+			 const struct hs_tracking_session *tracking_session, struct hs_bytes key)
 {
 	struct hs_cache *cache = stage->cache;
 	uint64_t hash = hs_shared_hash(stage->shared, key);
@@ -518,23 +521,24 @@ static void drop_changed(struct hs_cache_stage *stage, const struct hs_vouch *vo
 	if (!cached || cached->replies_count == 0)
 		return;
 	written = cached->replies[0]->done != done;
-	dropped = hs_cache_changed(cache, cached, vouch);
+	dropped = hs_cache_changed(cache, cached, tracking_session);
 	if (!cached->rule)
 		return;
 	stats = hs_cache_key_stats(stage, cached);
 	hs_counter_add(written ? &stats->ended_written : &stats->ended_told, dropped);
 }
 
-static void changed(void *self, const struct hs_vouch *vouch, const struct hs_bytes *key)
+static void changed(void *self, const struct hs_tracking_session *tracking_session,
+		    const struct hs_bytes *key)
 {
 	struct hs_cache_stage *stage = self;
 
 	if (!stage->shared)
 		return;
 	if (key)
-		drop_changed(stage, vouch, *key);
+		drop_changed(stage, tracking_session, *key);
 	else
-		hs_cache_changed_all(stage->cache, vouch);
+		hs_cache_changed_all(stage->cache, tracking_session);
 }
 
 /* --- HEAT PLAN --- */
@@ -546,7 +550,7 @@ static void plan_key(const struct hs_cache_stage *stage, const struct hs_cache_k
 	struct hs_plan_number numbers[] = {
 		{"hits", cached->hits},
 		{"misses", cached->misses},
-		{"fills", cached->read},
+		{"fetches", cached->read},
 		{"kept", cached->replies_count},
 	};
 	struct hs_plan_row row = {
@@ -592,7 +596,7 @@ static void *create(struct hs_core *core, uint32_t index)
 	stage->versions = hs_versions_of(core);
 	stage->rule_stats = hs_mem_zalloc(HS_RULES_MAX * sizeof *stage->rule_stats);
 	stage->cache = hs_cache_create(core->world.worker, &limits);
-	atomic_init(&stage->believed.proved_us, UINT64_MAX);
+	atomic_init(&stage->believed.caught_up_us, UINT64_MAX);
 	hs_list_init(&stage->foreign);
 	hs_list_init(&stage->sent);
 	configure(stage);

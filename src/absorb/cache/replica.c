@@ -30,7 +30,7 @@ static uint64_t written_us(const struct hs_cache_stage *stage, struct hs_cache_k
 }
 
 uint64_t hs_cache_replica_since(struct hs_cache_stage *stage, const struct hs_session *session,
-				struct hs_cache_key *cached, const struct hs_ask *ask)
+				struct hs_cache_key *cached, const struct hs_cache_query *ask)
 {
 	uint64_t stale_us = cached->rule->stale_us, now_us = stage->core->now.mono_us, since_us,
 		 barrier_us;

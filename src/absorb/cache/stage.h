@@ -34,8 +34,8 @@ struct hs_cache_stage {
 	struct hs_link foreign; /* fetches that another worker is at */
 	struct hs_link sent;	/* fetches under way */
 	struct hs_buf scratch;
-	struct hs_buf many;	  /* the reply to an MGET, while it is composed */
-	struct hs_vouch believed; /* observing: as if all changes were told */
+	struct hs_buf many;		     /* the reply to an MGET, while it is composed */
+	struct hs_tracking_session believed; /* observing: as if all changes were told */
 	struct hs_cache_last last;
 	bool used; /* a rule was there, now or before */
 };
@@ -65,7 +65,7 @@ struct hs_cache_fetch {
 	struct hs_link waiters;	     /* requests that get what it brings */
 	struct hs_link late;	/* those that must not: it began before a write they have to see */
 	struct hs_request *own; /* what is sent, and whose arguments these are */
-	struct hs_ask ask;
+	struct hs_cache_query ask;
 	struct hs_version version; /* before it was sent */
 	uint64_t start_us;
 	uint64_t foreign_us; /* since when another worker is waited for; 0: it is not */
@@ -81,10 +81,10 @@ struct hs_cache_fetch {
 /* The request waits for a read of this ask: one under way, or a new one. It may be answered, and gone,
  * when this returns. */
 void hs_cache_join(struct hs_cache_stage *stage, struct hs_cache_key *cached,
-		   const struct hs_ask *ask, struct hs_request *request);
+		   const struct hs_cache_query *ask, struct hs_request *request);
 /* Reads it again for nobody in particular, unless somebody is at it. */
 void hs_cache_refresh(struct hs_cache_stage *stage, struct hs_cache_key *cached,
-		      const struct hs_ask *ask);
+		      const struct hs_cache_query *ask);
 /* Points of the stage. */
 void hs_cache_told(void *self);
 void hs_cache_tick(void *self);
@@ -101,7 +101,7 @@ void hs_cache_arrive(void *self, struct hs_request *request, struct hs_part *par
 /* Of a read that the cache does not answer: what a replica must have had at least, to answer it
  * instead of the key's master. 0: it is the master's. */
 uint64_t hs_cache_replica_since(struct hs_cache_stage *stage, const struct hs_session *session,
-				struct hs_cache_key *cached, const struct hs_ask *ask);
+				struct hs_cache_key *cached, const struct hs_cache_query *ask);
 /* Whether a replica may answer it: the reply is too large for the cache, and cannot be that of a missing key. */
 bool hs_cache_is_large(const struct hs_cache_stage *stage, const struct hs_cache_entry *entry);
 /* Remembers whether what was read is too large for the cache. */

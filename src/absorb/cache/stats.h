@@ -3,15 +3,15 @@
 #define HS_ABSORB_CACHE_STATS_H
 
 #include "absorb/absorb.h"
+#include "base/coarse_histogram.h"
 #include "base/counter.h"
-#include "base/ladder.h"
 #include "core/core.h"
 
 /* clang-format off */
 #define HS_CACHE_COUNTERS(ROW) \
 	ROW(keys, HS_GAUGE, "Stats", "cache_keys", "cache_keys", \
 	    "Keys that replies are kept of, each worker's counted") \
-	ROW(replies, HS_GAUGE, "Stats", "cache_replies", "cache_replies", \
+	ROW(replies, HS_GAUGE, "Stats", "cache_entries", "cache_entries", \
 	    "Replies that are kept, each worker's counted") \
 	ROW(bytes, HS_GAUGE, "Stats", "cache_bytes", "cache_bytes", \
 	    "Memory of what is kept, each worker's counted (cache-bytes is the most)") \
@@ -25,22 +25,22 @@
 	ROW(hits, HS_TOTAL, NULL, "hits", "hits_total", "Reads answered with what is kept") \
 	ROW(misses, HS_TOTAL, NULL, "misses", "misses_total", \
 	    "Reads that waited for the engine because nothing good was kept") \
-	ROW(fills, HS_TOTAL, NULL, "fills", "fills_total", "Reads of the engine, to keep the reply") \
-	ROW(refreshes, HS_TOTAL, NULL, "refreshes", "refreshes_total", "Of the fills, those that nobody waited for") \
-	ROW(left, HS_TOTAL, NULL, "left", "left_total", "Values that a SET left behind") \
-	ROW(raced, HS_TOTAL, NULL, "raced", "raced_total", \
+	ROW(fills, HS_TOTAL, NULL, "fetches", "fetches_total", "Reads of the engine, to keep the reply") \
+	ROW(refreshes, HS_TOTAL, NULL, "refreshes", "refreshes_total", "Of the fetches, those that nobody waited for") \
+	ROW(left, HS_TOTAL, NULL, "write_through", "write_through_total", "Values that a SET write_through behind") \
+	ROW(raced, HS_TOTAL, NULL, "fetches_discarded", "fetches_discarded_total", \
 	    "Fills thrown away because the key was written meanwhile") \
 	ROW(stale_served, HS_TOTAL, NULL, "stale_served", "stale_served_total", \
-	    "Hits on what was older than stale (swr, stale-if-error)") \
+	    "Hits on what was older than stale (stale-while-revalidate, stale-if-error)") \
 	ROW(replica_reads, HS_TOTAL, NULL, "replica_reads", "replica_reads_total", \
 	    "Reads of replicas, of what is too large to be kept (replica-reads)") \
-	ROW(ended_written, HS_TOTAL, NULL, "ended_written", "ended_written_total", \
+	ROW(ended_written, HS_TOTAL, NULL, "invalidated_by_write", "invalidated_by_write_total", \
 	    "Kept replies found over: written through this server") \
-	ROW(ended_told, HS_TOTAL, NULL, "ended_told", "ended_told_total", \
+	ROW(ended_told, HS_TOTAL, NULL, "invalidated_by_server", "invalidated_by_server_total", \
 	    "Kept replies found over: the engine's server said that they changed") \
-	ROW(ended_lost, HS_TOTAL, NULL, "ended_lost", "ended_lost_total", \
+	ROW(ended_lost, HS_TOTAL, NULL, "invalidated_by_disconnect", "invalidated_by_disconnect_total", \
 	    "Kept replies found over: the connection that would have said so was lost") \
-	ROW(ended_aged, HS_TOTAL, NULL, "ended_aged", "ended_aged_total", "Kept replies found over: too old") \
+	ROW(ended_aged, HS_TOTAL, NULL, "expired", "expired_total", "Kept replies found over: too old") \
 	ROW(would_hit, HS_TOTAL, NULL, "would_hit", "would_hit_total", \
 	    "While observing: reads that would have been hits") \
 	ROW(would_miss, HS_TOTAL, NULL, "would_miss", "would_miss_total", \
@@ -55,7 +55,8 @@ struct hs_cache_stats {
 
 struct hs_cache_rule_stats {
 	HS_CACHE_RULE_COUNTERS(HS_COUNTER_FIELD)
-	struct hs_counter age[HS_LADDER_STEPS]; /* of hits, µs: how old they may have been */
+	struct hs_counter
+		age[HS_COARSE_HISTOGRAM_BUCKETS]; /* of hits, µs: how old they may have been */
 };
 
 extern const struct hs_counter_table hs_cache_counters, hs_cache_rule_counters;

@@ -103,7 +103,7 @@ static void rotate(struct hs_link *queue)
  * finds whom they concern among its own replies. */
 static bool bury(const struct hs_cache *cache, struct hs_cache_entry *entry)
 {
-	return entry->worker == cache->worker && entry->vouch &&
+	return entry->worker == cache->worker && entry->tracking_session &&
 	       !atomic_exchange_explicit(&entry->dead, true, memory_order_acq_rel);
 }
 
@@ -296,7 +296,8 @@ void hs_cache_limit(struct hs_cache *cache, const struct hs_cache_limits *limits
 
 /* ---- replies, from outside ---- */
 
-struct hs_cache_entry *hs_cache_reply(const struct hs_cache_key *cached, const struct hs_ask *ask)
+struct hs_cache_entry *hs_cache_reply(const struct hs_cache_key *cached,
+				      const struct hs_cache_query *ask)
 {
 	for (size_t i = cached->replies_count; i-- > 0;)
 		if (hs_cache_entry_is(cached->replies[i], ask))
@@ -318,7 +319,7 @@ void hs_cache_forget(struct hs_cache *cache, struct hs_cache_key *cached,
 bool hs_cache_keep(struct hs_cache *cache, struct hs_cache_key *cached,
 		   struct hs_cache_entry *entry)
 {
-	struct hs_ask ask = {
+	struct hs_cache_query ask = {
 		.command = entry->command,
 		.argv = entry->argv,
 		.argc = entry->argc,
@@ -350,12 +351,12 @@ bool hs_cache_keep(struct hs_cache *cache, struct hs_cache_key *cached,
 }
 
 uint32_t hs_cache_changed(struct hs_cache *cache, struct hs_cache_key *cached,
-			  const struct hs_vouch *vouch)
+			  const struct hs_tracking_session *tracking_session)
 {
 	uint32_t dead = 0;
 
 	for (size_t i = cached->replies_count; i-- > 0;) {
-		if (cached->replies[i]->vouch != vouch)
+		if (cached->replies[i]->tracking_session != tracking_session)
 			continue;
 		dead += bury(cache, cached->replies[i]);
 		drop(cache, cached, i);
@@ -377,14 +378,15 @@ struct hs_cache_key *hs_cache_each(const struct hs_cache *cache, size_t *at)
 	return cached_of((struct hs_link *)link);
 }
 
-uint32_t hs_cache_changed_all(struct hs_cache *cache, const struct hs_vouch *vouch)
+uint32_t hs_cache_changed_all(struct hs_cache *cache,
+			      const struct hs_tracking_session *tracking_session)
 {
 	struct hs_cache_key *cached;
 	size_t at = 0;
 	uint32_t dead = 0;
 
 	while ((cached = hs_cache_each(cache, &at)))
-		dead += hs_cache_changed(cache, cached, vouch);
+		dead += hs_cache_changed(cache, cached, tracking_session);
 	return dead;
 }
 

@@ -73,7 +73,8 @@ static inline void hs_cache_use(struct hs_cache_key *cached)
 }
 
 /* The entry for an ask, in whatever state; NULL: none. */
-struct hs_cache_entry *hs_cache_reply(const struct hs_cache_key *cached, const struct hs_ask *ask);
+struct hs_cache_entry *hs_cache_reply(const struct hs_cache_key *cached,
+				      const struct hs_cache_query *ask);
 /* Keeps it (a reference of its own), instead of an earlier one for the same ask. False: it is too large,
  * or everything else is pinned. */
 bool hs_cache_keep(struct hs_cache *cache, struct hs_cache_key *cached,
@@ -84,9 +85,10 @@ void hs_cache_forget(struct hs_cache *cache, struct hs_cache_key *cached,
 
 /* The key changed behind us, as this vouch says: what was read under it is dead. How many were. */
 uint32_t hs_cache_changed(struct hs_cache *cache, struct hs_cache_key *cached,
-			  const struct hs_vouch *vouch);
+			  const struct hs_tracking_session *tracking_session);
 /* Everything it vouches for did. */
-uint32_t hs_cache_changed_all(struct hs_cache *cache, const struct hs_vouch *vouch);
+uint32_t hs_cache_changed_all(struct hs_cache *cache,
+			      const struct hs_tracking_session *tracking_session);
 
 /* Takes a key out, unless it is pinned. */
 bool hs_cache_remove(struct hs_cache *cache, struct hs_cache_key *cached);

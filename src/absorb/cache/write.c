@@ -28,14 +28,15 @@ static void write_through(struct hs_cache_stage *stage, struct hs_request *reque
 	struct hs_cache_key *cached;
 	struct hs_cache_entry *entry;
 	struct hs_version before;
-	struct hs_ask ask;
+	struct hs_cache_query ask;
 	int64_t expire_ms;
 
 	if (stage->mitigate != HS_MITIGATE_ON || !hs_bytes_equal(answer, HS_LIT("+OK\r\n")) ||
-	    !op->vouch || !is_plain_set(&request->call, &expire_ms))
+	    !op->tracking_session || !is_plain_set(&request->call, &expire_ms))
 		return;
-	hs_ask_get(&ask, hs_call_hash(&request->call, op->argv[1], hs_shared_seed(stage->shared)),
-		   op->argv[1], words);
+	hs_cache_query_get(&ask,
+			   hs_call_hash(&request->call, op->argv[1], hs_shared_seed(stage->shared)),
+			   op->argv[1], words);
 	if (!hs_versions_was_alone(&stage->versions, stage->shared, request, ask.key_hash, &before))
 		return;
 	cached = hs_cache_find(stage->cache, ask.key_hash, ask.key);
@@ -48,8 +49,8 @@ static void write_through(struct hs_cache_stage *stage, struct hs_request *reque
 		return;
 	entry->worker = stage->core->world.worker;
 	entry->done = before.done + 1; /* of this very write: the next one changes it */
-	entry->vouch = op->vouch;
-	entry->vouch_epoch = op->vouch_epoch;
+	entry->tracking_session = op->tracking_session;
+	entry->tracking_epoch = op->tracking_epoch;
 	entry->read_us = op->received.mono_us;
 	entry->cost_us = stage->core->now.mono_us - op->received.mono_us;
 	entry->until_us =

@@ -104,10 +104,10 @@ static const struct hs_command *dump_command(const struct hs_copies_stage *stage
 
 /* What a set is asked for by: as if it were the reply to a DUMP. */
 static void ask_init(const struct hs_copies_stage *stage, const struct hs_copies_key *copied,
-		     struct hs_ask *ask, struct hs_bytes argv[2])
+		     struct hs_cache_query *ask, struct hs_bytes argv[2])
 {
-	hs_ask_get(ask, hs_shared_hash(stage->shared, hs_copies_key_name(copied)),
-		   hs_copies_key_name(copied), argv);
+	hs_cache_query_get(ask, hs_shared_hash(stage->shared, hs_copies_key_name(copied)),
+			   hs_copies_key_name(copied), argv);
 	ask->command = dump_command(stage);
 	ask->signature = ~ask->signature;
 }
@@ -117,7 +117,7 @@ static struct hs_cache_entry *keep(struct hs_copies_stage *stage,
 				   const struct hs_op *op)
 {
 	struct hs_bytes argv[2];
-	struct hs_ask ask;
+	struct hs_cache_query ask;
 	struct hs_cache_entry *entry;
 
 	ask_init(stage, copied, &ask, argv);
@@ -130,8 +130,8 @@ static struct hs_cache_entry *keep(struct hs_copies_stage *stage,
 	entry->until_us =
 		hs_cache_entry_until(&stage->core->prng, copied->rule, false, entry->read_us);
 	if (op) {
-		entry->vouch = op->vouch;
-		entry->vouch_epoch = op->vouch_epoch;
+		entry->tracking_session = op->tracking_session;
+		entry->tracking_epoch = op->tracking_epoch;
 		/* As if it had been asked at once: never later than it is. */
 		atomic_init(&entry->expires_us,
 			    op->left_ms < 0 ? UINT64_MAX
@@ -159,7 +159,7 @@ static bool is_announced(const struct hs_copies_stage *stage, const struct hs_ca
 bool hs_copies_look(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 {
 	struct hs_bytes argv[2];
-	struct hs_ask ask;
+	struct hs_cache_query ask;
 	struct hs_cache_entry *entry;
 	struct hs_copies *copies;
 	uint64_t age_us;
@@ -175,7 +175,7 @@ bool hs_copies_look(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 	if (is_announced(stage, entry)) {
 		hs_copies_rest(stage, copied, LOOK_AGAIN_US, "another worker makes them");
 		found = true;
-	} else if (entry->vouch &&
+	} else if (entry->tracking_session &&
 		   hs_cache_entry_state(entry, copied->rule, version, stage->core->now.mono_us,
 					&age_us) == HS_CACHE_ENTRY_FRESH) {
 		copies = hs_copies_create(entry, copied->slot);
@@ -210,8 +210,9 @@ static bool is_changed(const struct hs_copies_stage *stage, const struct hs_copi
 	const struct hs_cache_entry *entry = copied->making ? copied->making->entry : NULL;
 
 	return now.begun != copied->version.begun || now.done != copied->version.done ||
-	       (entry && (atomic_load_explicit(&entry->dead, memory_order_acquire) ||
-			  hs_vouch_epoch(entry->vouch) != entry->vouch_epoch));
+	       (entry &&
+		(atomic_load_explicit(&entry->dead, memory_order_acquire) ||
+		 hs_tracking_session_epoch(entry->tracking_session) != entry->tracking_epoch));
 }
 
 /* Whether making goes on; false: it was given up. */
@@ -384,7 +385,7 @@ static void land_dump(struct hs_core *core, struct hs_request *own)
 		hs_copies_rest(stage, copied, LONG_REST_US,
 			       "it has %zu bytes; at most %zu are copied", payload.len,
 			       (size_t)HS_COPIES_VALUE_BYTES_MAX);
-	else if (!op->vouch || op->left_ms == 0)
+	else if (!op->tracking_session || op->left_ms == 0)
 		hs_copies_rest(stage, copied, LONG_REST_US,
 			       "nobody would say when the original changes, or ends");
 	else if (!name_places(stage, copied, op, wanted_places(stage, copied)))

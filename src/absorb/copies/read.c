@@ -50,7 +50,7 @@ static bool may_all_get(const struct hs_copies_stage *stage, struct hs_request *
 		return request->session->delayed == 0 &&
 		       request->session != stage->core->stages.admitting &&
 		       may_get(stage, request->session, entry);
-	return hs_stage_askers(stage->core, request, look_at, &getters) && getters.all_may;
+	return hs_stage_members(stage->core, request, look_at, &getters) && getters.all_may;
 }
 
 /* --- back --- */
@@ -99,7 +99,8 @@ static void land(struct hs_core *core, struct hs_request *own)
 		give_up(stage, call);
 		return;
 	}
-	believed = hs_place_answered(call->place, core->now.mono_us, hs_internal_reply(own, 0));
+	believed =
+		hs_copies_place_answered(call->place, core->now.mono_us, hs_internal_reply(own, 0));
 	if (call->ended)
 		*call->ended = true;
 	/* A client that has gone is told nothing. */
@@ -114,7 +115,7 @@ static void land(struct hs_core *core, struct hs_request *own)
 /* --- there --- */
 
 static struct hs_request *prepare(struct hs_copies_stage *stage, const struct hs_request *asker,
-				  struct hs_copies *copies, struct hs_place *place)
+				  struct hs_copies *copies, struct hs_copies_place *place)
 {
 	const struct hs_op *op = &asker->parts[0].op;
 	struct hs_bytes *argv = hs_mem_alloc(op->argc * sizeof *argv);
@@ -141,13 +142,13 @@ static struct hs_request *prepare(struct hs_copies_stage *stage, const struct hs
 
 /* False: it was refused at once. */
 static bool send(struct hs_copies_stage *stage, struct hs_request *asker, struct hs_copies *copies,
-		 struct hs_place *place)
+		 struct hs_copies_place *place)
 {
 	struct hs_request *own = prepare(stage, asker, copies, place);
 	bool ended = false;
 
 	hs_counter_add(&stage->stats.reads, 1);
-	hs_place_asked(place, stage->core->now.mono_us);
+	hs_copies_place_asked(place, stage->core->now.mono_us);
 	hs_copies_call(stage, own)->ended = &ended;
 	hs_internal_send(stage->core, own);
 	if (ended) {
@@ -167,9 +168,9 @@ enum hs_verdict hs_copies_depart(void *self, struct hs_request *request, struct 
 	struct hs_copies_stage *stage = self;
 	const struct hs_op *op = &part->op;
 	struct hs_copies_key *copied;
-	struct hs_place *place;
+	struct hs_copies_place *place;
 
-	if (op->kind != HS_OP_COMMAND || !hs_ask_fits(op->command, op->argc) ||
+	if (op->kind != HS_OP_COMMAND || !hs_cache_query_fits(op->command, op->argc) ||
 	    op->slot == HS_SLOT_NONE || request->parts_count != 1)
 		return HS_PASS;
 	copied = hs_copies_find(stage, op->slot, op->argv[1]);

@@ -112,7 +112,7 @@ struct hs_copies *hs_copies_create(struct hs_cache_entry *entry, uint16_t home_s
 	copies = hs_mem_zalloc(sizeof *copies + count * sizeof *copies->places);
 	copies->places[0].slot = home_slot;
 	for (uint32_t i = 1; i < count; i++) {
-		struct hs_place *place = &copies->places[i];
+		struct hs_copies_place *place = &copies->places[i];
 
 		if (hs_walk_text(&walk, &place->name) < 0 || place->name.len == 0) {
 			hs_mem_free(&copies);
@@ -145,15 +145,15 @@ void hs_copies_unref(struct hs_copies **pointer)
 }
 
 /* A node that has stopped answers nobody: it is found out by those who are under way there. */
-static bool is_slow(const struct hs_place *place, uint64_t now_us)
+static bool is_slow(const struct hs_copies_place *place, uint64_t now_us)
 {
 	return place->under_way > 0 && now_us - place->heard_us > HS_COPIES_SLOW_US;
 }
 
-struct hs_place *hs_copies_next(struct hs_copies *copies, uint64_t now_us)
+struct hs_copies_place *hs_copies_next(struct hs_copies *copies, uint64_t now_us)
 {
 	for (uint32_t i = 0; i < copies->count; i++) {
-		struct hs_place *place = &copies->places[copies->turn++ % copies->count];
+		struct hs_copies_place *place = &copies->places[copies->turn++ % copies->count];
 
 		if (place == copies->places ||
 		    (now_us >= place->cool_until_us && !is_slow(place, now_us)))
@@ -162,14 +162,14 @@ struct hs_place *hs_copies_next(struct hs_copies *copies, uint64_t now_us)
 	return copies->places;
 }
 
-void hs_place_asked(struct hs_place *place, uint64_t now_us)
+void hs_copies_place_asked(struct hs_copies_place *place, uint64_t now_us)
 {
 	if (place->under_way++ == 0)
 		place->heard_us = now_us;
 	place->reads++;
 }
 
-bool hs_place_answered(struct hs_place *place, uint64_t now_us, struct hs_bytes reply)
+bool hs_copies_place_answered(struct hs_copies_place *place, uint64_t now_us, struct hs_bytes reply)
 {
 	bool original = place->name.len == 0;
 

@@ -59,7 +59,7 @@ uint32_t hs_copies_choose(const struct hs_slot_map *slots, const struct hs_copie
 
 /* ---- a set ---- */
 
-struct hs_place {
+struct hs_copies_place {
 	struct hs_bytes name; /* in the cache entry; empty: the original */
 	uint16_t slot;
 	uint32_t under_way;	 /* reads sent and not answered */
@@ -74,7 +74,7 @@ struct hs_copies {
 	struct hs_cache_entry *entry; /* a reference; its reply lists the names */
 	uint32_t turn;
 	uint32_t count; /* the original is the first place */
-	struct hs_place places[];
+	struct hs_copies_place places[];
 };
 
 enum {
@@ -92,10 +92,11 @@ struct hs_copies *hs_copies_ref(struct hs_copies *copies);
 void hs_copies_unref(struct hs_copies **copies);
 
 /* Whose turn it is: each in its turn, but for those that are slow or failed. The original always may. */
-struct hs_place *hs_copies_next(struct hs_copies *copies, uint64_t now_us);
-void hs_place_asked(struct hs_place *place, uint64_t now_us);
+struct hs_copies_place *hs_copies_next(struct hs_copies *copies, uint64_t now_us);
+void hs_copies_place_asked(struct hs_copies_place *place, uint64_t now_us);
 /* What it answered. False: that is not to be believed of a copy. */
-bool hs_place_answered(struct hs_place *place, uint64_t now_us, struct hs_bytes reply);
+bool hs_copies_place_answered(struct hs_copies_place *place, uint64_t now_us,
+			      struct hs_bytes reply);
 /* Two of them lie on one partition by now, or a slot is nobody's. */
 bool hs_copies_crowded(const struct hs_copies *copies, const struct hs_slot_map *slots);
 

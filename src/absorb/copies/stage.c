@@ -1,6 +1,6 @@
 /* Copies of hot values (absorb/copies/set.h), where a rule allows them: which keys have some, and when.
  *
- *     read ─ hs_step_submit ─┬─ a valid set: the original or a copy, in turn (read.c)
+ *     read ─ hs_dispatch_submit ─┬─ a valid set: the original or a copy, in turn (read.c)
  *                            └─ none: as it came; and if many such reads come, one is made
  *                                     (make.c)
  *
@@ -210,7 +210,7 @@ void hs_copies_drop(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 static bool is_over(const struct hs_copies_stage *stage, const struct hs_cache_entry *entry)
 {
 	return stage->core->now.mono_us >= entry->until_us ||
-	       hs_vouch_epoch(entry->vouch) != entry->vouch_epoch;
+	       hs_tracking_session_epoch(entry->tracking_session) != entry->tracking_epoch;
 }
 
 bool hs_copies_valid(struct hs_copies_stage *stage, struct hs_copies_key *copied)
@@ -263,13 +263,14 @@ static bool serves(void *self, struct hs_hot *hot)
 
 /* --- changes, and time --- */
 
-static void kill(const struct hs_copies *copies, const struct hs_vouch *vouch)
+static void kill(const struct hs_copies *copies, const struct hs_tracking_session *tracking_session)
 {
-	if (copies && copies->entry->vouch == vouch)
+	if (copies && copies->entry->tracking_session == tracking_session)
 		atomic_store_explicit(&copies->entry->dead, true, memory_order_release);
 }
 
-static void changed(void *self, const struct hs_vouch *vouch, const struct hs_bytes *key)
+static void changed(void *self, const struct hs_tracking_session *tracking_session,
+		    const struct hs_bytes *key)
 {
 	struct hs_copies_stage *stage = self;
 
@@ -279,8 +280,8 @@ static void changed(void *self, const struct hs_vouch *vouch, const struct hs_by
 		if (key && !hs_bytes_equal(hs_copies_key_name(copied), *key))
 			continue;
 		if (copied->ours)
-			kill(copied->copies, vouch);
-		kill(copied->making, vouch);
+			kill(copied->copies, tracking_session);
+		kill(copied->making, tracking_session);
 	}
 }
 

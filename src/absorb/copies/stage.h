@@ -70,10 +70,10 @@ static inline struct hs_bytes hs_copies_key_name(const struct hs_copies_key *cop
 
 /* What the stage knows of an internal call of its own. */
 struct hs_copies_call {
-	struct hs_copies_key *copied; /* the key that it is about; or NULL */
-	struct hs_copies *copies;     /* the set that it asks, a reference; or NULL */
-	struct hs_place *place;	      /* the copy that it reads; or NULL */
-	struct hs_request *asker;     /* for whom it reads; or NULL */
+	struct hs_copies_key *copied;  /* the key that it is about; or NULL */
+	struct hs_copies *copies;      /* the set that it asks, a reference; or NULL */
+	struct hs_copies_place *place; /* the copy that it reads; or NULL */
+	struct hs_request *asker;      /* for whom it reads; or NULL */
 	bool *ended; /* while it is being sent: set if it is answered at once; or NULL */
 };
 

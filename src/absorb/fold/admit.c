@@ -9,32 +9,32 @@ enum {
 };
 
 /* The session has something under way for the key, and nobody else has, nor waits. */
-static bool has_for_itself(const struct hs_session *session, const struct hs_queue *queue)
+static bool has_for_itself(const struct hs_session *session, const struct hs_fold_queue *queue)
 {
 	return queue->alone == session->id && queue->waiting == 0;
 }
 
 /* What the call is to folding, worked out once. */
-static const struct hs_fold_ask *classify(struct hs_fold_stage *stage,
-					  const struct hs_session *session,
-					  const struct hs_call *call)
+static const struct hs_fold_member *classify(struct hs_fold_stage *stage,
+					     const struct hs_session *session,
+					     const struct hs_call *call)
 {
 	if (!stage->asked.command) {
-		stage->asked = (struct hs_fold_ask){.command = call->command,
-						    .argv = call->argv,
-						    .argc = call->argc,
-						    .resp = session->resp};
+		stage->asked = (struct hs_fold_member){.command = call->command,
+						       .argv = call->argv,
+						       .argc = call->argc,
+						       .resp = session->resp};
 		hs_fold_classify(&stage->asked);
 	}
 	return &stage->asked;
 }
 
 /* The queue for a command whose keys share a slot, if it has one key with a queue and can be folded. */
-static struct hs_queue *queue_for(struct hs_fold_stage *stage, struct hs_session *session,
-				  struct hs_call *call)
+static struct hs_fold_queue *queue_for(struct hs_fold_stage *stage, struct hs_session *session,
+				       struct hs_call *call)
 {
 	struct hs_fold_session *known = hs_fold_session(stage, session);
-	struct hs_queue *queue;
+	struct hs_fold_queue *queue;
 	size_t at;
 
 	if (!hs_hot_may_have(&stage->core->hots, call->slot) || !stage->core->options.fold)
@@ -67,8 +67,8 @@ static void note_write(struct hs_fold_stage *stage, const struct hs_session *ses
 		       struct hs_call *call)
 {
 	const struct hs_command *command = call->command;
-	const struct hs_fold_ask *ask;
-	const struct hs_queue *only = NULL;
+	const struct hs_fold_member *ask;
+	const struct hs_fold_queue *only = NULL;
 	bool one_slot = call->slots == HS_CALL_SLOTS_ONE;
 	size_t at;
 
@@ -85,7 +85,7 @@ static void note_write(struct hs_fold_stage *stage, const struct hs_session *ses
 		only = hs_fold_find(stage, call, at);
 	if (at > 0 && !only)
 		return;
-	hs_list_each(struct hs_queue, queue, &stage->queues, link) {
+	hs_list_each(struct hs_fold_queue, queue, &stage->queues, link) {
 		if (only ? queue == only : !one_slot || queue->hot->slot == call->slot)
 			queue->fold.far_from_overflow = false;
 	}
@@ -103,7 +103,7 @@ static bool release_own(struct hs_fold_stage *stage, const struct hs_fold_chain 
 
 /* Whether a command must wait for what its session has in its chains. */
 static bool overtakes(struct hs_fold_stage *stage, const struct hs_session *session,
-		      const struct hs_call *call, const struct hs_queue *queue)
+		      const struct hs_call *call, const struct hs_fold_queue *queue)
 {
 	/* No key, or several; a transaction's are not told here. */
 	bool anywhere = call->slots != HS_CALL_SLOTS_ONE;
@@ -153,7 +153,7 @@ static bool has_elsewhere(const struct hs_session *session, uint16_t slot, uint3
 }
 
 static bool follows_a_moved_one(const struct hs_fold_stage *stage, const struct hs_session *session,
-				const struct hs_call *call, const struct hs_queue *queue)
+				const struct hs_call *call, const struct hs_fold_queue *queue)
 {
 	const struct hs_fold_chain *chains = hs_fold_session(stage, session)->chains;
 	uint32_t bucket;
@@ -169,7 +169,7 @@ static bool follows_a_moved_one(const struct hs_fold_stage *stage, const struct 
 /* False: it must wait. Else `stage->admitted` is the queue it goes through, or NULL. */
 static bool admit(struct hs_fold_stage *stage, struct hs_session *session, struct hs_call *call)
 {
-	struct hs_queue *queue = NULL;
+	struct hs_fold_queue *queue = NULL;
 	uint32_t bucket, others;
 
 	if (call->slots == HS_CALL_SLOTS_ONE)

@@ -31,14 +31,14 @@ enum share {
 	SHARE_NONE,
 };
 
-static struct hs_fold_ask *first_of(struct hs_link *asks)
+static struct hs_fold_member *first_of(struct hs_link *asks)
 {
-	return hs_list_entry(asks->next, struct hs_fold_ask, link);
+	return hs_list_entry(asks->next, struct hs_fold_member, link);
 }
 
-static struct hs_fold_ask *take(struct hs_fold_batch *batch)
+static struct hs_fold_member *take(struct hs_fold_batch *batch)
 {
-	struct hs_fold_ask *ask = first_of(&batch->asks);
+	struct hs_fold_member *ask = first_of(&batch->asks);
 
 	hs_list_remove(&ask->link);
 	batch->count--;
@@ -82,7 +82,7 @@ static void compose_bulk(struct answers *answers, struct hs_bytes text)
 	answers->bulk_len = answers->scratch->len;
 }
 
-static struct hs_bytes answer_set(struct answers *answers, const struct hs_fold_ask *ask)
+static struct hs_bytes answer_set(struct answers *answers, const struct hs_fold_member *ask)
 {
 	struct hs_link *behind = &answers->batch->asks;
 
@@ -94,7 +94,7 @@ static struct hs_bytes answer_set(struct answers *answers, const struct hs_fold_
 	return answers->reply;
 }
 
-static struct hs_bytes answer_add(struct answers *answers, const struct hs_fold_ask *ask)
+static struct hs_bytes answer_add(struct answers *answers, const struct hs_fold_member *ask)
 {
 	const char *error = hs_fold_value_add(&answers->value, ask->number);
 
@@ -124,7 +124,7 @@ static int64_t ttl_of(const struct hs_fold_value *value)
 }
 
 /* What one ask gets, which is the same in both dialects: there are no nulls among them. */
-static struct hs_bytes answer_one(struct answers *answers, const struct hs_fold_ask *ask)
+static struct hs_bytes answer_one(struct answers *answers, const struct hs_fold_member *ask)
 {
 	switch (ask->kind) {
 	case HS_FOLD_SET:
@@ -154,7 +154,7 @@ static int find_overflow(const struct answers *answers)
 
 	if (number > -(int64_t)HS_FOLD_REACH_MAX && number < (int64_t)HS_FOLD_REACH_MAX)
 		return 0; /* nothing reaches a limit from there */
-	hs_list_each(const struct hs_fold_ask, ask, asks, link) {
+	hs_list_each(const struct hs_fold_member, ask, asks, link) {
 		if (__builtin_add_overflow(number, ask->number, &number))
 			return hs_fold_sign(ask->number);
 	}
@@ -166,7 +166,7 @@ static void put_first(struct hs_fold_batch *batch, int sign)
 {
 	struct hs_link *asks = &batch->asks, *next = asks->next;
 
-	hs_list_each(struct hs_fold_ask, ask, asks, link) {
+	hs_list_each(struct hs_fold_member, ask, asks, link) {
 		if (ask->number != 0)
 			ask->client->sign = hs_fold_sign(ask->number);
 	}
@@ -174,12 +174,12 @@ static void put_first(struct hs_fold_batch *batch, int sign)
 		struct hs_link *link = next;
 
 		next = link->next;
-		if (hs_list_entry(link, struct hs_fold_ask, link)->client->sign == sign)
+		if (hs_list_entry(link, struct hs_fold_member, link)->client->sign == sign)
 			continue;
 		hs_list_remove(link);
 		hs_list_append(asks, link);
 	}
-	hs_list_each(struct hs_fold_ask, ask, asks, link)
+	hs_list_each(struct hs_fold_member, ask, asks, link)
 		ask->client->sign = 0;
 }
 
@@ -192,7 +192,7 @@ static void answer_done(struct answers *answers)
 			put_first(answers->batch, -sign);
 	}
 	while (!hs_list_empty(&answers->batch->asks)) {
-		struct hs_fold_ask *ask = take(answers->batch);
+		struct hs_fold_member *ask = take(answers->batch);
 		struct hs_bytes reply = answer_one(answers, ask);
 
 		answers->calls->answer(answers->context, ask, reply);
@@ -231,7 +231,7 @@ static enum share share_of(const struct hs_fold_batch *batch, struct hs_bytes er
 }
 
 static bool has_share(enum share share, const struct hs_fold_batch *batch,
-		      const struct hs_fold_ask *ask)
+		      const struct hs_fold_member *ask)
 {
 	switch (share) {
 	case SHARE_ALL:
@@ -254,7 +254,7 @@ static void part(const struct answers *answers, enum share share, struct hs_byte
 	struct hs_link again;
 
 	hs_list_init(&again);
-	hs_list_each_safe(struct hs_fold_ask, ask, &batch->asks, link) {
+	hs_list_each_safe(struct hs_fold_member, ask, &batch->asks, link) {
 		if (ask->client->batch != batch && has_share(share, batch, ask))
 			continue;
 		ask->client->batch = batch;
@@ -262,11 +262,11 @@ static void part(const struct answers *answers, enum share share, struct hs_byte
 		hs_list_append(&again, &ask->link);
 		batch->count--;
 	}
-	hs_list_each(struct hs_fold_ask, ask, &again, link)
+	hs_list_each(struct hs_fold_member, ask, &again, link)
 		ask->client->batch = NULL;
 	answer_all(answers, error);
 	while (!hs_list_empty(&again)) {
-		struct hs_fold_ask *ask = first_of(&again);
+		struct hs_fold_member *ask = first_of(&again);
 
 		hs_list_remove(&ask->link);
 		answers->calls->again(answers->context, ask);

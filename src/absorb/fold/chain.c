@@ -61,13 +61,13 @@ static bool is_plain(const struct hs_command *command)
 }
 
 /* Whether the request waits in the same queue as those before it. */
-static bool is_of_same_queue(const struct hs_fold_chain *chain, const struct hs_queue *queue)
+static bool is_of_same_queue(const struct hs_fold_chain *chain, const struct hs_fold_queue *queue)
 {
 	return queue && chain->queue == queue && hs_list_empty(&chain->behind);
 }
 
 bool hs_chain_takes(const struct hs_fold_chain *chain, const struct hs_command *command,
-		    const struct hs_queue *queue)
+		    const struct hs_fold_queue *queue)
 {
 	if (is_of_same_queue(chain, queue))
 		return true;
@@ -97,7 +97,7 @@ static void count_waiting(struct hs_fold_stage *stage, int change)
 void hs_chain_add(struct hs_fold_stage *stage, struct hs_fold_chain *chain,
 		  struct hs_fold_request *folded)
 {
-	struct hs_queue *queue = folded->queue;
+	struct hs_fold_queue *queue = folded->queue;
 	struct hs_session *session = folded->request->session;
 	uint32_t bucket = hs_fold_bucket(folded->request);
 
@@ -292,7 +292,7 @@ static void send_plain(struct hs_fold_stage *stage, struct hs_fold_chain *chain,
 static void move(struct hs_fold_stage *stage, struct hs_fold_chain *chain)
 {
 	while (!hs_list_empty(&chain->behind)) {
-		struct hs_queue *queue = first_behind(chain)->queue;
+		struct hs_fold_queue *queue = first_behind(chain)->queue;
 
 		if (chain->waiting > 0 && queue != chain->queue)
 			break;

@@ -82,7 +82,7 @@ struct hs_fold_client {
 };
 
 /* One request that waits: part of the caller's own struct. */
-struct hs_fold_ask {
+struct hs_fold_member {
 	struct hs_link link; /* in the queue or in a batch; alone when in neither */
 	enum hs_fold_kind kind;
 	uint8_t resp; /* how it is answered */
@@ -99,7 +99,7 @@ struct hs_fold_ask {
 
 /* The kind of a request, as far as command and arguments say; from `command`, `argv`, `argc` and
  * `resp`. Arguments that the engine would find wrong make it HS_FOLD_NOT: the engine says so. */
-enum hs_fold_kind hs_fold_classify(struct hs_fold_ask *ask);
+enum hs_fold_kind hs_fold_classify(struct hs_fold_member *ask);
 
 /* The asks of one key that wait, oldest first. */
 struct hs_fold {
@@ -136,7 +136,7 @@ struct hs_fold_batch {
 void hs_fold_init(struct hs_fold *fold);
 /* Behind those who wait. One that waits may be taken out again (its link), when its caller has gone. One in a
  * batch stays until it is answered: others' answers may follow from it. */
-void hs_fold_add(struct hs_fold *fold, struct hs_fold_ask *ask);
+void hs_fold_add(struct hs_fold *fold, struct hs_fold_member *ask);
 
 /* The next plan: moves asks from the queue into batches, which are appended to the list `plan`. Takes
  * all that waits, except what a client asked behind one that is in another batch already. A batch of one ask is
@@ -144,13 +144,13 @@ void hs_fold_add(struct hs_fold *fold, struct hs_fold_ask *ask);
 void hs_fold_plan(struct hs_fold *fold, struct hs_link *plan);
 
 /* Whether one that waits alone may be sent without a plan: nothing is to be remembered of it. */
-bool hs_fold_is_simple(const struct hs_fold_ask *ask);
+bool hs_fold_is_simple(const struct hs_fold_member *ask);
 
 struct hs_fold_calls {
 	/* The reply of one of them, valid until the call returns. */
-	void (*answer)(void *context, struct hs_fold_ask *ask, struct hs_bytes reply);
+	void (*answer)(void *context, struct hs_fold_member *ask, struct hs_bytes reply);
 	/* It was not run: send it by itself. */
-	void (*again)(void *context, struct hs_fold_ask *ask);
+	void (*again)(void *context, struct hs_fold_member *ask);
 };
 
 /* The engine's reply to a batch: calls back once for every ask, each taken out of the batch first: those

@@ -19,7 +19,7 @@ static void set_count(struct hs_fold_stage *stage, uint32_t count)
 	hs_fold_want(stage);
 }
 
-static void remove_queue(struct hs_fold_stage *stage, struct hs_queue *queue)
+static void remove_queue(struct hs_fold_stage *stage, struct hs_fold_queue *queue)
 {
 	if (stage->admitted == queue)
 		stage->admitted = NULL;
@@ -30,7 +30,8 @@ static void remove_queue(struct hs_fold_stage *stage, struct hs_queue *queue)
 	set_count(stage, stage->count - 1);
 }
 
-struct hs_queue *hs_fold_find(const struct hs_fold_stage *stage, struct hs_call *call, size_t at)
+struct hs_fold_queue *hs_fold_find(const struct hs_fold_stage *stage, struct hs_call *call,
+				   size_t at)
 {
 	const struct hs_hot *hot = hs_hot_of_call(&stage->core->hots, call, at);
 
@@ -40,7 +41,7 @@ struct hs_queue *hs_fold_find(const struct hs_fold_stage *stage, struct hs_call 
 void hs_fold_hot(void *self, struct hs_hot *hot, bool waited)
 {
 	struct hs_fold_stage *stage = self;
-	struct hs_queue *queue;
+	struct hs_fold_queue *queue;
 
 	if (!waited || hot->state[stage->index] || !stage->core->options.fold ||
 	    hot->key_len > HS_FOLD_KEY_BYTES_MAX)
@@ -59,7 +60,7 @@ void hs_fold_hot(void *self, struct hs_hot *hot, bool waited)
 void hs_fold_cool(void *self, struct hs_hot *hot, bool cool)
 {
 	struct hs_fold_stage *stage = self;
-	struct hs_queue *queue = hot->state[stage->index];
+	struct hs_fold_queue *queue = hot->state[stage->index];
 
 	if (queue && queue->under_way == 0 && queue->waiting == 0 && queue->coming == 0 &&
 	    (cool || !stage->core->options.fold))
@@ -70,7 +71,7 @@ void hs_fold_report(void *self, struct hs_reply *reply)
 {
 	const struct hs_fold_stage *stage = self;
 
-	hs_list_each(const struct hs_queue, queue, &stage->queues, link) {
+	hs_list_each(const struct hs_fold_queue, queue, &stage->queues, link) {
 		uint16_t partition = hs_core_partition(stage->core, queue->hot->slot);
 		struct hs_plan_number waiting = {"waiting", queue->waiting};
 		struct hs_plan_row row = {

@@ -5,7 +5,7 @@
 #include "absorb/plain_set.h"
 #include "base/hash.h"
 
-static enum hs_fold_kind classify_add(struct hs_fold_ask *ask)
+static enum hs_fold_kind classify_add(struct hs_fold_member *ask)
 {
 	enum hs_command_id id = ask->command->id;
 	bool down = id == HS_CMD_ID_DECR || id == HS_CMD_ID_DECRBY;
@@ -24,7 +24,7 @@ static enum hs_fold_kind classify_add(struct hs_fold_ask *ask)
 	return HS_FOLD_ADD;
 }
 
-static enum hs_fold_kind classify_set(struct hs_fold_ask *ask)
+static enum hs_fold_kind classify_set(struct hs_fold_member *ask)
 {
 	return hs_plain_set(ask->argc, ask->argv, &ask->number) ? HS_FOLD_SET : HS_FOLD_NOT;
 }
@@ -63,7 +63,7 @@ static bool is_determined(const struct hs_command *command)
 	return !strchr(command->name, '.'); /* a module's own: nobody knows */
 }
 
-static bool has_one_key(const struct hs_fold_ask *ask)
+static bool has_one_key(const struct hs_fold_member *ask)
 {
 	size_t first, batch;
 
@@ -77,7 +77,7 @@ static bool has_one_key(const struct hs_fold_ask *ask)
 	}
 }
 
-static enum hs_fold_kind classify_read(const struct hs_fold_ask *ask)
+static enum hs_fold_kind classify_read(const struct hs_fold_member *ask)
 {
 	const struct hs_command *command = ask->command;
 	const unsigned never = HS_CMD_WRITE | HS_CMD_BLOCKING | HS_CMD_MOVABLEKEYS | HS_CMD_UNSURE |
@@ -94,7 +94,7 @@ static enum hs_fold_kind classify_read(const struct hs_fold_ask *ask)
 }
 
 /* Lengths are part of it, so that the same bytes cut elsewhere are something else. */
-static uint64_t sign(const struct hs_fold_ask *ask)
+static uint64_t sign(const struct hs_fold_member *ask)
 {
 	uint64_t hash = ((uint64_t)ask->command->id << 8) + ask->resp;
 
@@ -103,7 +103,7 @@ static uint64_t sign(const struct hs_fold_ask *ask)
 	return hash;
 }
 
-static enum hs_fold_kind kind_of(struct hs_fold_ask *ask)
+static enum hs_fold_kind kind_of(struct hs_fold_member *ask)
 {
 	if (!hs_command_arity_fits(ask->command, ask->argc))
 		return HS_FOLD_NOT;
@@ -128,7 +128,7 @@ static enum hs_fold_kind kind_of(struct hs_fold_ask *ask)
 	}
 }
 
-enum hs_fold_kind hs_fold_classify(struct hs_fold_ask *ask)
+enum hs_fold_kind hs_fold_classify(struct hs_fold_member *ask)
 {
 	ask->signature = 0;
 	ask->number = 0;

@@ -37,9 +37,9 @@ struct planner {
 	} cells[CELLS];
 };
 
-static struct hs_fold_ask *ask_of(struct hs_link *link)
+static struct hs_fold_member *ask_of(struct hs_link *link)
 {
-	return hs_list_entry(link, struct hs_fold_ask, link);
+	return hs_list_entry(link, struct hs_fold_member, link);
 }
 
 void hs_fold_init(struct hs_fold *fold)
@@ -48,7 +48,7 @@ void hs_fold_init(struct hs_fold *fold)
 	hs_list_init(&fold->waiting);
 }
 
-void hs_fold_add(struct hs_fold *fold, struct hs_fold_ask *ask)
+void hs_fold_add(struct hs_fold *fold, struct hs_fold_member *ask)
 {
 	hs_check(ask->kind != HS_FOLD_NOT);
 	hs_check(ask->client);
@@ -56,7 +56,7 @@ void hs_fold_add(struct hs_fold *fold, struct hs_fold_ask *ask)
 }
 
 /* The name may be written in any case; all else decides. The hash only saves looking. */
-static bool is_same_read(const struct hs_fold_ask *a, const struct hs_fold_ask *b)
+static bool is_same_read(const struct hs_fold_member *a, const struct hs_fold_member *b)
 {
 	if (a->signature != b->signature || a->command != b->command || a->resp != b->resp ||
 	    a->argc != b->argc)
@@ -68,7 +68,7 @@ static bool is_same_read(const struct hs_fold_ask *a, const struct hs_fold_ask *
 }
 
 /* The cell of an equal read in this epoch, or the empty one it would be in. */
-static size_t find_cell(const struct planner *planner, const struct hs_fold_ask *ask)
+static size_t find_cell(const struct planner *planner, const struct hs_fold_member *ask)
 {
 	size_t at = (size_t)ask->signature % CELLS;
 
@@ -83,7 +83,7 @@ static uint64_t magnitude(int64_t number)
 	return number < 0 ? -(uint64_t)number : (uint64_t)number;
 }
 
-static bool adds_up(const struct hs_fold_batch *batch, const struct hs_fold_ask *ask)
+static bool adds_up(const struct hs_fold_batch *batch, const struct hs_fold_member *ask)
 {
 	uint64_t more = magnitude(ask->number);
 
@@ -93,13 +93,13 @@ static bool adds_up(const struct hs_fold_batch *batch, const struct hs_fold_ask 
 }
 
 /* One that may not be run again, and would be if the number met a limit. */
-static bool needs_own_batch(const struct hs_fold *fold, const struct hs_fold_ask *ask)
+static bool needs_own_batch(const struct hs_fold *fold, const struct hs_fold_member *ask)
 {
 	return ask->client->no_retry && ask->kind == HS_FOLD_ADD && !fold->far_from_overflow;
 }
 
 /* The answers of writes are the same in both; but each has its own connection to a server. */
-static bool fits_dialect(const struct hs_fold_batch *batch, const struct hs_fold_ask *ask)
+static bool fits_dialect(const struct hs_fold_batch *batch, const struct hs_fold_member *ask)
 {
 	if (ask->resp != batch->resp)
 		return !batch->bound && !ask->client->bound;
@@ -107,7 +107,7 @@ static bool fits_dialect(const struct hs_fold_batch *batch, const struct hs_fold
 }
 
 /* Whether the answer follows from what the plan's last batch knows. */
-static bool follows(const struct hs_fold_batch *last, const struct hs_fold_ask *ask)
+static bool follows(const struct hs_fold_batch *last, const struct hs_fold_member *ask)
 {
 	if (!last || last->kind == HS_FOLD_READ || last->sole || !fits_dialect(last, ask))
 		return false;
@@ -130,14 +130,14 @@ static bool follows(const struct hs_fold_batch *last, const struct hs_fold_ask *
 	return false;
 }
 
-static bool is_write(const struct hs_fold_ask *ask)
+static bool is_write(const struct hs_fold_member *ask)
 {
 	return ask->kind == HS_FOLD_ADD || ask->kind == HS_FOLD_SET;
 }
 
 /* The batch it may join; NULL: it needs a new one. */
 static struct hs_fold_batch *find_batch(const struct planner *planner,
-					const struct hs_fold_ask *ask)
+					const struct hs_fold_member *ask)
 {
 	size_t cell;
 
@@ -149,7 +149,7 @@ static struct hs_fold_batch *find_batch(const struct planner *planner,
 	return planner->cells[cell].epoch == planner->epoch ? planner->cells[cell].batch : NULL;
 }
 
-static struct hs_fold_batch *new_batch(struct planner *planner, const struct hs_fold_ask *ask)
+static struct hs_fold_batch *new_batch(struct planner *planner, const struct hs_fold_member *ask)
 {
 	struct hs_fold_batch *batch = hs_mem_zalloc(sizeof *batch);
 	size_t cell;
@@ -173,7 +173,7 @@ static struct hs_fold_batch *new_batch(struct planner *planner, const struct hs_
 	return batch;
 }
 
-static void join(struct hs_fold_batch *batch, struct hs_fold_ask *ask)
+static void join(struct hs_fold_batch *batch, struct hs_fold_member *ask)
 {
 	hs_list_remove(&ask->link);
 	hs_list_append(&batch->asks, &ask->link);
@@ -193,7 +193,7 @@ static void join(struct hs_fold_batch *batch, struct hs_fold_ask *ask)
 	ask->client->batch = batch;
 }
 
-static void send_ask(struct hs_fold_batch *batch, const struct hs_fold_ask *ask)
+static void send_ask(struct hs_fold_batch *batch, const struct hs_fold_member *ask)
 {
 	batch->command = ask->command;
 	batch->argv = ask->argv;
@@ -204,7 +204,7 @@ static void send_ask(struct hs_fold_batch *batch, const struct hs_fold_ask *ask)
 
 /* Of what composed[] and text[] hold. */
 static void send_composed(struct hs_fold_batch *batch, enum hs_command_id id, struct hs_bytes name,
-			  const struct hs_fold_ask *ask)
+			  const struct hs_fold_member *ask)
 {
 	send_ask(batch, ask);
 	batch->command = hs_command_by_id(id);
@@ -219,7 +219,7 @@ static struct hs_bytes write_number(char text[HS_NUM_TEXT_MAX], int64_t number)
 	return (struct hs_bytes){text, hs_num_format_int(number, text)};
 }
 
-static void finish_add(struct hs_fold_batch *batch, const struct hs_fold_ask *first)
+static void finish_add(struct hs_fold_batch *batch, const struct hs_fold_member *first)
 {
 	send_composed(batch, HS_CMD_ID_INCRBY, HS_LIT("INCRBY"), first);
 	batch->composed[2] = write_number(batch->text, batch->sum);
@@ -229,10 +229,10 @@ static void finish_add(struct hs_fold_batch *batch, const struct hs_fold_ask *fi
 /* The last SET as it came, unless something was added to its value; its expiry stays in any case. */
 static void finish_set(struct hs_fold_batch *batch)
 {
-	const struct hs_fold_ask *set = NULL;
+	const struct hs_fold_member *set = NULL;
 	struct hs_fold_value value = {0};
 
-	hs_list_each(const struct hs_fold_ask, ask, &batch->asks, link) {
+	hs_list_each(const struct hs_fold_member, ask, &batch->asks, link) {
 		if (ask->kind == HS_FOLD_SET) {
 			set = ask;
 			hs_fold_value_set(&value, ask);
@@ -255,7 +255,7 @@ static void finish_set(struct hs_fold_batch *batch)
 
 static void finish(struct hs_fold_batch *batch)
 {
-	hs_list_each(struct hs_fold_ask, ask, &batch->asks, link) {
+	hs_list_each(struct hs_fold_member, ask, &batch->asks, link) {
 		struct hs_fold_client *client = ask->client;
 
 		*client = (struct hs_fold_client){.bound = client->bound,
@@ -269,7 +269,7 @@ static void finish(struct hs_fold_batch *batch)
 		finish_set(batch);
 }
 
-bool hs_fold_is_simple(const struct hs_fold_ask *ask)
+bool hs_fold_is_simple(const struct hs_fold_member *ask)
 {
 	return ask->kind != HS_FOLD_SET &&
 	       (ask->kind != HS_FOLD_ADD || magnitude(ask->number) < LEAP);
@@ -282,7 +282,7 @@ void hs_fold_plan(struct hs_fold *fold, struct hs_link *plan)
 
 	if (hs_list_empty(&fold->waiting))
 		return;
-	hs_list_each_safe(struct hs_fold_ask, ask, &fold->waiting, link) {
+	hs_list_each_safe(struct hs_fold_member, ask, &fold->waiting, link) {
 		struct hs_fold_batch *batch = ask->client->waits ? NULL : find_batch(&planner, ask);
 
 		if (ask->client->batch && ask->client->batch != batch)

@@ -28,9 +28,9 @@
 
 #include "base/mem.h"
 #include "core/count.h"
+#include "core/dispatch.h"
 #include "core/internal.h"
 #include "core/state.h"
-#include "core/step.h"
 #include "wire/reply.h"
 
 enum {
@@ -42,7 +42,7 @@ enum {
 
 /* --- a request's way through a queue --- */
 
-void hs_fold_make_ready(struct hs_fold_stage *stage, struct hs_queue *queue)
+void hs_fold_make_ready(struct hs_fold_stage *stage, struct hs_fold_queue *queue)
 {
 	if (!hs_fold_may_launch(stage, queue) || !hs_list_empty(&queue->ready))
 		return;
@@ -53,7 +53,7 @@ void hs_fold_make_ready(struct hs_fold_stage *stage, struct hs_queue *queue)
 /* To the engine as it came. The request may be gone when this returns. */
 static void send_lone(struct hs_fold_stage *stage, struct hs_fold_request *folded)
 {
-	struct hs_queue *queue = folded->queue;
+	struct hs_fold_queue *queue = folded->queue;
 	uint64_t id = folded->request->session->id;
 
 	queue->alone = queue->under_way == 0 || queue->alone == id ? id : 0;
@@ -72,7 +72,7 @@ static void refuse(struct hs_fold_stage *stage, struct hs_request *request)
 	request->parts[0].time_us = 0;
 	hs_stage_ends(stage->core, stage->index, request);
 	hs_count_request(stage->core, request, hs_buf_bytes(&request->reply));
-	hs_step_finish(stage->core, request);
+	hs_dispatch_finish(stage->core, request);
 }
 
 /* The stage has state in the request from now on. */
@@ -88,7 +88,8 @@ static struct hs_fold_request *mark(struct hs_fold_stage *stage, struct hs_reque
 }
 
 /* The request goes through a queue: to the engine with the round if nothing is ahead of it. */
-static void take(struct hs_fold_stage *stage, struct hs_queue *queue, struct hs_request *request)
+static void take(struct hs_fold_stage *stage, struct hs_fold_queue *queue,
+		 struct hs_request *request)
 {
 	struct hs_fold_request *folded = mark(stage, request);
 
@@ -144,7 +145,7 @@ static void go_by(struct hs_fold_stage *stage, const struct hs_request *request)
 static enum hs_verdict depart(void *self, struct hs_request *request, struct hs_part *part)
 {
 	struct hs_fold_stage *stage = self;
-	struct hs_queue *queue =
+	struct hs_fold_queue *queue =
 		request->call.number == stage->admitted_call ? stage->admitted : NULL;
 
 	if (request->session == stage->core->self)
@@ -173,7 +174,7 @@ static void leave_bucket(struct hs_fold_stage *stage, struct hs_fold_request *fo
 	hs_chain_leave(stage, folded);
 }
 
-static void answer(void *context, struct hs_fold_ask *ask, struct hs_bytes reply)
+static void answer(void *context, struct hs_fold_member *ask, struct hs_bytes reply)
 {
 	struct hs_fold_stage *stage = context;
 	struct hs_fold_request *folded = hs_fold_asked(&ask->link);
@@ -185,7 +186,7 @@ static void answer(void *context, struct hs_fold_ask *ask, struct hs_bytes reply
 	hs_stage_share(stage->core, stage->index, request, reply);
 }
 
-static void again(void *context, struct hs_fold_ask *ask)
+static void again(void *context, struct hs_fold_member *ask)
 {
 	static const struct hs_bytes too_late =
 		HS_LIT("-BUSY refused together with others, and a later command of this client was "
@@ -213,7 +214,7 @@ static void again(void *context, struct hs_fold_ask *ask)
 	hs_request_finish(stage->core, request);
 }
 
-static void landed(struct hs_fold_stage *stage, struct hs_queue *queue)
+static void landed(struct hs_fold_stage *stage, struct hs_fold_queue *queue)
 {
 	queue->under_way--;
 	if (queue->waiting > 0)
@@ -226,7 +227,7 @@ static void land(struct hs_core *core, struct hs_request *own)
 	static const struct hs_fold_calls calls = {.answer = answer, .again = again};
 	struct hs_fold_stage *stage = hs_internal_stage(core, own);
 	struct hs_fold_request *folded = hs_fold_of(stage, own);
-	struct hs_queue *queue = folded->queue;
+	struct hs_fold_queue *queue = folded->queue;
 
 	hs_count_run_begin(core, hs_hot_key(queue->hot));
 	hs_fold_answer(folded->batch, hs_internal_reply(own, 0), &stage->scratch, &calls, stage);
@@ -256,7 +257,7 @@ static uint64_t client_of_batch(struct hs_fold_stage *stage, const struct hs_fol
 }
 
 /* A batch of several asks is an internal call. */
-static void send_together(struct hs_fold_stage *stage, struct hs_queue *queue,
+static void send_together(struct hs_fold_stage *stage, struct hs_fold_queue *queue,
 			  struct hs_fold_batch *batch)
 {
 	struct hs_internal internal = {
@@ -305,7 +306,7 @@ static void send_ask(struct hs_fold_stage *stage, struct hs_fold_request *folded
 	send_lone(stage, folded);
 }
 
-void hs_fold_release(struct hs_fold_stage *stage, struct hs_queue *queue)
+void hs_fold_release(struct hs_fold_stage *stage, struct hs_fold_queue *queue)
 {
 	struct hs_link *waiting = &queue->fold.waiting;
 
@@ -319,7 +320,7 @@ static void send_alone(struct hs_fold_stage *stage, struct hs_fold_request *fold
 	send_ask(stage, folded);
 }
 
-static void send_batch(struct hs_fold_stage *stage, struct hs_queue *queue,
+static void send_batch(struct hs_fold_stage *stage, struct hs_fold_queue *queue,
 		       struct hs_fold_batch *batch)
 {
 	struct hs_fold_request *folded;
@@ -335,7 +336,7 @@ static void send_batch(struct hs_fold_stage *stage, struct hs_queue *queue,
 }
 
 /* A few clients that rarely meet pay more for the queue than the engine gains. */
-static void judge(const struct hs_fold_stage *stage, struct hs_queue *queue, uint32_t asks,
+static void judge(const struct hs_fold_stage *stage, struct hs_fold_queue *queue, uint32_t asks,
 		  uint32_t batches)
 {
 	queue->judged_asks += asks;
@@ -350,7 +351,7 @@ static void judge(const struct hs_fold_stage *stage, struct hs_queue *queue, uin
 
 /* Those for whom the plan had no place do not go with a later pass of this round: what they have in it may
  * have to be run again. */
-static void set_aside(struct hs_fold_stage *stage, struct hs_queue *queue)
+static void set_aside(struct hs_fold_stage *stage, struct hs_fold_queue *queue)
 {
 	struct hs_link *waiting = &queue->fold.waiting;
 
@@ -369,7 +370,7 @@ static void put_back(struct hs_fold_stage *stage)
 	struct hs_link *left = &stage->left;
 
 	while (!hs_list_empty(left)) {
-		struct hs_queue *queue = hs_list_entry(left->next, struct hs_queue, left);
+		struct hs_fold_queue *queue = hs_list_entry(left->next, struct hs_fold_queue, left);
 
 		hs_list_remove(&queue->left);
 		while (!hs_list_empty(&queue->later)) {
@@ -382,7 +383,7 @@ static void put_back(struct hs_fold_stage *stage)
 	}
 }
 
-static void launch(struct hs_fold_stage *stage, struct hs_queue *queue)
+static void launch(struct hs_fold_stage *stage, struct hs_fold_queue *queue)
 {
 	uint32_t asks = 0, batches = 0, reads = 0, read_batches = 0;
 	struct hs_link *waiting = &queue->fold.waiting;
@@ -434,7 +435,8 @@ static void run_passes(struct hs_fold_stage *stage)
 	while (has_ready(stage)) {
 		hs_chain_move(stage);
 		while (!hs_list_empty(ready)) {
-			struct hs_queue *queue = hs_list_entry(ready->next, struct hs_queue, ready);
+			struct hs_fold_queue *queue =
+				hs_list_entry(ready->next, struct hs_fold_queue, ready);
 
 			hs_list_remove(&queue->ready);
 			if (hs_fold_may_launch(stage, queue) &&
@@ -490,7 +492,7 @@ static void forget(void *self, struct hs_session *session)
 		hs_request_finish(stage->core, last);
 }
 
-static void askers(void *self, const struct hs_request *internal, hs_stage_asker *tell,
+static void askers(void *self, const struct hs_request *internal, hs_stage_member *tell,
 		   void *context)
 {
 	struct hs_fold_stage *stage = self;
@@ -523,7 +525,8 @@ static void destroy(void *self)
 	struct hs_fold_stage *stage = self;
 
 	while (!hs_list_empty(&stage->queues)) {
-		struct hs_queue *queue = hs_list_entry(stage->queues.next, struct hs_queue, link);
+		struct hs_fold_queue *queue =
+			hs_list_entry(stage->queues.next, struct hs_fold_queue, link);
 
 		hs_check(queue->under_way == 0 && queue->waiting == 0 && queue->coming == 0);
 		hs_fold_cool(stage, queue->hot, true);

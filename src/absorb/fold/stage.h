@@ -8,7 +8,7 @@
 #include "core/stage.h"
 #include "core/state.h"
 
-struct hs_queue {
+struct hs_fold_queue {
 	struct hs_link link;  /* in stage->queues */
 	struct hs_link ready; /* in stage->ready, or alone */
 	struct hs_hot *hot;   /* its key */
@@ -34,12 +34,12 @@ struct hs_queue {
  * all of it counted in that bucket. */
 struct hs_fold_chain {
 	struct hs_session *session;
-	struct hs_link moving;	/* in stage->moving, or alone */
-	struct hs_queue *queue; /* of those that wait; or of the last that was sent; or NULL */
-	struct hs_link behind;	/* asks, of other queues or of none */
-	uint16_t joined;	/* all of them */
-	uint16_t waiting, sent; /* of them */
-	bool exclusive;		/* nothing may be sent behind it before it is answered */
+	struct hs_link moving;	     /* in stage->moving, or alone */
+	struct hs_fold_queue *queue; /* of those that wait; or of the last that was sent; or NULL */
+	struct hs_link behind;	     /* asks, of other queues or of none */
+	uint16_t joined;	     /* all of them */
+	uint16_t waiting, sent;	     /* of them */
+	bool exclusive;		     /* nothing may be sent behind it before it is answered */
 	bool relabelled; /* what its session has in flight beside it has had the client id of a round */
 	uint64_t slots; /* a bit for each of their slots, modulo 64 */
 	struct hs_fold_client client;
@@ -55,10 +55,10 @@ struct hs_fold_session {
 
 struct hs_fold_request {
 	struct hs_request *request;
-	struct hs_queue *queue;	     /* that it goes through, or was sent from; NULL: none */
+	struct hs_fold_queue *queue; /* that it goes through, or was sent from; NULL: none */
 	struct hs_fold_chain *chain; /* of its session that it is in, or NULL */
 	struct hs_fold_batch *batch; /* an internal call's: what it was sent for */
-	struct hs_fold_ask ask;
+	struct hs_fold_member ask;
 	bool waiting; /* not planned yet */
 	bool behind;  /* in its chain, behind those that wait in a queue */
 };
@@ -70,10 +70,10 @@ struct hs_fold_stage {
 	size_t session_at, request_at;
 	/* Of the call that was admitted last, which has this number. */
 	uint64_t admitted_call;
-	struct hs_queue *admitted; /* its request goes through it when it departs; or NULL */
-	struct hs_fold_ask asked;  /* what it is to folding; `command` NULL: not worked out */
-	uint32_t taken;		   /* requests of all sessions in chains */
-	uint32_t relabelled;	   /* chains that are */
+	struct hs_fold_queue *admitted; /* its request goes through it when it departs; or NULL */
+	struct hs_fold_member asked;	/* what it is to folding; `command` NULL: not worked out */
+	uint32_t taken;			/* requests of all sessions in chains */
+	uint32_t relabelled;		/* chains that are */
 	struct hs_link queues;
 	struct hs_link ready;  /* those whose waiters may go at the end of the round */
 	struct hs_link left;   /* those of which a plan left some over */
@@ -86,19 +86,20 @@ struct hs_fold_stage {
 };
 
 /* keys.c: the queue of a call's only key, at that place of its arguments; NULL: it is not folded. */
-struct hs_queue *hs_fold_find(const struct hs_fold_stage *stage, struct hs_call *call, size_t at);
+struct hs_fold_queue *hs_fold_find(const struct hs_fold_stage *stage, struct hs_call *call,
+				   size_t at);
 
 /* stage.c: sends what waits as it came: all of it is of the session that is being served. */
-void hs_fold_release(struct hs_fold_stage *stage, struct hs_queue *queue);
+void hs_fold_release(struct hs_fold_stage *stage, struct hs_fold_queue *queue);
 /* A queue has somebody who waits: it is launched with the round, unless it is under way. */
-void hs_fold_make_ready(struct hs_fold_stage *stage, struct hs_queue *queue);
+void hs_fold_make_ready(struct hs_fold_stage *stage, struct hs_fold_queue *queue);
 
 /* chain.c: what a session has in queues, in its order. */
 struct hs_fold_chain *hs_chain_of(struct hs_fold_stage *stage, struct hs_session *session,
 				  uint32_t bucket);
 /* Whether a command may be asked behind what there is, be it for a queue or for none (NULL). */
 bool hs_chain_takes(const struct hs_fold_chain *chain, const struct hs_command *command,
-		    const struct hs_queue *queue);
+		    const struct hs_fold_queue *queue);
 void hs_chain_add(struct hs_fold_stage *stage, struct hs_fold_chain *chain,
 		  struct hs_fold_request *folded);
 /* A request that waits in its queue is being sent. */
@@ -146,7 +147,7 @@ static inline uint32_t hs_fold_bucket(const struct hs_request *request)
 
 /* Whether what waits in it may leave now. */
 static inline bool hs_fold_may_launch(const struct hs_fold_stage *stage,
-				      const struct hs_queue *queue)
+				      const struct hs_fold_queue *queue)
 {
 	return queue->under_way == 0 || queue->round == stage->round;
 }

@@ -25,7 +25,7 @@ struct hs_fold_value {
 	int64_t ttl_ms; /* 0: for ever */
 };
 
-static inline void hs_fold_value_set(struct hs_fold_value *value, const struct hs_fold_ask *ask)
+static inline void hs_fold_value_set(struct hs_fold_value *value, const struct hs_fold_member *ask)
 {
 	*value = (struct hs_fold_value){.len = ask->argv[2].len, .ttl_ms = ask->number};
 	value->is_number = hs_num_parse_int(ask->argv[2], &value->number);

@@ -119,10 +119,10 @@ static void tell(struct hs_committer *committer)
 	if (hs_changed_empty(changed))
 		return;
 	if (changed->all)
-		host->news(host->context,
-			   hs_news_create(&(struct hs_news){.kind = HS_NEWS_CHANGED_ALL}));
+		host->event(host->context,
+			    hs_event_create(&(struct hs_event){.kind = HS_EVENT_CHANGED_ALL}));
 	if (changed->count > 0)
-		host->news(host->context, hs_news_create_changed(changed));
+		host->event(host->context, hs_event_create_changed(changed));
 	hs_changed_clear(changed);
 }
 

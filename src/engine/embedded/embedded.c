@@ -52,7 +52,8 @@ struct embedded {
 	struct hs_database database;
 	struct hs_committer committer;
 	struct worker *workers;
-	struct hs_vouch vouch; /* every change passes through here: nothing is missed */
+	struct hs_tracking_session
+		tracking_session; /* every change passes through here: nothing is missed */
 };
 
 static struct embedded *of(const struct hs_engine *engine)
@@ -89,15 +90,15 @@ static enum hs_submit submit(struct hs_engine *engine, struct hs_op *op)
 	struct embedded *embedded = of(engine);
 	struct worker *worker = &embedded->workers[op->worker];
 
-	if (op->kind == HS_OP_LISTEN || op->kind == HS_OP_UNLISTEN) {
+	if (op->kind == HS_OP_SUBSCRIBE || op->kind == HS_OP_UNSUBSCRIBE) {
 		struct hs_reply reply = {.out = op->out, .resp = op->resp};
 
 		hs_reply_ok(&reply); /* all that is published passes through the cores */
 		return HS_SUBMIT_DONE;
 	}
 	if (op->track) {
-		op->vouch = &embedded->vouch;
-		op->vouch_epoch = 0;
+		op->tracking_session = &embedded->tracking_session;
+		op->tracking_epoch = 0;
 		/* What is kept is trusted until the next write: it must be of what is there now, not of
 		 * what was there when this round of events began. */
 		hs_reader_refresh(&worker->reader);
@@ -194,8 +195,8 @@ static void partition_stats(struct hs_engine *engine, uint16_t id,
 	/* The file in the data folder: that may have a long name, and one in any bytes. */
 	hs_store_name(stats->address, sizeof stats->address, id);
 	partition_state(embedded, store, stats);
-	for (uint32_t step = 0; step < HS_LADDER_STEPS; step++)
-		stats->commit_ladder[step] = hs_counter_get(&store->commit_ladder[step]);
+	for (uint32_t step = 0; step < HS_COARSE_HISTOGRAM_BUCKETS; step++)
+		stats->commit_histogram[step] = hs_counter_get(&store->commit_histogram[step]);
 }
 
 static void stats(struct hs_engine *engine, struct hs_engine_stats *stats)
@@ -271,7 +272,7 @@ int hs_embedded_create(const struct hs_embedded_options *options, const struct h
 	embedded->engine.reads_at_once = true;
 	embedded->engine.together = HS_TOGETHER_PARTITION;
 	embedded->host = *host;
-	atomic_init(&embedded->vouch.proved_us, UINT64_MAX);
+	atomic_init(&embedded->tracking_session.caught_up_us, UINT64_MAX);
 	rc = hs_database_open(&embedded->database, options, host->workers, host->log, &fault);
 	if (rc != 0) {
 		hs_mem_free(&embedded);

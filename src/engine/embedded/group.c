@@ -408,12 +408,13 @@ static void note_sync(struct hs_group *group, uint64_t us)
 void hs_group_durable(struct hs_group *group)
 {
 	uint64_t now = now_us(group);
-	uint32_t step = hs_ladder_step(now - group->sealed_begun_us);
+	uint32_t step = hs_coarse_histogram_bucket(now - group->sealed_begun_us);
 
 	if (group->logged_us)
 		note_sync(group, now - group->logged_us);
 	for (uint16_t i = 0; i < group->sealed_count; i++)
-		hs_counter_add(&group->database->stores[group->sealed[i]].commit_ladder[step], 1);
+		hs_counter_add(&group->database->stores[group->sealed[i]].commit_histogram[step],
+			       1);
 	group->sealed_count = 0;
 }
 

@@ -12,8 +12,8 @@
 
 #include "base/buf.h"
 #include "base/check.h"
+#include "base/coarse_histogram.h"
 #include "base/counter.h"
-#include "base/ladder.h"
 #include "engine/embedded/files.h"
 #include "engine/embedded/notes.h"
 #include "keyspace/kv.h"
@@ -95,7 +95,7 @@ struct hs_store {
 	_Atomic bool full;	 /* the last write was refused for want of room */
 	char apart_rest[64];
 	struct hs_counter keys, expires, bytes_used;
-	struct hs_counter commit_ladder[HS_LADDER_STEPS]; /* hs_group_durable */
+	struct hs_counter commit_histogram[HS_COARSE_HISTOGRAM_BUCKETS]; /* hs_group_durable */
 
 	struct hs_store_write write;
 	uint64_t allocated_bytes; /* of the file: the disk has set them aside for us */

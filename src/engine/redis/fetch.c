@@ -5,7 +5,7 @@
  *     fetch ──► CACHING YES, PTTL, CACHING YES, GET ──► reply ──► cache entry ──► invalidate ──► changed
  *     now and then ──► PING ──► reply: every change before the PING was told
  *
- * A value may be kept as long as its tracking session lasts (struct hs_vouch): until the connection is lost,
+ * A value may be kept as long as its tracking session lasts (struct hs_tracking_session): until the connection is lost,
  * the server flushes, or slots move. Nothing else travels on the pipe: a server remembers what was asked for
  * and no more.
  *
@@ -47,7 +47,7 @@ bool hs_fetch_pipe_is_for(const struct hs_flow *flow, const struct hs_node *node
 			  const struct hs_op *op)
 {
 	if (!op->track || op->resp != 3 || op->engine_state & HS_STATE_PLAIN ||
-	    !flow->options.vouches)
+	    !flow->options.tracking_sessions)
 		return false;
 	if (op->command->flags & HS_CMD_WRITE && node->fetch.writes_plain)
 		return false;
@@ -93,8 +93,8 @@ static void compose(struct hs_pipe *pipe, struct hs_op *op, bool asking)
 		hs_pipe_compose(pipe, op, asking);
 		return;
 	}
-	op->vouch_epoch =
-		hs_vouch_epoch(fetch_of(pipe)->vouch); /* it must be the same at the end */
+	op->tracking_epoch = hs_tracking_session_epoch(
+		fetch_of(pipe)->tracking_session); /* it must be the same at the end */
 	op->left_ms = 0;
 	hs_compose_line(out, "CLIENT CACHING YES");
 	if (!(op->command->flags & HS_CMD_WRITE)) {
@@ -133,8 +133,8 @@ static void up(struct hs_flow *flow, struct hs_pipe *pipe)
 {
 	struct hs_fetch_pipe *fetch = fetch_of(pipe);
 
-	if (!fetch->vouch)
-		fetch->vouch = hs_vouches_get(flow->options.vouches);
+	if (!fetch->tracking_session)
+		fetch->tracking_session = hs_tracking_sessions_get(flow->options.tracking_sessions);
 	hs_flow_ask(flow, pipe,
 		    hs_flow_request(flow, 3, flow->options.timeout_us, "CLIENT TRACKING ON OPTIN"));
 	fetch->used_us = flow->now.mono_us;
@@ -165,7 +165,7 @@ static void down(struct hs_flow *flow, struct hs_pipe *pipe, bool was_up, const 
 
 	if (was_up) {
 		flow->fetch_pipes--;
-		hs_vouches_void(fetch->vouch);
+		hs_tracking_sessions_invalidate(fetch->tracking_session);
 	}
 	fetch->tracking = false;
 	fetch->checking = false;
@@ -176,8 +176,8 @@ static void down(struct hs_flow *flow, struct hs_pipe *pipe, bool was_up, const 
 
 void hs_fetch_pipe_void(struct hs_node *node)
 {
-	if (node->fetch.vouch)
-		hs_vouches_void(node->fetch.vouch);
+	if (node->fetch.tracking_session)
+		hs_tracking_sessions_invalidate(node->fetch.tracking_session);
 	node->fetch.key.len = 0; /* it may be elsewhere */
 }
 
@@ -185,8 +185,8 @@ static void deinit(struct hs_pipe *pipe)
 {
 	struct hs_fetch_pipe *fetch = fetch_of(pipe);
 
-	if (fetch->vouch)
-		hs_vouches_put(&fetch->vouch);
+	if (fetch->tracking_session)
+		hs_tracking_sessions_put(&fetch->tracking_session);
 	hs_buf_deinit(&fetch->key);
 }
 
@@ -207,7 +207,7 @@ static void tell(struct hs_flow *flow, struct hs_fetch_pipe *fetch, struct hs_by
 
 	if (is_near_the_end(op) && hs_bytes_equal(op->argv[1], key))
 		fetch->changes_behind++;
-	flow->calls->changed(flow->context, flow->now, fetch->vouch, &key);
+	flow->calls->changed(flow->context, flow->now, fetch->tracking_session, &key);
 }
 
 static void push(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_bytes text)
@@ -227,8 +227,8 @@ static void push(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_bytes tex
 		tell(flow, fetch, key);
 	if (rc == 0 && !invalidation.all)
 		return;
-	hs_vouches_void(fetch->vouch);
-	flow->calls->changed(flow->context, flow->now, fetch->vouch, NULL);
+	hs_tracking_sessions_invalidate(fetch->tracking_session);
+	flow->calls->changed(flow->context, flow->now, fetch->tracking_session, NULL);
 }
 
 /* ---- replies ---- */
@@ -271,7 +271,7 @@ static void keep_exec(struct hs_fetch_pipe *fetch, struct hs_op *op, struct hs_b
 	if (op->engine_replies > 0) {
 		op->engine_state |= HS_STATE_MIXED;
 		fetch->writes_plain = true;
-		hs_vouches_void(fetch->vouch); /* whatever it told of */
+		hs_tracking_sessions_invalidate(fetch->tracking_session); /* whatever it told of */
 	}
 }
 
@@ -313,7 +313,7 @@ static bool does_track(struct hs_flow *flow, const struct hs_fetch_pipe *fetch,
 	/* What was voided since it was sent may concern it: flushed behind the SET, or its slot was
 	 * elsewhere for a while. */
 	return fetch->tracking && !fetch->pipe.upstream.close_reason &&
-	       op->vouch_epoch == hs_vouch_epoch(fetch->vouch) &&
+	       op->tracking_epoch == hs_tracking_session_epoch(fetch->tracking_session) &&
 	       hs_flow_owner(flow, hs_flow_slot(flow, op)) == fetch->pipe.node;
 }
 
@@ -327,14 +327,14 @@ static void note_key(struct hs_fetch_pipe *fetch, struct hs_bytes key)
 	hs_buf_append_bytes(&fetch->key, key);
 }
 
-static void vouch_for(struct hs_flow *flow, struct hs_fetch_pipe *fetch, struct hs_op *op)
+static void track_in(struct hs_flow *flow, struct hs_fetch_pipe *fetch, struct hs_op *op)
 {
 	if (!does_track(flow, fetch, op))
 		return;
 	if (flow->options.cluster && (fetch->key.len == 0 || fetch->key_used) && op->argc > 1 &&
 	    hs_slot_of(op->argv[1]) == op->slot)
 		note_key(fetch, op->argv[1]);
-	op->vouch = fetch->vouch;
+	op->tracking_session = fetch->tracking_session;
 }
 
 /* The element of EXEC's reply that is the SET's: the second, told changes aside. */
@@ -369,7 +369,7 @@ static bool take_write(struct hs_flow *flow, struct hs_fetch_pipe *fetch, struct
 	}
 	if (reply->data[0] == '+' && fetch->changes_behind == 1 &&
 	    !(op->engine_state & HS_STATE_MIXED))
-		vouch_for(flow, fetch, op);
+		track_in(flow, fetch, op);
 	return true;
 }
 
@@ -388,7 +388,7 @@ static void take_check(struct hs_flow *flow, struct hs_fetch_pipe *fetch, struct
 		fetch->checks_plain = true;
 	else if (reply.data[0] == '-' && !hs_bytes_begins(reply, HS_LIT("-ASK ")))
 		return; /* it does not serve now */
-	hs_vouches_prove(fetch->vouch, op->received.mono_us);
+	hs_tracking_sessions_caught_up(fetch->tracking_session, op->received.mono_us);
 }
 
 /* Of a request of the engine's own. */
@@ -401,7 +401,7 @@ static void take_internal(struct hs_flow *flow, struct hs_fetch_pipe *fetch, str
 		take_check(flow, fetch, op, reply);
 	} else if (reply.data[0] == '+') {
 		fetch->tracking = true;
-		hs_vouches_prove(fetch->vouch, op->received.mono_us);
+		hs_tracking_sessions_caught_up(fetch->tracking_session, op->received.mono_us);
 	} else {
 		snprintf(why, sizeof why, "CLIENT TRACKING: %.*s", (int)(reply.len - 3),
 			 reply.data + 1);
@@ -416,7 +416,7 @@ static void take_read(struct hs_flow *flow, struct hs_fetch_pipe *fetch, struct 
 	if (fetch->changes_behind > 0)
 		op->left_ms = 0; /* that was of another value */
 	if (said.len == 0 && reply.data[0] != '-')
-		vouch_for(flow, fetch, op);
+		track_in(flow, fetch, op);
 	else if (said.len > 0 && fetch->tracking)
 		refused(flow, fetch, "CLIENT CACHING is refused");
 }
@@ -451,7 +451,7 @@ static void take_reply(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op 
 	said = hs_buf_bytes(&kept);
 	/* To serve somebody shows as much as to answer us. */
 	if (fetch->tracking && (said.len > 0 ? said.data[0] == '*' : reply.data[0] != '-'))
-		hs_vouches_prove(fetch->vouch, op->received.mono_us);
+		hs_tracking_sessions_caught_up(fetch->tracking_session, op->received.mono_us);
 	if (!(op->command->flags & HS_CMD_WRITE)) {
 		take_read(flow, fetch, op, said, reply);
 		hs_flow_settle(flow, pipe, op, reply, owned && said.len == 0);
@@ -486,7 +486,8 @@ static void check(struct hs_flow *flow, struct hs_fetch_pipe *fetch)
 
 	if (upstream->state != HS_UPSTREAM_UP || upstream->close_reason || !fetch->tracking ||
 	    fetch->checking || !(plain || fetch->key.len > 0) ||
-	    !atomic_exchange_explicit(&fetch->vouch->wanted, false, memory_order_relaxed))
+	    !atomic_exchange_explicit(&fetch->tracking_session->check_wanted, false,
+				      memory_order_relaxed))
 		return;
 	fetch->checking = true;
 	fetch->key_used = true;

@@ -276,7 +276,7 @@ enum hs_submit hs_flow_submit(struct hs_flow *flow, struct hs_op *op)
 	op->engine_state = 0;
 	op->engine_order = ++flow->order;
 	if (op->track)
-		op->vouch = NULL;
+		op->tracking_session = NULL;
 	op->engine_deadline_us = hs_flow_deadline(flow, op);
 	if (op->replica_since_us > 0 && hs_replica_send(flow, op))
 		return HS_SUBMIT_QUEUED;

@@ -23,7 +23,7 @@
 #include "base/now.h"
 #include "engine/engine.h"
 #include "engine/redis/pipe.h"
-#include "engine/redis/vouches.h"
+#include "engine/redis/tracking_sessions.h"
 #include "upstream/greeting.h"
 #include "upstream/url.h"
 
@@ -56,11 +56,12 @@ struct hs_refusals {
 
 /* The pipe on which a server tracks what is read (fetch.c). */
 struct hs_fetch_pipe {
-	struct hs_pipe pipe;	/* first */
-	bool tracking;		/* the server has said that it tells of changes */
-	bool checking;		/* a liveness check is under way */
-	struct hs_vouch *vouch; /* its tracking session; NULL: never wanted yet */
-	uint64_t used_us;	/* when last */
+	struct hs_pipe pipe; /* first */
+	bool tracking;	     /* the server has said that it tells of changes */
+	bool checking;	     /* a liveness check is under way */
+	struct hs_tracking_session
+		*tracking_session; /* its tracking session; NULL: never wanted yet */
+	uint64_t used_us;	   /* when last */
 	struct hs_buf key; /* in a cluster: what the next liveness check asks for; empty: nothing */
 	bool key_used;	   /* take another one for the next */
 	/* Told of its key: behind EXEC of the write whose turn it is, behind PTTL of the read. */
@@ -118,7 +119,7 @@ struct hs_node {
 	char stream[48];
 	/* Of a replica. */
 	struct hs_node *master;
-	uint64_t proved_us;	  /* it had all that its master had at that time; 0: nobody knows */
+	uint64_t caught_up_us;	  /* it had all that its master had at that time; 0: nobody knows */
 	struct hs_progress chase; /* when it is there, that is the next proof */
 };
 
@@ -129,8 +130,8 @@ struct hs_flow_options {
 	uint32_t waiting_max;	/* and waiting for it, or for a slot */
 	uint32_t private_max;	/* pipes for one client */
 	uint64_t seed;
-	struct hs_vouches
-		*vouches; /* for hs_op.track; outlives the flow. NULL: nothing is tracked */
+	struct hs_tracking_sessions *
+		tracking_sessions; /* for hs_op.track; outlives the flow. NULL: nothing is tracked */
 };
 
 struct hs_flow_calls {
@@ -148,7 +149,8 @@ struct hs_flow_calls {
 	struct hs_bytes (*script)(void *context, struct hs_bytes digest);
 	/* A key that was read under this tracking session has changed; NULL: every one may have. In order with
 	 * what is finished. */
-	void (*changed)(void *context, struct hs_now now, const struct hs_vouch *vouch,
+	void (*changed)(void *context, struct hs_now now,
+			const struct hs_tracking_session *tracking_session,
 			const struct hs_bytes *key);
 	/* Once for a node: why it does not track what is read. */
 	void (*untracked)(void *context, const struct hs_node *node, const char *why);

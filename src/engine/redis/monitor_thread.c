@@ -321,11 +321,11 @@ static const struct hs_monitor_calls monitor_calls = {
 	.recounted = monitor_recounted,
 };
 
-static void subscriber_news(void *context, struct hs_news *news)
+static void subscriber_news(void *context, struct hs_event *event)
 {
 	struct hs_monitor_thread *thread = context;
 
-	thread->options.host->news(thread->options.host->context, news);
+	thread->options.host->event(thread->options.host->context, event);
 }
 
 static void subscriber_surprise(void *context)
@@ -337,7 +337,7 @@ static const struct hs_subscriber_calls subscriber_calls = {
 	.open = subscriber_open,
 	.close = conn_close,
 	.send = conn_send,
-	.news = subscriber_news,
+	.event = subscriber_news,
 	.done = op_done,
 	.surprise = subscriber_surprise,
 };

@@ -35,7 +35,7 @@ uint16_t hs_monitor_thread_capacity(const struct hs_monitor_thread *thread);
 const struct hs_routes *hs_monitor_thread_routes(struct hs_monitor_thread *thread);
 
 void hs_monitor_thread_surprised(struct hs_monitor_thread *thread); /* hs_monitor_surprised */
-/* HS_OP_LISTEN, UNLISTEN, TRACK, UNTRACK, counted over all workers; and HS_OP_HOST, which is CONFIG
+/* HS_OP_SUBSCRIBE, UNLISTEN, TRACK, UNTRACK, counted over all workers; and HS_OP_HOST, which is CONFIG
  * (hs_monitor_configure). Done through host->done. */
 void hs_monitor_thread_ask(struct hs_monitor_thread *thread, struct hs_op *op);
 /* hs_monitor_recount; returns the number. */

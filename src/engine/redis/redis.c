@@ -19,7 +19,7 @@
 #include "engine/redis/monitor_thread.h"
 #include "engine/redis/scripts.h"
 #include "engine/redis/server_options.h"
-#include "engine/redis/vouches.h"
+#include "engine/redis/tracking_sessions.h"
 #include "tls/tls.h"
 #include "upstream/conn.h"
 #include "upstream/names.h"
@@ -48,7 +48,7 @@ struct worker {
 	struct hs_conn_driver driver;
 	uv_timer_t check;  /* liveness checks of tracking sessions and replicas */
 	uint64_t check_us; /* it runs so often; 0: not at all */
-	struct hs_vouches *vouches;
+	struct hs_tracking_sessions *tracking_sessions;
 	_Atomic bool attached;
 	struct hs_flow_stats *stats; /* read by other threads, also when the flow is gone */
 	char apart[64];
@@ -206,14 +206,15 @@ static struct hs_bytes flow_script(void *context, struct hs_bytes digest)
 	return hs_buf_bytes(&worker->script);
 }
 
-static void flow_changed(void *context, struct hs_now now, const struct hs_vouch *vouch,
+static void flow_changed(void *context, struct hs_now now,
+			 const struct hs_tracking_session *tracking_session,
 			 const struct hs_bytes *key)
 {
 	struct worker *worker = context;
 	const struct hs_engine_host *host = &worker->redis->host;
 
 	if (host->changed)
-		host->changed(host->context, worker->index, now, vouch, key);
+		host->changed(host->context, worker->index, now, tracking_session, key);
 }
 
 /* Said once, not by every worker. */
@@ -257,8 +258,8 @@ static enum hs_submit submit(struct hs_engine *engine, struct hs_op *op)
 	struct redis *redis = of(engine);
 
 	switch (op->kind) {
-	case HS_OP_LISTEN:
-	case HS_OP_UNLISTEN:
+	case HS_OP_SUBSCRIBE:
+	case HS_OP_UNSUBSCRIBE:
 	case HS_OP_TRACK:
 	case HS_OP_UNTRACK:
 		hs_monitor_thread_ask(redis->monitor, op);
@@ -283,7 +284,7 @@ static struct hs_bytes script(struct hs_engine *engine, uint32_t id, struct hs_b
 	return flow_script(&of(engine)->workers[id], digest);
 }
 
-static void prove_every(struct hs_engine *engine, uint64_t us)
+static void check_sessions_every(struct hs_engine *engine, uint64_t us)
 {
 	/* The workers see it with their next round of events. */
 	atomic_store_explicit(&of(engine)->prove_us, us, memory_order_relaxed);
@@ -427,7 +428,7 @@ static void destroy(struct hs_engine **engine)
 		hs_buf_deinit(&worker->script);
 		hs_mem_free(&worker->driver.buffer);
 		hs_mem_free(&worker->stats);
-		hs_vouches_destroy(&worker->vouches);
+		hs_tracking_sessions_destroy(&worker->tracking_sessions);
 	}
 	hs_scripts_destroy(&redis->scripts);
 	hs_tls_context_release(&redis->identity.tls);
@@ -453,7 +454,7 @@ static const struct hs_engine_calls calls = {
 	.flush = flush,
 	.refresh = refresh,
 	.idle = idle,
-	.prove_every = prove_every,
+	.check_sessions_every = check_sessions_every,
 	.partitions = partitions,
 	.partition_stats = partition_stats,
 	.stats = stats,
@@ -546,8 +547,8 @@ static void start_workers(struct redis *redis, const struct hs_redis_options *op
 			.receive = on_receive,
 		};
 		worker->stats = hs_mem_zalloc(sizeof *worker->stats);
-		worker->vouches = hs_vouches_create();
-		flow.vouches = worker->vouches;
+		worker->tracking_sessions = hs_tracking_sessions_create();
+		flow.tracking_sessions = worker->tracking_sessions;
 		worker->flow = hs_flow_create(&flow, &flow_calls, worker, worker->stats);
 	}
 }

@@ -30,7 +30,7 @@
 
 static void doubt(struct hs_node *replica)
 {
-	replica->proved_us = 0;
+	replica->caught_up_us = 0;
 	replica->chase.us = 0;
 }
 
@@ -94,7 +94,7 @@ static struct hs_node *choose(const struct hs_flow *flow, struct hs_node *master
 		uint16_t at = (uint16_t)((master->replicas_next + i) % master->replicas_count);
 		struct hs_node *replica = master->replicas[at];
 
-		if (replica->proved_us >= since_us &&
+		if (replica->caught_up_us >= since_us &&
 		    !replica->replica.pipe.upstream.close_reason &&
 		    hs_pipe_has_room(flow, &replica->replica.pipe)) {
 			master->replicas_next = (uint16_t)(at + 1);
@@ -116,7 +116,7 @@ bool hs_replica_send(struct hs_flow *flow, struct hs_op *op)
 	struct hs_node *replica, *master;
 	struct hs_pipe *pipe;
 
-	op->replica_proved_us = 0;
+	op->replica_caught_up_us = 0;
 	if (!flow->options.cluster || !hs_flow_is_routed(flow) || op->slot == HS_SLOT_NONE ||
 	    op->resp != 3 || op->track || !hs_op_is_read(op) || hs_private_is_for(op))
 		return false;
@@ -135,7 +135,7 @@ bool hs_replica_send(struct hs_flow *flow, struct hs_op *op)
 		return false;
 	}
 	pipe = &replica->replica.pipe;
-	op->replica_proved_us = replica->proved_us;
+	op->replica_caught_up_us = replica->caught_up_us;
 	if (op->engine_deadline_us > flow->now.mono_us + HS_REPLICA_PATIENCE_US)
 		op->engine_deadline_us = flow->now.mono_us + HS_REPLICA_PATIENCE_US;
 	hs_pipe_compose(pipe, op, false);
@@ -145,7 +145,7 @@ bool hs_replica_send(struct hs_flow *flow, struct hs_op *op)
 
 static void give_up(struct hs_flow *flow, struct hs_op *op)
 {
-	op->replica_proved_us = 0;
+	op->replica_caught_up_us = 0;
 	if (!(op->engine_state & HS_STATE_INTERNAL))
 		op->engine_deadline_us = hs_flow_deadline(flow, op);
 }
@@ -231,10 +231,10 @@ static void note_replica(struct hs_node *replica, const struct hs_node_info *inf
 	}
 	if (replica->chase.us == 0 || info->offset < replica->chase.offset)
 		return; /* one that never gets as far as its master is by now gets somewhere */
-	replica->proved_us = replica->chase.us;
+	replica->caught_up_us = replica->chase.us;
 	replica->chase.us = 0;
 	if (master->progress.us > 0 && info->offset >= master->progress.offset)
-		replica->proved_us = master->progress.us;
+		replica->caught_up_us = master->progress.us;
 	else
 		replica->chase = master->progress;
 }

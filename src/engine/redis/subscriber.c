@@ -425,10 +425,10 @@ void hs_subscriber_ask(struct hs_subscriber *sub, uint64_t now_us, struct hs_op 
 {
 	sub->now_us = now_us;
 	switch (op->kind) {
-	case HS_OP_LISTEN:
+	case HS_OP_SUBSCRIBE:
 		hs_subscriber_listen(sub, op);
 		break;
-	case HS_OP_UNLISTEN:
+	case HS_OP_UNSUBSCRIBE:
 		hs_subscriber_unlisten(sub, op);
 		break;
 	case HS_OP_TRACK:
@@ -438,7 +438,8 @@ void hs_subscriber_ask(struct hs_subscriber *sub, uint64_t now_us, struct hs_op 
 		hs_subscriber_untrack(sub, op);
 		break;
 	default:
-		hs_check(op->kind == HS_OP_LISTEN); /* never: the others are not for a subscriber */
+		hs_check(op->kind ==
+			 HS_OP_SUBSCRIBE); /* never: the others are not for a subscriber */
 	}
 	conclude(sub);
 }

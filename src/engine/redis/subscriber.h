@@ -16,16 +16,16 @@
  * What the subscriber promises, and what it does not:
  *
  *   - After LISTEN is done, every message published to the topic is told, until UNLISTEN or until
- *     HS_NEWS_UNLISTENED. Messages published while a connection is lost are lost, as they are for any
+ *     HS_EVENT_UNSUBSCRIBED. Messages published while a connection is lost are lost, as they are for any
  *     client of Redis; a server that drops a slow subscriber (client-output-buffer-limit pubsub) has the
  *     same effect. The first loss of a connection that was well is logged.
  *   - While home is another node, because its own was away or has lost partition 0, and when it moves back,
  *     a message that is on the way between the nodes of the Cluster may be missed or told twice.
  *   - The subscription of a shard channel follows its slot. Messages published between the two owners may
- *     be missed. HS_NEWS_UNLISTENED is told when no server served the slot for HS_SUBSCRIBER_FOLLOW_US_MAX.
- *   - While a worker tracks keys, each changed key is told as HS_NEWS_CHANGED as soon as the server says
+ *     be missed. HS_EVENT_UNSUBSCRIBED is told when no server served the slot for HS_SUBSCRIBER_FOLLOW_US_MAX.
+ *   - While a worker tracks keys, each changed key is told as HS_EVENT_CHANGED as soon as the server says
  *     so. When a master's tracking connection is lost, silent or new, when the master says that its Cluster
- *     is down, or when a slot has another owner, HS_NEWS_CHANGED_ALL is told at once, then every
+ *     is down, or when a slot has another owner, HS_EVENT_CHANGED_ALL is told at once, then every
  *     HS_SUBSCRIBER_TELL_US until all masters are tracked, and once more then: no cache entry outlives an
  *     invalidation that was missed by more than that.
  *     A master without slots is not among the routes and is not tracked: what is written to it while its
@@ -36,12 +36,12 @@
  * tests. A driver connects, greets and moves bytes (struct hs_upstream), and calls hs_subscriber_tick
  * every HS_SUBSCRIBER_TICK_US or so. One thread.
  *
- * Limits: HS_CHANNELS_MAX, HS_CHANNEL_NAMES_BYTES_MAX and HS_NEWS_BYTES_MAX (base/limits.h). */
+ * Limits: HS_CHANNELS_MAX, HS_CHANNEL_NAMES_BYTES_MAX and HS_EVENT_BYTES_MAX (base/limits.h). */
 #ifndef HS_ENGINE_REDIS_SUBSCRIBER_H
 #define HS_ENGINE_REDIS_SUBSCRIBER_H
 
 #include "base/log.h"
-#include "core/news.h"
+#include "core/event.h"
 #include "core/op.h"
 #include "engine/redis/flow.h"
 #include "upstream/upstream.h"
@@ -80,7 +80,7 @@ struct hs_subscriber_calls {
 	void (*open)(void *context, struct hs_upstream *upstream, const struct hs_route_node *at);
 	void (*close)(void *context, struct hs_upstream *upstream); /* the subscriber forgets it */
 	void (*send)(void *context, struct hs_upstream *upstream);  /* what is in upstream->out */
-	void (*news)(void *context, struct hs_news *news); /* the reference is handed over */
+	void (*event)(void *context, struct hs_event *event); /* the reference is handed over */
 	void (*done)(void *context,
 		     struct hs_op *op);	 /* an op of hs_subscriber_ask; reply in op->out */
 	void (*surprise)(void *context); /* a slot is not where the routes say */
@@ -93,7 +93,7 @@ struct hs_subscriber *hs_subscriber_create(const struct hs_subscriber_options *o
 /* Ops that are not done yet are done now, with an error. */
 void hs_subscriber_destroy(struct hs_subscriber **subscriber);
 
-/* HS_OP_LISTEN, UNLISTEN, TRACK, UNTRACK, of any worker. Done, from inside or later, when the server
+/* HS_OP_SUBSCRIBE, UNLISTEN, TRACK, UNTRACK, of any worker. Done, from inside or later, when the server
  * (or all masters) confirmed; with an error when a server refuses or none can be asked in time. */
 void hs_subscriber_ask(struct hs_subscriber *sub, uint64_t now_us, struct hs_op *op);
 /* Where the slots are from now on; the caller keeps its own reference. */

@@ -19,26 +19,26 @@
 static const struct {
 	const char *subscribe, *unsubscribe; /* requests */
 	struct hs_bytes subscribed, unsubscribed, message;
-	enum hs_news_kind news;
+	enum hs_event_kind event;
 } words[HS_SUBSCRIBER_KINDS] = {
 	[HS_SUBSCRIBER_CHANNEL] = {"SUBSCRIBE",
 				   "UNSUBSCRIBE",
 				   {"subscribe", 9},
 				   {"unsubscribe", 11},
 				   {"message", 7},
-				   HS_NEWS_MESSAGE},
+				   HS_EVENT_MESSAGE},
 	[HS_SUBSCRIBER_PATTERN] = {"PSUBSCRIBE",
 				   "PUNSUBSCRIBE",
 				   {"psubscribe", 10},
 				   {"punsubscribe", 12},
 				   {"pmessage", 8},
-				   HS_NEWS_PATTERN},
+				   HS_EVENT_PATTERN_MESSAGE},
 	[HS_SUBSCRIBER_SHARD] = {"SSUBSCRIBE",
 				 "SUNSUBSCRIBE",
 				 {"ssubscribe", 10},
 				 {"sunsubscribe", 12},
 				 {"smessage", 8},
-				 HS_NEWS_SHARD},
+				 HS_EVENT_SHARD_MESSAGE},
 };
 
 /* ---- pending requests ---- */
@@ -262,22 +262,22 @@ static void take_unsubscribed(struct hs_subscriber *sub, struct hs_subscriber_co
 static void take_message(struct hs_subscriber *sub, struct hs_subscriber_conn *conn,
 			 enum hs_subscriber_kind kind, struct hs_walk *walk)
 {
-	struct hs_news news = {.kind = words[kind].news};
+	struct hs_event event = {.kind = words[kind].event};
 	const struct hs_subscriber_topic *topic;
 	const struct hs_subscriber_place *place;
 
-	if ((kind == HS_SUBSCRIBER_PATTERN && hs_walk_text(walk, &news.pattern) < 0) ||
-	    hs_walk_text(walk, &news.channel) < 0 || hs_walk_text(walk, &news.payload) < 0) {
+	if ((kind == HS_SUBSCRIBER_PATTERN && hs_walk_text(walk, &event.pattern) < 0) ||
+	    hs_walk_text(walk, &event.channel) < 0 || hs_walk_text(walk, &event.payload) < 0) {
 		close_for_nonsense(conn);
 		return;
 	}
 	topic = hs_subscriber_topic_find(
-		sub, kind, kind == HS_SUBSCRIBER_PATTERN ? news.pattern : news.channel);
+		sub, kind, kind == HS_SUBSCRIBER_PATTERN ? event.pattern : event.channel);
 	place = topic ? &topic->places[topic->now] : NULL;
 	/* A topic that moves is subscribed at two connections: its messages are taken from one. */
 	if (place && ((place->conn == conn && place->state == HS_SUBSCRIBER_CONFIRMED) ||
-		      hs_subscriber_takes_key_event(topic, conn, news.channel)))
-		sub->calls->news(sub->context, hs_news_create(&news));
+		      hs_subscriber_takes_key_event(topic, conn, event.channel)))
+		sub->calls->event(sub->context, hs_event_create(&event));
 }
 
 static void take_invalidation(struct hs_subscriber *sub, struct hs_subscriber_conn *conn,
@@ -347,7 +347,7 @@ static void take_reply(void *context, struct hs_bytes reply, bool owned)
 void hs_subscriber_conn_receive(struct hs_subscriber *sub, struct hs_subscriber_conn *conn,
 				const char *data, size_t len)
 {
-	hs_upstream_receive(&conn->upstream, sub->now_us, data, len, HS_NEWS_BYTES_MAX, take_reply,
+	hs_upstream_receive(&conn->upstream, sub->now_us, data, len, HS_EVENT_BYTES_MAX, take_reply,
 			    &(struct reading){sub, conn});
 	hs_subscriber_tell_changed(sub); /* of all pushes in these bytes as one */
 	hs_subscriber_conn_subscribe(sub, conn);

@@ -89,7 +89,7 @@ bool hs_subscriber_takes_key_event(const struct hs_subscriber_topic *topic,
 				   const struct hs_subscriber_conn *conn, struct hs_bytes channel)
 {
 	const struct hs_subscriber_place *place =
-		topic->key_events && hs_news_is_key_event(channel) ? place_at(topic, conn) : NULL;
+		topic->key_events && hs_event_is_key_event(channel) ? place_at(topic, conn) : NULL;
 
 	return place && place->state == HS_SUBSCRIBER_CONFIRMED;
 }

@@ -42,8 +42,8 @@ static struct hs_subscriber_topic *create_topic(struct hs_subscriber *sub,
 	hs_list_init(&topic->missing);
 	hs_list_init(&topic->key_event_places);
 	topic->key_events = sub->options.cluster &&
-			    ((kind == HS_SUBSCRIBER_CHANNEL && hs_news_is_key_event(name)) ||
-			     (kind == HS_SUBSCRIBER_PATTERN && hs_news_may_be_key_event(name)));
+			    ((kind == HS_SUBSCRIBER_CHANNEL && hs_event_is_key_event(name)) ||
+			     (kind == HS_SUBSCRIBER_PATTERN && hs_event_may_be_key_event(name)));
 	for (int i = 0; i < 2; i++) {
 		topic->places[i].topic = topic;
 		hs_list_init(&topic->places[i].link);
@@ -367,13 +367,13 @@ void hs_subscriber_listen_late(struct hs_subscriber *sub, struct hs_subscriber_w
 /* No server serves a shard channel: the workers that listen to it are told. */
 static void give_up(struct hs_subscriber *sub, struct hs_subscriber_topic *topic)
 {
-	struct hs_news news = {
-		.kind = HS_NEWS_UNLISTENED,
-		.was = HS_NEWS_SHARD,
+	struct hs_event event = {
+		.kind = HS_EVENT_UNSUBSCRIBED,
+		.was = HS_EVENT_SHARD_MESSAGE,
 		.channel = hs_subscriber_topic_name(topic),
 	};
 
-	sub->calls->news(sub->context, hs_news_create(&news));
+	sub->calls->event(sub->context, hs_event_create(&event));
 	topic->workers = (struct hs_subscriber_workers){0};
 	hs_list_remove(&topic->missing);
 	destroy_if_unused(sub, topic);

@@ -93,7 +93,7 @@ void hs_subscriber_tell_changed(struct hs_subscriber *sub)
 	sub->tell_all |= changed->all;
 	/* CHANGED_ALL, at the end of this event, would cover the keys. */
 	if (changed->count > 0 && !sub->tell_all && hs_subscriber_any(&sub->trackers))
-		sub->calls->news(sub->context, hs_news_create_changed(changed));
+		sub->calls->event(sub->context, hs_event_create_changed(changed));
 	hs_changed_clear(changed);
 }
 
@@ -124,8 +124,8 @@ void hs_subscriber_check_tracking(struct hs_subscriber *sub)
 		sub->tell_all = true;
 	sub->covered = covered;
 	if (sub->tell_all && hs_subscriber_any(&sub->trackers)) {
-		sub->calls->news(sub->context,
-				 hs_news_create(&(struct hs_news){.kind = HS_NEWS_CHANGED_ALL}));
+		sub->calls->event(sub->context, hs_event_create(&(struct hs_event){
+							.kind = HS_EVENT_CHANGED_ALL}));
 		sub->told_us = sub->now_us;
 	}
 	sub->tell_all = false;

@@ -70,7 +70,7 @@ int hs_topology_parse(struct hs_topology **topology, struct hs_bytes reply, cons
 struct hs_topology *hs_topology_single(const struct hs_redis_address *address, uint16_t capacity);
 void hs_topology_destroy(struct hs_topology **topology);
 
-enum hs_topology_news {
+enum hs_topology_change {
 	HS_TOPOLOGY_SAME,    /* the same shards, nodes and slots */
 	HS_TOPOLOGY_CHANGED, /* of the same cluster */
 	/* Not one node in common: these addresses lead to another cluster now. */
@@ -80,8 +80,8 @@ enum hs_topology_news {
 /* Numbers the shards of `after`. A shard of `before` (NULL at the start) is found again by its
  * master, or else by a replica that has become master, or else by most of its slots; what is new gets
  * the lowest number that is free. */
-enum hs_topology_news hs_topology_update(const struct hs_topology *before,
-					 struct hs_topology *after);
+enum hs_topology_change hs_topology_update(const struct hs_topology *before,
+					   struct hs_topology *after);
 
 /* Slots that both serve, run by run: starts as zeros. */
 struct hs_topology_common {

@@ -192,8 +192,8 @@ static bool is_same(const struct hs_topology *before, const struct hs_topology *
 	return true;
 }
 
-enum hs_topology_news hs_topology_update(const struct hs_topology *before,
-					 struct hs_topology *after)
+enum hs_topology_change hs_topology_update(const struct hs_topology *before,
+					   struct hs_topology *after)
 {
 	struct match match = {
 		.before = before,

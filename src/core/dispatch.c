@@ -8,12 +8,12 @@
  * its reply delivered in its turn. While a connection has an operation under way on a partition,
  * its later commands for that partition queue behind it, reads as well: that is what makes a
  * pipelined SET and GET of one key agree (law 2). */
-#include "core/step.h"
+#include "core/dispatch.h"
 
 #include "core/count.h"
+#include "core/deferred.h"
 #include "core/fan.h"
 #include "core/hold.h"
-#include "core/late.h"
 #include "core/multi.h"
 #include "core/reserved.h"
 #include "core/slowlog.h"
@@ -58,8 +58,8 @@ static void settle_batch(struct hs_core *core)
 	core->batch_start_us = now_us;
 }
 
-void hs_step_account(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
-		     uint64_t time_us, bool failed)
+void hs_dispatch_account(struct hs_core *core, struct hs_session *session,
+			 const struct hs_call *call, uint64_t time_us, bool failed)
 {
 	struct hs_core_command_stats *stats = &core->stats.command[call->command->id];
 
@@ -97,7 +97,7 @@ static uint64_t timing_end(struct hs_core *core, struct hs_session *session,
 		if (core->batch_len == HS_BATCH_TIMED_MAX)
 			settle_batch(core);
 	}
-	hs_step_account(core, session, call, time_us, failed);
+	hs_dispatch_account(core, session, call, time_us, failed);
 	return time_us;
 }
 
@@ -138,8 +138,8 @@ static bool answer_end(struct hs_core *core, struct hs_session *session, struct 
 	return failed;
 }
 
-void hs_step_reject(struct hs_core *core, struct hs_session *session,
-		    const struct hs_command *command, const char *text)
+void hs_dispatch_reject(struct hs_core *core, struct hs_session *session,
+			const struct hs_command *command, const char *text)
 {
 	struct answer answer;
 
@@ -155,7 +155,7 @@ void hs_step_reject(struct hs_core *core, struct hs_session *session,
 	hs_counter_add(&core->stats.errors, 1);
 	if (command)
 		hs_counter_add(&core->stats.command[command->id].rejected, 1);
-	hs_multi_spoil(session);
+	hs_multi_mark_failed(session);
 	if (is_exec) {
 		hs_multi_drop(&session->multi);
 		hs_multi_unwatch(core, session);
@@ -169,7 +169,7 @@ static bool reject_unlearned(struct hs_core *core, struct hs_session *session)
 
 	if (!core->world.shared_connections || core->learned)
 		return false;
-	hs_step_reject(core, session, NULL, hs_unserved(core, text));
+	hs_dispatch_reject(core, session, NULL, hs_unserved(core, text));
 	return true;
 }
 
@@ -185,7 +185,7 @@ static void reject_unknown(struct hs_core *core, struct hs_session *session,
 	else
 		hs_unknown_command(core, call, &text);
 	hs_buf_append(&text, "", 1);
-	hs_step_reject(core, session, NULL, text.data);
+	hs_dispatch_reject(core, session, NULL, text.data);
 	hs_buf_deinit(&text);
 }
 
@@ -196,7 +196,7 @@ static void reject_arity(struct hs_core *core, struct hs_session *session,
 
 	hs_unknown_arity(command, &text);
 	hs_buf_append(&text, "", 1);
-	hs_step_reject(core, session, command, text.data);
+	hs_dispatch_reject(core, session, command, text.data);
 	hs_buf_deinit(&text);
 }
 
@@ -207,7 +207,7 @@ static void reject_refused(struct hs_core *core, struct hs_session *session,
 
 	snprintf(text, sizeof text, "ERR '%s' is not for clients of heatsink: %s", command->name,
 		 command->refused);
-	hs_step_reject(core, session, command, text);
+	hs_dispatch_reject(core, session, command, text);
 }
 
 static void run_local(struct hs_core *core, struct hs_session *session, const struct hs_call *call)
@@ -225,15 +225,15 @@ static void run_local(struct hs_core *core, struct hs_session *session, const st
 
 static void finish_at(struct hs_core *core, struct hs_request *request, uint64_t now_us)
 {
-	hs_step_account(core, request->session, &request->call, now_us - request->start_us,
-			request->reply.len > 0 && request->reply.data[0] == '-');
+	hs_dispatch_account(core, request->session, &request->call, now_us - request->start_us,
+			    request->reply.len > 0 && request->reply.data[0] == '-');
 	if (request->multi)
-		hs_late_account(core, request, now_us - request->start_us);
+		hs_deferred_account(core, request, now_us - request->start_us);
 	hs_request_finish(core, request);
 }
 
 /* One reply of all parts, in its turn. */
-void hs_step_answered(struct hs_core *core, struct hs_request *request)
+void hs_dispatch_answered(struct hs_core *core, struct hs_request *request)
 {
 	struct hs_session *session = request->session;
 	uint64_t now_us = core->now.mono_us;
@@ -251,11 +251,11 @@ void hs_step_answered(struct hs_core *core, struct hs_request *request)
 			request->parts[i].time_us = now_us - request->start_us;
 	}
 	hs_count_request(core, request, hs_buf_bytes(&request->reply));
-	if (!hs_late_begin(core, request))
+	if (!hs_deferred_begin(core, request))
 		finish_at(core, request, now_us);
 }
 
-void hs_step_finish(struct hs_core *core, struct hs_request *request)
+void hs_dispatch_finish(struct hs_core *core, struct hs_request *request)
 {
 	if (request->session->running)
 		settle_batch(core);
@@ -276,8 +276,8 @@ static bool finish_straight(struct hs_core *core, struct hs_request *request,
 	    hs_reserved_shows(core, request->call.command))
 		return false;
 	hs_count_request(core, request, op->answer);
-	hs_step_account(core, session, &request->call, request->parts[0].time_us,
-			op->answer.data[0] == '-');
+	hs_dispatch_account(core, session, &request->call, request->parts[0].time_us,
+			    op->answer.data[0] == '-');
 	hs_request_answer(core, request, op->answer);
 	return true;
 }
@@ -330,14 +330,14 @@ static void submit(struct hs_core *core, struct hs_request *request, struct hs_p
 	if (--request->parts_left == 0) {
 		bool delayed = request->delayed;
 
-		hs_step_answered(core, request);
+		hs_dispatch_answered(core, request);
 		/* Of those that waited, several may be refused in a row. */
 		if (delayed && session->inflight > 0 && !session->gone)
 			hs_core_check_output(core, session);
 	}
 }
 
-void hs_step_submit(struct hs_core *core, struct hs_request *request, uint32_t index)
+void hs_dispatch_submit(struct hs_core *core, struct hs_request *request, uint32_t index)
 {
 	struct hs_part *part = &request->parts[index];
 	bool reads = part->op.kind == HS_OP_COMMAND && hs_command_only_reads(part->op.command);
@@ -364,8 +364,8 @@ static void make_reply(struct hs_core *core, struct hs_session *session, struct 
 		hs_reply_error(&reply, "ERR the client is gone or was cut off; not read");
 }
 
-void hs_step_arrived(struct hs_core *core, struct hs_request *request, struct hs_part *part,
-		     uint32_t below)
+void hs_dispatch_arrived(struct hs_core *core, struct hs_request *request, struct hs_part *part,
+			 uint32_t below)
 {
 	struct hs_session *session = request->session;
 	struct hs_op *op = &part->op;
@@ -377,8 +377,8 @@ void hs_step_arrived(struct hs_core *core, struct hs_request *request, struct hs
 	if (core->options.flight_bytes_max > 0 && op->kind == HS_OP_COMMAND) {
 		struct hs_call call = hs_call_of(op->command, op->argc, op->argv);
 
-		hs_flight_learn(core, session, &call,
-				op->answer.len > 0 ? op->answer.len : part->out.len);
+		hs_reply_budget_learn(core, session, &call,
+				      op->answer.len > 0 ? op->answer.len : part->out.len);
 	}
 	if (part->marked)
 		hs_stages_arrive(core, request, part, below);
@@ -387,11 +387,11 @@ void hs_step_arrived(struct hs_core *core, struct hs_request *request, struct hs
 		op->answer.len = 0;
 		if (--request->parts_left > 0)
 			return;
-		hs_step_answered(core, request);
+		hs_dispatch_answered(core, request);
 	}
 }
 
-void hs_step_complete(struct hs_core *core, struct hs_op *op)
+void hs_dispatch_complete(struct hs_core *core, struct hs_op *op)
 {
 	struct hs_request *request = op->owner;
 	struct hs_session *session = request->session;
@@ -402,13 +402,13 @@ void hs_step_complete(struct hs_core *core, struct hs_op *op)
 		if (HS_CORE_HEAT && core->world.heat)
 			hs_heat_inflight(core->world.heat, op->partition, -1);
 	}
-	hs_step_arrived(core, request, part, HS_STAGES_MAX);
+	hs_dispatch_arrived(core, request, part, HS_STAGES_MAX);
 	/* The request may have gone, and with it the op. */
 	hs_core_resume(core, session);
 }
 
-void hs_step_answer(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
-		    uint16_t slot, struct hs_bytes reply)
+void hs_dispatch_answer(struct hs_core *core, struct hs_session *session,
+			const struct hs_call *call, uint16_t slot, struct hs_bytes reply)
 {
 	struct answer answer;
 	uint64_t time_us;
@@ -485,7 +485,7 @@ static void run_partition(struct hs_core *core, struct hs_session *session,
 
 	if (command->id == HS_CMD_ID_OBJECT_FREQ)
 		request->parts[0].op.frequency = hs_count_frequency(core, call->argv[2]);
-	hs_step_submit(core, request, 0);
+	hs_dispatch_submit(core, request, 0);
 }
 
 /* A command that names its slot itself. */
@@ -502,7 +502,7 @@ static void run_slot(struct hs_core *core, struct hs_session *session, const str
 	answer_begin(core, session, call->command, &answer);
 	hs_reply_error(&answer.reply, refused);
 	answer_end(core, session, &answer);
-	hs_step_account(core, session, call, 0, true);
+	hs_dispatch_account(core, session, call, 0, true);
 }
 
 /* Notes the client for the log of changes. It is taken down now: the change may be of its own user. */
@@ -518,8 +518,8 @@ static void tell_who(const struct hs_session *session, struct hs_request *reques
 	request->parts[0].op.raw = hs_buf_bytes(&request->cursor);
 }
 
-void hs_step_host(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
-		  const struct hs_call *call)
+void hs_dispatch_host(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
+		      const struct hs_call *call)
 {
 	struct hs_request *request = hs_request_make(core, session, call);
 
@@ -533,7 +533,7 @@ void hs_step_host(struct hs_core *core, struct hs_session *session, struct hs_re
 		.watcher = session->id,
 	};
 	tell_who(session, request);
-	hs_step_submit(core, request, 0);
+	hs_dispatch_submit(core, request, 0);
 }
 
 static void run(struct hs_core *core, struct hs_session *session, struct hs_call *call)
@@ -577,7 +577,7 @@ static void run(struct hs_core *core, struct hs_session *session, struct hs_call
 		run_slot(core, session, call);
 		break;
 	case HS_PLACE_HOST:
-		hs_step_host(core, session, NULL, call);
+		hs_dispatch_host(core, session, NULL, call);
 		break;
 	case HS_PLACE_CORE:
 		run_local(core, session, call);
@@ -629,7 +629,7 @@ static void reject_subscribed(struct hs_core *core, struct hs_session *session,
 		 "ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / "
 		 "RESET are allowed in this context",
 		 command->name);
-	hs_step_reject(core, session, command, text);
+	hs_dispatch_reject(core, session, command, text);
 }
 
 /* FLUSHALL. In front of a Cluster order is kept slot by slot: a read that is sent again, because a connection was
@@ -648,7 +648,7 @@ static bool must_be_alone(const struct hs_core *core, const struct hs_session *s
 {
 	if (call->command->alone)
 		return !session->multi;
-	if (call->command->id == HS_CMD_ID_EXEC && hs_multi_would_be_late(session))
+	if (call->command->id == HS_CMD_ID_EXEC && hs_multi_would_be_deferred(session))
 		return true;
 	if (session->subscriptions > 0 &&
 	    (call->command->id == HS_CMD_ID_HELLO || call->command->id == HS_CMD_ID_RESET))
@@ -667,7 +667,7 @@ static bool must_be_alone(const struct hs_core *core, const struct hs_session *s
 	}
 }
 
-bool hs_step_blocked(const struct hs_core *core, const struct hs_session *session)
+bool hs_dispatch_is_blocked(const struct hs_core *core, const struct hs_session *session)
 {
 	const struct hs_request *request;
 
@@ -677,11 +677,11 @@ bool hs_step_blocked(const struct hs_core *core, const struct hs_session *sessio
 	return request && request->blocks;
 }
 
-void hs_step_cancel(struct hs_core *core, struct hs_session *session)
+void hs_dispatch_cancel(struct hs_core *core, struct hs_session *session)
 {
 	struct hs_request *request;
 
-	if (!hs_step_blocked(core, session))
+	if (!hs_dispatch_is_blocked(core, session))
 		return;
 	request = hs_session_last_request(session);
 	for (uint32_t i = 0; i < request->parts_count; i++) {
@@ -690,12 +690,12 @@ void hs_step_cancel(struct hs_core *core, struct hs_session *session)
 	}
 }
 
-bool hs_step_unblock(struct hs_core *core, struct hs_session *session, bool error)
+bool hs_dispatch_unblock(struct hs_core *core, struct hs_session *session, bool error)
 {
 	struct hs_request *request;
 	bool waited = false;
 
-	if (!hs_step_blocked(core, session))
+	if (!hs_dispatch_is_blocked(core, session))
 		return false;
 	request = hs_session_last_request(session);
 	for (uint32_t i = 0; i < request->parts_count; i++) {
@@ -735,7 +735,7 @@ static bool may_run_it(struct hs_core *core, struct hs_session *session, const s
 	const char *refused = hs_users_refuse(core, session, call, text, sizeof text);
 
 	if (refused)
-		hs_step_reject(core, session, call->command, refused);
+		hs_dispatch_reject(core, session, call->command, refused);
 	return !refused;
 }
 
@@ -746,17 +746,17 @@ static bool refuse_keys(struct hs_core *core, struct hs_session *session, struct
 	const struct hs_command *command = call->command;
 
 	if (hs_core_reserves(core) && hs_call_is_reserved(call)) {
-		hs_step_reject(core, session, command,
-			       "ERR keys that begin with " HS_RESERVED_PREFIX
-			       " are heatsink's own: copies of hot values");
+		hs_dispatch_reject(core, session, command,
+				   "ERR keys that begin with " HS_RESERVED_PREFIX
+				   " are heatsink's own: copies of hot values");
 		return true;
 	}
 	if (core->world.together == HS_TOGETHER_ALL || hs_keys_only(command, call->argc) > 0 ||
 	    (command->place == HS_PLACE_SPLIT && !session->multi) ||
 	    hs_call_slots(call) != HS_CALL_SLOTS_SEVERAL)
 		return false;
-	hs_step_reject(core, session, command,
-		       "CROSSSLOT Keys in request don't hash to the same slot");
+	hs_dispatch_reject(core, session, command,
+			   "CROSSSLOT Keys in request don't hash to the same slot");
 	return true;
 }
 
@@ -766,8 +766,8 @@ static bool refuse(struct hs_core *core, struct hs_session *session, struct hs_c
 	const struct hs_command *command = call->command;
 
 	if (session->multi && (command->flags & HS_CMD_NO_MULTI)) {
-		hs_step_reject(core, session, command,
-			       "ERR Command not allowed inside a transaction");
+		hs_dispatch_reject(core, session, command,
+				   "ERR Command not allowed inside a transaction");
 		return true;
 	}
 	if (session->limits && !may_run_it(core, session, call))
@@ -797,7 +797,7 @@ static bool dispatch(struct hs_core *core, struct hs_session *session, struct hs
 		return true;
 	}
 	if (!hs_users_let_in(core, session) && !(command->flags & HS_CMD_NO_AUTH)) {
-		hs_step_reject(core, session, command, "NOAUTH Authentication required.");
+		hs_dispatch_reject(core, session, command, "NOAUTH Authentication required.");
 		return true;
 	}
 	if (command->place == HS_PLACE_REFUSED) {
@@ -828,13 +828,13 @@ static bool dispatch(struct hs_core *core, struct hs_session *session, struct hs
 		if (verdict != HS_PASS)
 			return verdict != HS_HOLD && verdict != HS_HELD;
 	}
-	if (hs_flight_holds(core, session, call))
+	if (hs_reply_budget_holds(core, session, call))
 		return false;
 	run(core, session, call);
 	return true;
 }
 
-bool hs_step_dispatch(struct hs_core *core, struct hs_session *session, struct hs_call *call)
+bool hs_dispatch(struct hs_core *core, struct hs_session *session, struct hs_call *call)
 {
 	enum hs_session_reply_mode before = session->reply_mode;
 	uint32_t from = session->hold == HS_HOLD_STAGE ? session->hold_stage : 0;
@@ -855,13 +855,13 @@ bool hs_step_dispatch(struct hs_core *core, struct hs_session *session, struct h
 	return true;
 }
 
-void hs_step_batch_begin(struct hs_core *core)
+void hs_dispatch_batch_begin(struct hs_core *core)
 {
 	core->batch_start_us = core->now.mono_us;
 	core->batch_len = 0;
 }
 
-void hs_step_batch_end(struct hs_core *core)
+void hs_dispatch_batch_end(struct hs_core *core)
 {
 	if (core->batch_len > 0)
 		settle_batch(core);

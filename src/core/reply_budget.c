@@ -16,7 +16,7 @@
  * A reply is reckoned to be as large as the last one for the same key, which a small table remembers while
  * large replies are around; else as the recent largest of the same client. A new client's are
  * reckoned to be HS_REPLY_GUESS_BYTES until it has had some. */
-#include "core/flight.h"
+#include "core/reply_budget.h"
 
 #include "base/hash.h"
 #include "base/limits.h"
@@ -28,8 +28,8 @@ enum { REMEMBER_US = 10 * 1000 * 1000, SHRINK = 8 };
 #define LARGE_BYTES (16 * HS_KIB) /* a smaller reply is not counted */
 #define UNREAD_BYTES_MIN HS_MIB	  /* a client may always have so much unread */
 
-static struct hs_flight_size *size_of(struct hs_core *core, const struct hs_call *call,
-				      uint32_t *tag)
+static struct hs_reply_budget_size *size_of(struct hs_core *core, const struct hs_call *call,
+					    uint32_t *tag)
 {
 	size_t at = hs_keys_only(call->command, call->argc);
 	uint64_t hash;
@@ -38,7 +38,7 @@ static struct hs_flight_size *size_of(struct hs_core *core, const struct hs_call
 		return NULL;
 	hash = hs_hash(call->argv[at], core->world.seed + (uint64_t)call->command->id);
 	*tag = (uint32_t)(hash >> 32) | 1;
-	return &core->flight.sizes[hash % HS_FLIGHT_SIZES];
+	return &core->flight.sizes[hash % HS_REPLY_BUDGET_SIZES];
 }
 
 /* Writes answer with a word, but for those that return what was there: SET only with options. */
@@ -56,7 +56,7 @@ static uint64_t reckon(struct hs_core *core, const struct hs_session *session,
 		       const struct hs_call *call)
 {
 	uint32_t tag;
-	const struct hs_flight_size *size;
+	const struct hs_reply_budget_size *size;
 
 	if (core->now.mono_us < core->flight.large_until_us) {
 		size = size_of(core, call, &tag);
@@ -82,7 +82,7 @@ static bool fits(const struct hs_core *core, const struct hs_session *session, u
 	return core->flight.bytes[partition] == 0 || core->flight.bytes[partition] + bytes <= most;
 }
 
-bool hs_flight_holds(struct hs_core *core, struct hs_session *session, struct hs_call *call)
+bool hs_reply_budget_holds(struct hs_core *core, struct hs_session *session, struct hs_call *call)
 {
 	uint16_t partition;
 	uint64_t bytes;
@@ -110,10 +110,10 @@ bool hs_flight_holds(struct hs_core *core, struct hs_session *session, struct hs
 	return true;
 }
 
-void hs_flight_learn(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
-		     size_t bytes)
+void hs_reply_budget_learn(struct hs_core *core, struct hs_session *session,
+			   const struct hs_call *call, size_t bytes)
 {
-	struct hs_flight_size *size;
+	struct hs_reply_budget_size *size;
 	uint32_t tag;
 
 	if (!may_be_large(call))
@@ -128,11 +128,11 @@ void hs_flight_learn(struct hs_core *core, struct hs_session *session, const str
 		return;
 	size = size_of(core, call, &tag);
 	if (size)
-		*size = (struct hs_flight_size){tag,
-						bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX};
+		*size = (struct hs_reply_budget_size){tag, bytes < UINT32_MAX ? (uint32_t)bytes
+									      : UINT32_MAX};
 }
 
-void hs_flight_land(struct hs_core *core, struct hs_request *request)
+void hs_reply_budget_release(struct hs_core *core, struct hs_request *request)
 {
 	core->flight.bytes[request->flight_partition] -= request->flight_bytes;
 	request->session->flight_bytes -= request->flight_bytes;
@@ -140,7 +140,7 @@ void hs_flight_land(struct hs_core *core, struct hs_request *request)
 	core->flight.freed = true;
 }
 
-void hs_flight_resume(struct hs_core *core)
+void hs_reply_budget_resume(struct hs_core *core)
 {
 	struct hs_link waiting;
 

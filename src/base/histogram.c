@@ -5,49 +5,49 @@
  *
  * The first two rows hold single values, then the width doubles with each row. The row comes from
  * the position of the highest bit, the place in it from the bits right behind. */
-#include "base/histo.h"
+#include "base/histogram.h"
 
 #include "base/check.h"
 
 static unsigned bucket_of(uint64_t value)
 {
-	if (value < HS_HISTO_STEPS)
+	if (value < HS_HISTOGRAM_STEPS)
 		return (unsigned)value;
 
 	unsigned top = 63 - (unsigned)__builtin_clzll(value);
 
-	if (top >= HS_HISTO_VALUE_BITS)
-		return HS_HISTO_BUCKETS - 1;
+	if (top >= HS_HISTOGRAM_VALUE_BITS)
+		return HS_HISTOGRAM_BUCKETS - 1;
 
-	unsigned shift = top - HS_HISTO_STEP_BITS;
+	unsigned shift = top - HS_HISTOGRAM_STEP_BITS;
 
-	return shift * HS_HISTO_STEPS + (unsigned)(value >> shift);
+	return shift * HS_HISTOGRAM_STEPS + (unsigned)(value >> shift);
 }
 
 /* The middle of the values that land there. */
 static uint64_t middle_of(unsigned bucket)
 {
-	if (bucket < 2 * HS_HISTO_STEPS)
+	if (bucket < 2 * HS_HISTOGRAM_STEPS)
 		return bucket;
 
-	unsigned shift = bucket / HS_HISTO_STEPS - 1;
-	uint64_t step = bucket - shift * HS_HISTO_STEPS;
+	unsigned shift = bucket / HS_HISTOGRAM_STEPS - 1;
+	uint64_t step = bucket - shift * HS_HISTOGRAM_STEPS;
 
 	return (step << shift) + ((uint64_t)1 << shift) / 2;
 }
 
-void hs_histo_add(struct hs_histo *histo, uint64_t value)
+void hs_histogram_add(struct hs_histogram *histogram, uint64_t value)
 {
-	if (histo->count == 0 || value < histo->min)
-		histo->min = value;
-	if (histo->count == 0 || value > histo->max)
-		histo->max = value;
-	histo->count++;
-	histo->sum += value;
-	histo->buckets[bucket_of(value)]++;
+	if (histogram->count == 0 || value < histogram->min)
+		histogram->min = value;
+	if (histogram->count == 0 || value > histogram->max)
+		histogram->max = value;
+	histogram->count++;
+	histogram->sum += value;
+	histogram->buckets[bucket_of(value)]++;
 }
 
-void hs_histo_merge(struct hs_histo *into, const struct hs_histo *from)
+void hs_histogram_merge(struct hs_histogram *into, const struct hs_histogram *from)
 {
 	if (from->count == 0)
 		return;
@@ -57,42 +57,42 @@ void hs_histo_merge(struct hs_histo *into, const struct hs_histo *from)
 		into->max = from->max;
 	into->count += from->count;
 	into->sum += from->sum;
-	for (unsigned i = 0; i < HS_HISTO_BUCKETS; i++)
+	for (unsigned i = 0; i < HS_HISTOGRAM_BUCKETS; i++)
 		into->buckets[i] += from->buckets[i];
 }
 
-uint64_t hs_histo_at(const struct hs_histo *histo, double share)
+uint64_t hs_histogram_quantile(const struct hs_histogram *histogram, double share)
 {
-	if (histo->count == 0)
+	if (histogram->count == 0)
 		return 0;
 	hs_check(share >= 0 && share <= 1);
 
 	/* The rank of the value asked for, from 1: the smallest number of values that make up the
 	 * share. A product like 0.07 * 100 lies a hair above 7. Both ends are known exactly. */
-	double values = share * (double)histo->count;
+	double values = share * (double)histogram->count;
 	uint64_t rank = (uint64_t)values;
 
 	if (values - (double)rank > 1e-6)
 		rank++;
 	if (rank <= 1)
-		return histo->min;
-	if (rank >= histo->count)
-		return histo->max;
+		return histogram->min;
+	if (rank >= histogram->count)
+		return histogram->max;
 
 	uint64_t seen = 0;
 	unsigned bucket = 0;
 
-	while ((seen += histo->buckets[bucket]) < rank)
+	while ((seen += histogram->buckets[bucket]) < rank)
 		bucket++;
 
 	uint64_t value = middle_of(bucket);
 
-	if (bucket == HS_HISTO_BUCKETS - 1 || value > histo->max)
-		return histo->max;
-	return value < histo->min ? histo->min : value;
+	if (bucket == HS_HISTOGRAM_BUCKETS - 1 || value > histogram->max)
+		return histogram->max;
+	return value < histogram->min ? histogram->min : value;
 }
 
-double hs_histo_mean(const struct hs_histo *histo)
+double hs_histogram_mean(const struct hs_histogram *histogram)
 {
-	return histo->count ? (double)histo->sum / (double)histo->count : 0;
+	return histogram->count ? (double)histogram->sum / (double)histogram->count : 0;
 }

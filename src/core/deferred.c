@@ -18,36 +18,36 @@
  * SCAN and what the process or other workers answer (INFO, CONFIG, CLIENT LIST) see the data as it is
  * behind the commit.
  *
- * Such an EXEC is the only command of its client under way (core/step.c), and its own commands run
+ * Such an EXEC is the only command of its client under way (core/dispatch.c), and its own commands run
  * one by one, as requests whose reply is added to that of EXEC. */
-#include "core/late.h"
+#include "core/deferred.h"
 
 #include "base/mem.h"
+#include "core/dispatch.h"
 #include "core/fan.h"
 #include "core/multi.h"
 #include "core/reserved.h"
-#include "core/step.h"
 #include "wire/answer.h"
 #include "wire/reply.h"
 
-struct hs_late {
+struct hs_deferred {
 	struct hs_buf engine; /* its reply */
 	struct hs_bytes rest; /* of it, element by element */
 	struct hs_buf reply;  /* what becomes of it */
 	struct hs_buf behind; /* messages of others meanwhile */
 	size_t next;	      /* the command that is looked at next */
-	bool begun;	      /* hs_late_is */
+	bool begun;	      /* hs_deferred_is */
 	bool looping,
 		stepped; /* a command that is answered at once does not begin a loop of its own */
 };
 
-bool hs_late_is_local(const struct hs_command *command)
+bool hs_deferred_is_local(const struct hs_command *command)
 {
 	return command->place == HS_PLACE_CORE ||
 	       (command->place == HS_PLACE_PARENT && command->id < HS_CMD_IDS);
 }
 
-bool hs_late_begins(const struct hs_core *core, const struct hs_command *command)
+bool hs_deferred_begins(const struct hs_core *core, const struct hs_command *command)
 {
 	if (hs_command_is_pubsub(command))
 		return true;
@@ -65,15 +65,15 @@ bool hs_late_begins(const struct hs_core *core, const struct hs_command *command
 	}
 }
 
-bool hs_late_is(const struct hs_core *core, const struct hs_command *command, bool *begun)
+bool hs_deferred_is(const struct hs_core *core, const struct hs_command *command, bool *begun)
 {
-	bool begins = hs_late_begins(core, command);
+	bool begins = hs_deferred_begins(core, command);
 
 	*begun = *begun || begins;
-	return begins || (*begun && hs_late_is_local(command));
+	return begins || (*begun && hs_deferred_is_local(command));
 }
 
-bool hs_late_in_engine(const struct hs_core *core, const struct hs_command *command)
+bool hs_deferred_in_engine(const struct hs_core *core, const struct hs_command *command)
 {
 	switch (command->place) {
 	case HS_PLACE_ANY:
@@ -86,12 +86,12 @@ bool hs_late_in_engine(const struct hs_core *core, const struct hs_command *comm
 	}
 }
 
-struct hs_buf *hs_late_behind(struct hs_late *late)
+struct hs_buf *hs_deferred_behind(struct hs_deferred *late)
 {
 	return &late->behind;
 }
 
-void hs_late_drop(struct hs_late **late)
+void hs_deferred_drop(struct hs_deferred **late)
 {
 	hs_buf_deinit(&(*late)->engine);
 	hs_buf_deinit(&(*late)->reply);
@@ -107,7 +107,7 @@ static void finish(struct hs_core *core, struct hs_request *exec)
 	hs_buf_swap(&exec->reply, &exec->late->reply);
 	hs_buf_swap(&behind, &exec->late->behind);
 	session->late = NULL;
-	hs_step_finish(core, exec); /* it was the only one: its reply is out */
+	hs_dispatch_finish(core, exec); /* it was the only one: its reply is out */
 	if (!session->gone)
 		hs_buf_append_bytes(&session->out, hs_buf_bytes(&behind));
 	hs_buf_deinit(&behind);
@@ -140,7 +140,7 @@ static bool run(struct hs_core *core, struct hs_request *exec, const struct hs_c
 		struct hs_bytes element)
 {
 	struct hs_session *session = exec->session;
-	struct hs_late *late = exec->late;
+	struct hs_deferred *late = exec->late;
 
 	late->stepped = false;
 	if (call->command->starts) {
@@ -149,7 +149,7 @@ static bool run(struct hs_core *core, struct hs_request *exec, const struct hs_c
 	}
 	switch (call->command->place) {
 	case HS_PLACE_HOST:
-		hs_step_host(core, session, exec, call);
+		hs_dispatch_host(core, session, exec, call);
 		break;
 	case HS_PLACE_WORKERS:
 	case HS_PLACE_ALL:
@@ -171,7 +171,7 @@ static bool run(struct hs_core *core, struct hs_request *exec, const struct hs_c
 static void go_on(struct hs_core *core, struct hs_request *exec)
 {
 	const struct hs_op_tx *tx = exec->parts[0].op.tx;
-	struct hs_late *late = exec->late;
+	struct hs_deferred *late = exec->late;
 
 	late->looping = true;
 	while (late->next < tx->count) {
@@ -181,7 +181,7 @@ static void go_on(struct hs_core *core, struct hs_request *exec)
 
 		hs_answer_take(&late->rest, &element);
 		/* An error in its place: its user may no longer run it, or the server refused. */
-		if (!hs_late_is(core, command->command, &late->begun) ||
+		if (!hs_deferred_is(core, command->command, &late->begun) ||
 		    (element.len > 0 && element.data[0] == '-')) {
 			hs_buf_append_bytes(&late->reply, element);
 			continue;
@@ -196,13 +196,13 @@ static void go_on(struct hs_core *core, struct hs_request *exec)
 	finish(core, exec);
 }
 
-bool hs_late_begin(struct hs_core *core, struct hs_request *exec)
+bool hs_deferred_begin(struct hs_core *core, struct hs_request *exec)
 {
 	struct hs_answer head;
 	int64_t len;
 	bool all;
 
-	if (!exec->multi || !hs_multi_is_late(exec->multi, &all))
+	if (!exec->multi || !hs_multi_is_deferred(exec->multi, &all))
 		return false;
 	len = hs_answer_head(&head, exec->reply.data, exec->reply.len);
 	if (len <= 0 || head.type != HS_ANSWER_ARRAY)
@@ -218,7 +218,7 @@ bool hs_late_begin(struct hs_core *core, struct hs_request *exec)
 	return true;
 }
 
-void hs_late_finished(struct hs_core *core, struct hs_request *request)
+void hs_deferred_finished(struct hs_core *core, struct hs_request *request)
 {
 	struct hs_request *exec = request->exec;
 
@@ -241,7 +241,7 @@ static struct hs_bytes next_element(struct hs_bytes *rest)
 	return element;
 }
 
-void hs_late_account(struct hs_core *core, const struct hs_request *exec, uint64_t time_us)
+void hs_deferred_account(struct hs_core *core, const struct hs_request *exec, uint64_t time_us)
 {
 	const struct hs_op_tx *tx = exec->parts_count == 1 ? exec->parts[0].op.tx : NULL;
 	struct hs_bytes rest = hs_answer_elements(hs_buf_bytes(&exec->reply));
@@ -254,7 +254,7 @@ void hs_late_account(struct hs_core *core, const struct hs_request *exec, uint64
 		struct hs_bytes element = next_element(&rest);
 
 		/* What ran behind the commit was a request of its own, and is accounted for. */
-		if (hs_late_begins(core, command) && command->place != HS_PLACE_SLOT)
+		if (hs_deferred_begins(core, command) && command->place != HS_PLACE_SLOT)
 			continue;
 		hs_counter_add(&core->stats.commands, 1);
 		hs_counter_add(&stats->calls, 1);

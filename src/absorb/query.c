@@ -16,7 +16,7 @@ static uint64_t mix(uint64_t number)
 
 /* Lengths are part of it, so that the same bytes cut elsewhere are something else. The name is not: its
  * letters may be large or small. */
-static void sign(struct hs_ask *ask, uint64_t hash)
+static void sign(struct hs_cache_query *ask, uint64_t hash)
 {
 	ask->key_hash = hash;
 	for (size_t i = 2; i < ask->argc; i++)
@@ -24,20 +24,20 @@ static void sign(struct hs_ask *ask, uint64_t hash)
 	ask->signature = mix(hash + ask->command->id);
 }
 
-bool hs_ask_fits(const struct hs_command *command, size_t argc)
+bool hs_cache_query_fits(const struct hs_command *command, size_t argc)
 {
 	size_t least = (size_t)(command->arity < 0 ? -command->arity : command->arity);
 
 	return command->keep && hs_command_arity_fits(command, argc) &&
-	       (!(command->keep & HS_KEEP_SHORT) || argc == least);
+	       (!(command->keep & HS_CACHEABLE_SHORT) || argc == least);
 }
 
-bool hs_ask_of_call(struct hs_ask *ask, uint64_t seed, struct hs_call *call)
+bool hs_cache_query_of_call(struct hs_cache_query *ask, uint64_t seed, struct hs_call *call)
 {
-	if (!hs_ask_fits(call->command, call->argc))
+	if (!hs_cache_query_fits(call->command, call->argc))
 		return false;
 	/* In every command that can be cached the key is the first argument. */
-	*ask = (struct hs_ask){
+	*ask = (struct hs_cache_query){
 		.command = call->command,
 		.argv = call->argv,
 		.argc = call->argc,
@@ -47,11 +47,12 @@ bool hs_ask_of_call(struct hs_ask *ask, uint64_t seed, struct hs_call *call)
 	return true;
 }
 
-void hs_ask_get(struct hs_ask *ask, uint64_t hash, struct hs_bytes key, struct hs_bytes argv[2])
+void hs_cache_query_get(struct hs_cache_query *ask, uint64_t hash, struct hs_bytes key,
+			struct hs_bytes argv[2])
 {
 	argv[0] = HS_LIT("GET");
 	argv[1] = key;
-	*ask = (struct hs_ask){
+	*ask = (struct hs_cache_query){
 		.command = hs_command_by_id(HS_CMD_ID_GET),
 		.argv = argv,
 		.argc = 2,

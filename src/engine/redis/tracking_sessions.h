@@ -1,0 +1,24 @@
+/* The tracking sessions of one worker's connections (base/tracking_session.h). The flow takes one when a fetch pipe to a
+ * server is first opened, and gives it back when the server has gone. A session that was given back is taken again
+ * under a new epoch; none is freed before all are, because cache entries of other workers may point to it. The
+ * worker's thread alone; created before it starts, destroyed when all workers have ended. */
+#ifndef HS_ENGINE_REDIS_TRACKING_SESSIONS_H
+#define HS_ENGINE_REDIS_TRACKING_SESSIONS_H
+
+#include "base/tracking_session.h"
+
+struct hs_tracking_sessions;
+
+struct hs_tracking_sessions *hs_tracking_sessions_create(void);
+void hs_tracking_sessions_destroy(struct hs_tracking_sessions **tracking_sessions);
+
+struct hs_tracking_session *hs_tracking_sessions_get(
+	struct hs_tracking_sessions *tracking_sessions);
+void hs_tracking_sessions_put(struct hs_tracking_session **tracking_session); /* void from now on */
+
+/* All cache entries made in the session until now are void. */
+void hs_tracking_sessions_invalidate(struct hs_tracking_session *tracking_session);
+/* All changes made before were told. */
+void hs_tracking_sessions_caught_up(struct hs_tracking_session *tracking_session, uint64_t us);
+
+#endif
