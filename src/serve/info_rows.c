@@ -120,7 +120,7 @@ static uint64_t limit_of_files(void)
 	NUMBER("Stats", instantaneous_ops_per_sec, facts->host->ops_per_s) \
 	NUMBER("Stats", evicted_keys, 0, .row.engine = "embedded") \
 	WORDS("Engine", engine_where, facts->host->engine->where ? facts->host->engine->where : "") \
-	WORDS("Engine", engine_trouble, facts->engine.trouble) \
+	WORDS("Engine", engine_unavailable, facts->engine.trouble) \
 	NUMBER("Http", http_port, facts->host->http_port) \
 	WORDS("Replication", role, "master") \
 	NUMBER("Replication", connected_slaves, 0) \
@@ -135,7 +135,7 @@ static uint64_t limit_of_files(void)
 	NUMBER(NULL, expires, facts->expires, GAUGE("expiring_keys", "Keys that have an expiry")) \
 	NUMBER(NULL, last_commit_failed, facts->engine.last_error[0] != '\0', \
 	       GAUGE("last_commit_failed", "1 when the last commit failed, 0 otherwise")) \
-	NUMBER(NULL, engine_troubled, facts->engine.trouble[0] != '\0', \
+	NUMBER(NULL, engine_is_unavailable, facts->engine.trouble[0] != '\0', \
 	       GAUGE("engine_unavailable", "1 when the engine can serve nothing, 0 otherwise")) \
 	PRINTED(NULL, start_time, \
 	       ("%lld.%06lld", (long long)(facts->host->started_wall_us / 1000000), \

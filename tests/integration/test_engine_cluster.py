@@ -92,7 +92,7 @@ class ClusterCase(unittest.TestCase):
     def setUp(self):
         cluster.reset()
         self.server = Heatsink("--engine", cluster.url(cluster.nodes[0]), "--workers", "2",
-                               "--engine-timeout", TIMEOUT_MS, "--engine-refresh", REFRESH_MS)
+                               "--engine-timeout", TIMEOUT_MS, "--engine-topology-refresh", REFRESH_MS)
         self.addCleanup(self.server.close)
         self.server.wait_engine()
         self.client = self.server.client()
@@ -306,7 +306,7 @@ class TestLooking(unittest.TestCase):
             first, second, third = own.nodes
             old = {words: first.call(*words.split()).raw
                    for words in ("CLUSTER INFO", "CLUSTER SLOTS")}
-            with Heatsink("--engine", own.url(), "--engine-refresh", "100") as server:
+            with Heatsink("--engine", own.url(), "--engine-topology-refresh", "100") as server:
                 server.wait_engine()  # it knows where the slot was
                 own.move_slots([1], to=second)
                 server.wait_log("1 slot moved")

@@ -400,7 +400,7 @@ class Bounds(FoldCase):
         self.assertEqual(connection.call("CONFIG", "GET", "hot-share").items[1].text, b"100%")
 
     def test_no_key_is_hot_below_the_bound(self):
-        self.start("--hot-share", "100%", "--hot-requests", "16777216")
+        self.start("--hot-share", "100%", "--hot-requests-min", "16777216")
         reply = storm(self.server, "--request", "INCR k", "--connections", 20, "--count", 20000)
         reply.wait()
         info = self.server.client().info("stats")

@@ -173,13 +173,14 @@ static void test_errors(void **state)
 		 "rule 'a', word 3 'stael=1s': no such option of cache; did you mean 'stale'?"},
 		{"a cache ttl=1s foo=bar",
 		 "rule 'a', word 4 'foo=bar': no such option of cache; there are stale, ttl, "
-		 "negative, stale-while-revalidate, stale-if-error, jitter, ahead, admit, copies, "
+		 "negative-ttl, stale-while-revalidate, stale-if-error, jitter, refresh-ahead, "
+		 "admit, copies, "
 		 "replica-reads and "
 		 "public"},
-		{"a cache \"\"",
-		 "rule 'a', word 3 '': no such option of cache; there are stale, "
-		 "ttl, negative, stale-while-revalidate, stale-if-error, jitter, ahead, admit, "
-		 "copies, replica-reads and public"},
+		{"a cache \"\"", "rule 'a', word 3 '': no such option of cache; there are stale, "
+				 "ttl, negative-ttl, stale-while-revalidate, stale-if-error, "
+				 "jitter, refresh-ahead, admit, "
+				 "copies, replica-reads and public"},
 		{"a cache pubic", "rule 'a', word 3 'pubic': no such option of cache; did you mean "
 				  "'public'?"},
 		{"a cache stale", "rule 'a', word 3 'stale': a value is missing: stale=100ms"},

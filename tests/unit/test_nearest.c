@@ -11,7 +11,7 @@
 static const char *among(struct hs_bytes word)
 {
 	static const char *const names[] = {
-		"stale", "stale-if-error", "stale-while-revalidate",
+		"stale", "stale-if-error", "swr",
 		"ttl",	 "public",	   "a-name-that-is-longer-than-anything-anybody-types-in"};
 	struct hs_nearest nearest = hs_nearest_to(word);
 
@@ -28,7 +28,7 @@ static void test_words(void **state)
 		{"stael", "stale"},  {"STALE", "stale"},
 		{"stal", "stale"},   {"stales", "stale"},
 		{"tale", "stale"},   {"stale-if-eror", "stale-if-error"},
-		{"tll", "ttl"},	     {"wsr", "stale-while-revalidate"},
+		{"tll", "ttl"},	     {"wsr", "swr"},
 		{"pubic", "public"}, {"stale", "stale"},
 		{"", NULL},	     {"q", NULL},
 		{"nothing", NULL},   {"a-name-that-is-longer-than-anything-anybody-types-in", NULL},

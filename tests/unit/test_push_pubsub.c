@@ -260,16 +260,16 @@ static void test_pubsub_looks_at_all_workers(void **state)
 	ask(two, "PSUBSCRIBE p*");
 	ask(two, "SSUBSCRIBE shard");
 	ask(asks, "PUBSUB CHANNELS");
-	heard(asks, "*3\r\n$4\r\events_count\r\n$1\r\nx\r\n$4\r\n{n}1\r\n");
+	heard(asks, "*3\r\n$4\r\nnews\r\n$1\r\nx\r\n$4\r\n{n}1\r\n");
 	ask(asks, "PUBSUB CHANNELS n*");
-	heard(asks, "*1\r\n$4\r\events_count\r\n");
+	heard(asks, "*1\r\n$4\r\nnews\r\n");
 	ask(asks, "PUBSUB NUMSUB news nope x");
-	heard(asks, "*6\r\n$4\r\events_count\r\n:2\r\n$4\r\nnope\r\n:0\r\n$1\r\nx\r\n:1\r\n");
+	heard(asks, "*6\r\n$4\r\nnews\r\n:2\r\n$4\r\nnope\r\n:0\r\n$1\r\nx\r\n:1\r\n");
 	ask(asks, "PUBSUB NUMPAT");
 	ask(asks, "PUBSUB SHARDCHANNELS");
 	ask(asks, "PUBSUB SHARDNUMSUB shard news");
 	heard(asks,
-	      ":2\r\n*1\r\n$5\r\nshard\r\n*4\r\n$5\r\nshard\r\n:1\r\n$4\r\events_count\r\n:0\r\n");
+	      ":2\r\n*1\r\n$5\r\nshard\r\n*4\r\n$5\r\nshard\r\n:1\r\n$4\r\nnews\r\n:0\r\n");
 	ask(asks, "PUBSUB Channels a b");
 	heard(asks, "-ERR unknown subcommand or wrong number of arguments for 'Channels'. Try "
 		    "PUBSUB HELP.\r\n");
