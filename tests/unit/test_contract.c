@@ -194,10 +194,12 @@ static void test_errors(void **state)
 		{"a cache ttl=-1s", "+rule 'a', word 3 'ttl=-1s': %sttl is from 1ms to 30d"},
 		{"a cache ttl=1w", "+rule 'a', word 3 'ttl=1w': %sttl is from 1ms to 30d"},
 		{"a cache stale-while-revalidate=99999999999999999999d",
-		 "+rule 'a', word 3 'stale-while-revalidate=99999999999999999999d': %sswr is from "
+		 "+rule 'a', word 3 'stale-while-revalidate=99999999999999999999d': "
+		 "%sstale-while-revalidate is from "
 		 "0 to 1d"},
 		{"a cache stale-while-revalidate=18446744073709551615d",
-		 "+rule 'a', word 3 'stale-while-revalidate=18446744073709551615d': %sswr is from "
+		 "+rule 'a', word 3 'stale-while-revalidate=18446744073709551615d': "
+		 "%sstale-while-revalidate is from "
 		 "0 to 1d"},
 		{"a cache stale=0",
 		 "rule 'a', word 3 'stale=0': out of bounds: stale is from 1ms to 1d"},
