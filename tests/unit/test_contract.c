@@ -207,8 +207,8 @@ static void test_errors(void **state)
 		 "rule 'a', word 3 'stale=999us': out of bounds: stale is from 1ms to 1d"},
 		{"a cache ttl=31d",
 		 "rule 'a', word 3 'ttl=31d': out of bounds: ttl is from 1ms to 30d"},
-		{"a cache negative-ttl=25h",
-		 "rule 'a', word 3 'negative-ttl=25h': out of bounds: negative is from 0 to 1d"},
+		{"a cache negative-ttl=25h", "rule 'a', word 3 'negative-ttl=25h': out of bounds: "
+					     "negative-ttl is from 0 to 1d"},
 		{"a cache stale-if-error=31d", "rule 'a', word 3 'stale-if-error=31d': out of "
 					       "bounds: stale-if-error is from 0 to 30d"},
 		{"a cache jitter=10", "rule 'a', word 3 'jitter=10': a share is a number and %, as "
