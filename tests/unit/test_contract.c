@@ -219,12 +219,12 @@ static void test_errors(void **state)
 		 "rule 'a', word 3 'jitter=91%': out of bounds: jitter is from 0% to 90%"},
 		{"a cache refresh-ahead=1.2345",
 		 "rule 'a', word 3 'refresh-ahead=1.2345': a number has up to "
-		 "three decimals, as in 1.5; ahead is from 0 to 10"},
+		 "three decimals, as in 1.5; refresh-ahead is from 0 to 10"},
 		{"a cache refresh-ahead=1.",
 		 "rule 'a', word 3 'refresh-ahead=1.': a number has up to three "
-		 "decimals, as in 1.5; ahead is from 0 to 10"},
-		{"a cache refresh-ahead=10.001",
-		 "rule 'a', word 3 'refresh-ahead=10.001': out of bounds: ahead is from 0 to 10"},
+		 "decimals, as in 1.5; refresh-ahead is from 0 to 10"},
+		{"a cache refresh-ahead=10.001", "rule 'a', word 3 'refresh-ahead=10.001': out of "
+						 "bounds: refresh-ahead is from 0 to 10"},
 		{"a cache admit=hott",
 		 "rule 'a', word 3 'admit=hott': no such value; did you mean 'hot'?"},
 		{"a cache admit=some",
