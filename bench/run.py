@@ -5,8 +5,8 @@
   heatsink  the server of this repository
 
 Behind them come the heat section: what detection costs, finds and misses (heat.py), the rules section: what
-it costs to find a key's rule (rules.py), the fold section: one hot key, folded and not (fold.py), the cache
-section: reads that a rule lets be a little old (cache.py), and the proxy section: heatsink in front of
+it costs to find a key's rule (rules.py), the fold section: one hot key, folded and not (fold.py), the relief
+section: what one hot key costs redis-server (relief.py), the cache section: reads that a rule lets be a little old (cache.py), and the proxy section: heatsink in front of
 redis-server and of a cluster, against nutcracker (proxy.py).
 
 Absolute numbers drift on a shared machine, so every row measures the candidates in short turns,
@@ -27,6 +27,7 @@ import cache
 import fold
 import heat
 import proxy
+import relief
 import rules
 from candidates import GUARD_S, HEATSINK, NULL, Heatsink, Null, Redis, first_answer_s
 
@@ -293,7 +294,7 @@ def read_options():
     parser.add_argument("--quick", action="store_true",
                         help="100,000 keys, shorter turns, fewer requests")
     parser.add_argument("--rows", help="only rows whose name has one of these words: "
-                        "'GET,start', or just 'heat', 'rules', 'fold', 'cache' or 'proxy'")
+                        "'GET,start', or just 'heat', 'rules', 'fold', 'relief', 'cache' or 'proxy'")
     parser.add_argument("--candidates", default="null,redis,heatsink")
     parser.add_argument("--load", choices=("storm", "redis-benchmark"), default="storm")
     parser.add_argument("--trace", help="real requests for the heat section: key numbers of 4 "
@@ -345,6 +346,8 @@ def main():
         saved["rules"] = rules.run()
     if "heatsink" in options.candidates and any(wanted(options, name) for name in fold.ROWS):
         saved["fold"] = fold.run(Storm(), options, lambda name: wanted(options, name))
+    if "heatsink" in options.candidates and any(wanted(options, name) for name in relief.ROWS):
+        saved["relief"] = relief.run(Storm(), options, lambda name: wanted(options, name))
     if "heatsink" in options.candidates and any(wanted(options, name) for name in cache.ROWS):
         saved["cache"] = cache.run(Storm(), options, lambda name: wanted(options, name))
     if "heatsink" in options.candidates and any(wanted(options, name) for name in proxy.ROWS):
