@@ -111,7 +111,7 @@ test-rest: # with SAN=: the tests that `make SAN=… test` leaves out
 check-all: ## what .ci/run leaves out: every test under the sanitizers, lint in depth, longer fuzzing (by hand, 30 minutes)
 	@.ci/run rest
 
-check: ## one test: T=test_buf, T=test_house, T=test_one_method
+check: ## one test: T=test_buf, T=test_source_rules, T=test_one_method
 check: $(if $(T),$(if $(filter $(T),$(notdir $(UNIT_BIN))),$(B)/tests/$(T),all tests))
 	@$(if $(T),,$(error say which: make check T=name))$(PYTHON) tools/run-tests --build $(B) $(T)
 

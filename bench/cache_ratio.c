@@ -77,7 +77,7 @@ static bool request(struct world *world, struct hs_bytes key)
 
 	hs_cache_query_get(&ask, hs_shared_hash(world->shared, key), key, argv);
 	cached = hs_cache_find(world->cache, ask.key_hash, ask.key);
-	entry = cached ? hs_cache_reply(cached, &ask) : NULL;
+	entry = cached ? hs_cache_get(cached, &ask) : NULL;
 	if (entry && hs_cache_entry_state(entry, &world->rule,
 					  hs_shared_version(world->shared, ask.key_hash), 1000,
 					  &age_us) == HS_CACHE_ENTRY_FRESH) {
@@ -89,7 +89,7 @@ static bool request(struct world *world, struct hs_bytes key)
 	entry->tracking_session = &world->tracking_session;
 	entry->expires_us = UINT64_MAX;
 	hs_check(cached);
-	hs_check(hs_cache_keep(world->cache, cached, entry));
+	hs_check(hs_cache_put(world->cache, cached, entry));
 	hs_cache_entry_unref(&entry);
 	return false;
 }

@@ -14,7 +14,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 #include "sim/world.h"
-#include "wire/answer.h"
+#include "wire/parse_reply.h"
 #include "wire/request.h"
 
 #include <stdint.h>
@@ -24,7 +24,7 @@ enum { CLIENTS = 3, STORE_BYTES_MAX = 1 << 18, OUTPUT_BYTES_MAX = 1 << 20 };
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* A client and what it has sent. */
-struct person {
+struct client_state {
 	struct hs_sim_client *client;
 	struct hs_buf sent;
 	size_t replies;
@@ -50,78 +50,79 @@ static size_t count_replies_max(const struct hs_buf *sent)
 	return 2 * count + 1;
 }
 
-static void hear(void *context, struct hs_sim_client *client, struct hs_bytes reply)
+static void on_reply(void *context, struct hs_sim_client *client, struct hs_bytes reply)
 {
-	struct person *person = context;
+	struct client_state *client_state = context;
 	size_t head = sizeof "*3\r\n$7\r\n" - 1;
 
 	(void)client;
 	/* message, pmessage, smessage */
 	if (reply.len > head + 8 && memmem(reply.data + head, 8, "message", 7))
 		return;
-	person->replies++;
+	client_state->replies++;
 }
 
-static void connect(struct hs_sim_world *world, struct person *person, uint32_t number)
+static void connect(struct hs_sim_world *world, struct client_state *client_state, uint32_t number)
 {
-	person->client = hs_sim_client_connect(world, number % world->options.workers);
-	person->client->hear = hear;
-	person->client->context = person;
-	person->replies = 0;
-	person->sent.len = 0;
+	client_state->client = hs_sim_client_connect(world, number % world->options.workers);
+	client_state->client->on_reply = on_reply;
+	client_state->client->context = client_state;
+	client_state->replies = 0;
+	client_state->sent.len = 0;
 }
 
 /* Everything under way has come to its end. */
-static void look_back(struct person *person)
+static void check_replies(struct client_state *client_state)
 {
-	const struct hs_sim_client *client = person->client;
+	const struct hs_sim_client *client = client_state->client;
 
 	hs_check(!client->broken);
-	hs_check(person->replies <= count_replies_max(&person->sent));
+	hs_check(client_state->replies <= count_replies_max(&client_state->sent));
 	/* Half a reply only when the connection was cut. */
 	hs_check(client->received.len == 0 || client->cut);
 }
 
-static void hang_up(struct person *person)
+static void hang_up(struct client_state *client_state)
 {
-	person->client->hear = NULL;
-	hs_sim_client_disconnect(person->client);
+	client_state->client->on_reply = NULL;
+	hs_sim_client_disconnect(client_state->client);
 }
 
-static void say(struct person *person, const uint8_t *data, size_t len)
+static void say(struct client_state *client_state, const uint8_t *data, size_t len)
 {
 	struct hs_bytes bytes = {(const char *)data, len};
 
-	hs_check(person->client);
-	if (person->client->session)
-		hs_buf_append_bytes(&person->sent, bytes);
-	hs_sim_client_send(person->client, bytes);
+	hs_check(client_state->client);
+	if (client_state->client->session)
+		hs_buf_append_bytes(&client_state->sent, bytes);
+	hs_sim_client_send(client_state->client, bytes);
 }
 
-static void play(struct hs_sim_world *world, struct person *people, const uint8_t *data,
+static void play(struct hs_sim_world *world, struct client_state *clients, const uint8_t *data,
 		 size_t size)
 {
 	size_t at = 0;
 
 	while (at < size) {
 		uint8_t what = data[at++];
-		struct person *person = &people[(what >> 3) % CLIENTS];
+		struct client_state *client_state = &clients[(what >> 3) % CLIENTS];
 		size_t len = at < size ? data[at] : 0;
 
-		hs_check(person->client);
+		hs_check(client_state->client);
 		switch (what & 7) {
 		case 4:
 			for (size_t i = 0; i <= what >> 5; i++)
 				hs_sim_world_step(world);
 			break;
 		case 5:
-			if (person->client->session)
-				hang_up(person);
+			if (client_state->client->session)
+				hang_up(client_state);
 			else
-				connect(world, person, what >> 5);
+				connect(world, client_state, what >> 5);
 			break;
 		case 6:
-			hs_sim_client_set_deaf(person->client, !person->client->deaf);
+			hs_sim_client_pause_reading(client_state->client,
+						    !client_state->client->reading_paused);
 			break;
 		case 7:
 			hs_sim_world_pass(world, (uint64_t)1000 << (what >> 4));
@@ -129,14 +130,14 @@ static void play(struct hs_sim_world *world, struct person *people, const uint8_
 		default:
 			at += at < size;
 			len = len < size - at ? len : size - at;
-			say(person, data + at, len);
+			say(client_state, data + at, len);
 			at += len;
 		}
 	}
 }
 
-static void send_in_pieces(struct hs_sim_world *world, struct person *person, const uint8_t *data,
-			   size_t size)
+static void send_in_pieces(struct hs_sim_world *world, struct client_state *client_state,
+			   const uint8_t *data, size_t size)
 {
 	struct hs_prng prng;
 	size_t at = 0;
@@ -145,7 +146,7 @@ static void send_in_pieces(struct hs_sim_world *world, struct person *person, co
 	while (at < size) {
 		size_t len = 1 + hs_prng_below(&prng, size - at);
 
-		say(person, data + at, len);
+		say(client_state, data + at, len);
 		at += len;
 		if (hs_prng_below(&prng, 2) == 0)
 			hs_sim_world_step(world);
@@ -155,7 +156,7 @@ static void send_in_pieces(struct hs_sim_world *world, struct person *person, co
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct hs_sim_world_options options = hs_sim_world_defaults(1);
-	struct person people[CLIENTS] = {0};
+	struct client_state clients[CLIENTS] = {0};
 	struct hs_sim_world *world;
 	struct hs_acl *users;
 
@@ -171,23 +172,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	options.core.slowlog_us = data[0] & 16 ? 0 : -1;
 	options.core.output_bytes_max = OUTPUT_BYTES_MAX;
 	world = hs_sim_world_create(&options);
-	hs_acl_drop(&users);
+	hs_acl_unref(&users);
 	for (uint32_t i = 0; i < CLIENTS; i++)
-		connect(world, &people[i], i);
+		connect(world, &clients[i], i);
 	if (data[0] & 128)
-		play(world, people, data + 1, size - 1);
+		play(world, clients, data + 1, size - 1);
 	else
-		send_in_pieces(world, &people[0], data + 1, size - 1);
+		send_in_pieces(world, &clients[0], data + 1, size - 1);
 	for (uint32_t i = 0; i < CLIENTS; i++)
-		hs_sim_client_set_deaf(people[i].client, false);
+		hs_sim_client_pause_reading(clients[i].client, false);
 	hs_sim_world_settle(world);
 	for (uint32_t i = 0; i < CLIENTS; i++) {
-		if (people[i].client->hear)
-			look_back(&people[i]);
-		people[i].client->hear = NULL;
+		if (clients[i].client->on_reply)
+			check_replies(&clients[i]);
+		clients[i].client->on_reply = NULL;
 	}
 	hs_sim_world_destroy(&world);
 	for (uint32_t i = 0; i < CLIENTS; i++)
-		hs_buf_deinit(&people[i].sent);
+		hs_buf_deinit(&clients[i].sent);
 	return 0;
 }

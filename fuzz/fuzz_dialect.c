@@ -4,8 +4,8 @@
  * The first byte says how it is to be written; the rest is the reply, in a copy of just the right size. */
 #include "base/check.h"
 #include "base/mem.h"
-#include "wire/answer.h"
-#include "wire/dialect.h"
+#include "wire/parse_reply.h"
+#include "wire/resp3_to_resp2.h"
 
 #include <stdint.h>
 
@@ -14,13 +14,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* Every element of it is one that RESP2 has. */
 static void check_resp2(struct hs_bytes reply)
 {
-	struct hs_answer_scan scan = {0};
-	struct hs_answer answer;
+	struct hs_parse_reply_scan scan = {0};
+	struct hs_parsed_reply answer;
 	size_t at = 0;
 
-	hs_check(hs_answer_scan(&scan, reply.data, reply.len) == (int64_t)reply.len);
+	hs_check(hs_parse_reply_scan(&scan, reply.data, reply.len) == (int64_t)reply.len);
 	while (at < reply.len) {
-		int64_t used = hs_answer_head(&answer, reply.data + at, reply.len - at);
+		int64_t used = hs_parse_reply_head(&answer, reply.data + at, reply.len - at);
 
 		hs_check(used > 0);
 		hs_check(memchr("+-:$*", reply.data[at], 5));
@@ -40,14 +40,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (len > 0)
 		memcpy(copy, data + 1, len);
 	hs_buf_append(&out, "x", 1);
-	result = hs_dialect_resp2(resp3, how, &out);
+	result = hs_resp3_to_resp2(resp3, how, &out);
 	if (result > 0) {
 		struct hs_bytes resp2 = {out.data + 1, out.len - 1};
 
-		hs_check(hs_answer_length(copy, len) == (int64_t)len);
+		hs_check(hs_parse_reply_length(copy, len) == (int64_t)len);
 		check_resp2(resp2);
 		/* What is RESP2 already stays. */
-		hs_check(hs_dialect_resp2(resp2, how, &again) == 0);
+		hs_check(hs_resp3_to_resp2(resp2, how, &again) == 0);
 	} else {
 		hs_check(out.len == 1);
 		if (result == 0)

@@ -6,13 +6,13 @@
  * with \r\n behind it; then everybody is called back once, and what is composed is a whole reply. */
 #include "tests/lib/fold_world.h"
 
-#include "wire/answer.h"
+#include "wire/parse_reply.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { ASKS_MAX = 64, WORDS_MAX = 8 };
 
-struct guest {
+struct member {
 	struct hs_fold_member ask; /* first */
 	struct hs_bytes argv[WORDS_MAX];
 	int called;
@@ -30,53 +30,53 @@ static struct hs_bytes next_line(struct hs_bytes *rest)
 }
 
 /* "cGET k": the first byte says which client it is and which dialect it speaks. */
-static bool read_guest(struct guest *guest, struct hs_bytes line, struct hs_fold_client *clients)
+static bool read_member(struct member *member, struct hs_bytes line, struct hs_fold_client *clients)
 {
-	struct hs_fold_member *ask = &guest->ask;
+	struct hs_fold_member *ask = &member->ask;
 	size_t at = 1;
 
 	if (line.len < 2)
 		return false;
-	*ask = (struct hs_fold_member){.argv = guest->argv, .resp = line.data[0] & 8 ? 3 : 2};
+	*ask = (struct hs_fold_member){.argv = member->argv, .resp = line.data[0] & 8 ? 3 : 2};
 	ask->client = &clients[line.data[0] & 7];
 	while (at <= line.len && ask->argc < WORDS_MAX) {
 		const char *end = at < line.len ? memchr(line.data + at, ' ', line.len - at) : NULL;
 		size_t stop = end ? (size_t)(end - line.data) : line.len;
 
-		guest->argv[ask->argc++] = (struct hs_bytes){line.data + at, stop - at};
+		member->argv[ask->argc++] = (struct hs_bytes){line.data + at, stop - at};
 		at = stop + 1;
 	}
-	ask->command = hs_command_find(guest->argv[0]);
+	ask->command = hs_command_find(member->argv[0]);
 	return ask->command && hs_fold_classify(ask) != HS_FOLD_NOT;
 }
 
 static void on_answer(void *context, struct hs_fold_member *ask, struct hs_bytes reply)
 {
-	struct guest *guest = (struct guest *)ask;
+	struct member *member = (struct member *)ask;
 
 	(void)context;
-	hs_check(guest->called++ == 0);
-	if (!guest->alone)
-		hs_check(hs_answer_length(reply.data, reply.len) == (int64_t)reply.len);
+	hs_check(member->called++ == 0);
+	if (!member->alone)
+		hs_check(hs_parse_reply_length(reply.data, reply.len) == (int64_t)reply.len);
 }
 
-static void on_again(void *context, struct hs_fold_member *ask)
+static void on_poll_again(void *context, struct hs_fold_member *ask)
 {
 	(void)context;
-	hs_check(((struct guest *)ask)->called++ == 0);
+	hs_check(((struct member *)ask)->called++ == 0);
 }
 
 static void answer_batch(struct hs_fold_batch *batch, struct hs_bytes line, struct hs_buf *scratch)
 {
-	static const struct hs_fold_calls calls = {on_answer, on_again};
+	static const struct hs_fold_calls calls = {on_answer, on_poll_again};
 	size_t len = line.len + 2;
 	char *reply = hs_mem_alloc(len); /* of just the right size */
 
 	if (line.len)
 		memcpy(reply, line.data, line.len);
 	memcpy(reply + line.len, "\r\n", 2);
-	for (struct hs_link *link = batch->asks.next; link != &batch->asks; link = link->next)
-		((struct guest *)hs_list_entry(link, struct hs_fold_member, link))->alone =
+	for (struct hs_link *link = batch->members.next; link != &batch->members; link = link->next)
+		((struct member *)hs_list_entry(link, struct hs_fold_member, link))->alone =
 			batch->count == 1 || batch->kind == HS_FOLD_READ;
 	hs_fold_answer(batch, (struct hs_bytes){reply, len}, scratch, &calls, NULL);
 	hs_mem_free(&reply);
@@ -84,7 +84,7 @@ static void answer_batch(struct hs_fold_batch *batch, struct hs_bytes line, stru
 
 static void run_lines(struct hs_bytes rest)
 {
-	struct guest *guests = hs_mem_zalloc(ASKS_MAX * sizeof *guests);
+	struct member *guests = hs_mem_zalloc(ASKS_MAX * sizeof *guests);
 	struct hs_fold_client clients[8] = {0};
 	struct hs_buf scratch = {0};
 	struct hs_fold fold;
@@ -95,7 +95,7 @@ static void run_lines(struct hs_bytes rest)
 	hs_fold_init(&fold);
 	hs_list_init(&plan);
 	while (count < ASKS_MAX && (line = next_line(&rest)).len > 0)
-		if (read_guest(&guests[count], line, clients))
+		if (read_member(&guests[count], line, clients))
 			hs_fold_add(&fold, &guests[count++].ask);
 	while (!hs_list_empty(&fold.waiting)) {
 		hs_fold_plan(&fold, &plan);

@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 #include "command/learned.h"
-#include "wire/answer.h"
+#include "wire/parse_reply.h"
 #include "wire/reply.h"
 
 #include <stdint.h>
@@ -40,7 +40,7 @@ static void ask(const struct hs_learned *learned, size_t argc, const struct hs_b
 		struct hs_reply reply = {.out = &out, .resp = resp};
 
 		hs_command_describe(command, learned, &reply, argc, argv);
-		hs_check(hs_answer_length(out.data, out.len) == (int64_t)out.len);
+		hs_check(hs_parse_reply_length(out.data, out.len) == (int64_t)out.len);
 		hs_buf_deinit(&out);
 	}
 }

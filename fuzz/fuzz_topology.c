@@ -10,7 +10,7 @@
 #include "engine/redis/node_info.h"
 #include "engine/redis/slot_stats.h"
 #include "engine/redis/topology.h"
-#include "wire/answer.h"
+#include "wire/parse_reply.h"
 
 #include <stdlib.h>
 
@@ -87,7 +87,7 @@ static void run_topology(struct hs_bytes replies, uint16_t capacity)
 {
 	struct hs_slot_map *map = hs_mem_zalloc(sizeof *map);
 	struct hs_topology *before = NULL, *after = NULL;
-	int64_t len = hs_answer_length(replies.data, replies.len);
+	int64_t len = hs_parse_reply_length(replies.data, replies.len);
 	struct hs_bytes first = {replies.data, len > 0 ? (size_t)len : replies.len};
 	struct hs_bytes second = {replies.data + first.len, replies.len - first.len};
 	char why[HS_REDIS_WHY_BYTES] = "";
@@ -116,23 +116,23 @@ static void run_topology(struct hs_bytes replies, uint16_t capacity)
 
 static void run_slot_stats(struct hs_bytes reply)
 {
-	struct hs_slot_looks *looks = hs_mem_zalloc(sizeof *looks);
-	struct hs_slot_look last = {0};
+	struct hs_slot_samples *samples = hs_mem_zalloc(sizeof *samples);
+	struct hs_slot_sample last = {0};
 	struct hs_slot_sums sums = {0};
 	char why[HS_REDIS_WHY_BYTES] = "";
-	int code = hs_slot_stats_look(looks, &last, reply, 1, &sums, why, sizeof why);
+	int code = hs_slot_stats_sample(samples, &last, reply, 1, &sums, why, sizeof why);
 
 	check_why(code, why);
 	hs_check(code <= HS_SLOTS);
 	hs_check(sums.cpu == 0 && sums.keys <= INT64_MAX);
 	for (uint32_t slot = 0; slot < HS_SLOTS && code < 0; slot++)
-		hs_check(looks->slots[slot].look == 0);
+		hs_check(samples->slots[slot].sample == 0);
 	if (code >= 0) { /* the same again: nothing has grown */
-		hs_check(hs_slot_stats_look(looks, &last, reply, 2, &sums, why, sizeof why) ==
+		hs_check(hs_slot_stats_sample(samples, &last, reply, 2, &sums, why, sizeof why) ==
 			 code);
 		hs_check(sums.cpu == 0 && sums.bytes_in == 0 && sums.bytes_out == 0);
 	}
-	hs_mem_free(&looks);
+	hs_mem_free(&samples);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

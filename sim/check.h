@@ -8,17 +8,17 @@
 #include "base/check.h"
 #include "heat/heat.h"
 #include "sim/history.h"
-#include "sim/past.h"
+#include "sim/timeline.h"
 
 enum {
 	/* Behind the laws of docs/ARCHITECTURE.md: */
-	HS_SIM_LAW_HEAT = 10, /* every request is heat, once */
-	HS_SIM_LAW_CACHES,    /* what clients keep is what is there, or they are being told */
-	HS_SIM_LAW_SERVES,    /* when all is well again, everything is served */
-	HS_SIM_LAW_LEFT,      /* heatsinks leave nothing on the servers */
-	HS_SIM_LAW_FILLS,     /* a worker reads one thing to be kept once at a time */
-	HS_SIM_LAW_MESSAGES,  /* who subscribes hears each message once, in order */
-	HS_SIM_LAW_LIVES,     /* no assertion fails, and no signal ends the process */
+	HS_SIM_LAW_HEAT = 10,	  /* every request is heat, once */
+	HS_SIM_LAW_CLIENT_CACHES, /* what clients keep is what is there, or they are being told */
+	HS_SIM_LAW_SERVES,	  /* when all is well again, everything is served */
+	HS_SIM_LAW_LEFTOVERS,	  /* heatsinks leave nothing on the servers */
+	HS_SIM_LAW_FETCHES,	  /* a worker reads one thing to be kept once at a time */
+	HS_SIM_LAW_MESSAGES,	  /* who subscribes hears each message once, in order */
+	HS_SIM_LAW_LIVES,	  /* no assertion fails, and no signal ends the process */
 };
 
 struct hs_sim_verdict {
@@ -50,7 +50,8 @@ int hs_sim_check_watch(const struct hs_sim_history *history,
 /* Law 3, for reads that may be old (`lax`), and law 7 for those that may not be any more (`off`): none is
  * older than its contract allows, none misses a write that was acknowledged before or that its own
  * connection asked for before, and none is kept longer than its time to live. */
-int hs_sim_check_stale(const struct hs_sim_history *history, const struct hs_sim_past *past,
+int hs_sim_check_stale(const struct hs_sim_history *history,
+		       const struct hs_sim_timelines *timelines,
 		       struct hs_sim_verdict *verdict) HS_MUSTCHECK;
 
 /* A key that a client asked for, or every partition: once for each time it must be counted. */

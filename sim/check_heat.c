@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/slot.h"
-#include "route/slot.h"
+#include "route/slot_map.h"
 #include "sim/names.h"
 
 #include <inttypes.h>

@@ -10,12 +10,12 @@ enum { ZONES_STEPS_MIN = 64 }; /* for fewer they are not worth their while */
 
 static int by_time(const void *a, const void *b)
 {
-	const struct hs_sim_order_mark *const *left = a, *const *right = b;
+	const struct hs_sim_order_mark *const *remaining = a, *const *right = b;
 
-	if ((*left)->at != (*right)->at)
-		return (*left)->at < (*right)->at ? -1 : 1;
+	if ((*remaining)->at != (*right)->at)
+		return (*remaining)->at < (*right)->at ? -1 : 1;
 	/* At the same moment: in the order asked. */
-	return (*left)->step < (*right)->step ? -1 : 1;
+	return (*remaining)->step < (*right)->step ? -1 : 1;
 }
 
 /* What an answer says that it did not do. */
@@ -55,7 +55,7 @@ static void find_earlier(const struct hs_sim_order *search, struct hs_sim_order_
 {
 	const struct hs_sim_op *op = step->ops;
 
-	for (uint32_t j = search->count; j-- > 0 && step->before == HS_SIM_NOBODY;) {
+	for (uint32_t j = search->count; j-- > 0 && step->before == HS_SIM_NO_STEP;) {
 		const struct hs_sim_order_step *other = &search->steps[j];
 
 		if (other->ops->client != op->client || hs_sim_step_is_loose(other))
@@ -67,7 +67,7 @@ static void find_earlier(const struct hs_sim_order *search, struct hs_sim_order_
 				false; /* if it comes first, the other is shut out */
 	}
 	for (uint32_t j = search->count;
-	     j-- > 0 && step->alike == HS_SIM_NOBODY && hs_sim_step_is_loose(step);) {
+	     j-- > 0 && step->alike == HS_SIM_NO_STEP && hs_sim_step_is_loose(step);) {
 		const struct hs_sim_op *other = search->steps[j].ops;
 
 		if (hs_sim_step_is_loose(&search->steps[j]) && other->kind == op->kind &&
@@ -85,12 +85,12 @@ static void find_steps(struct hs_sim_order *search, const struct hs_sim_history 
 		const struct hs_sim_op *op = &history->ops[i];
 		struct hs_sim_order_step *step = &search->steps[search->count];
 
-		if (op->key != key || op->lax)
+		if (op->key != key || op->may_be_stale)
 			continue;
 		*step = (struct hs_sim_order_step){
 			.ops = op,
-			.before = HS_SIM_NOBODY,
-			.alike = HS_SIM_NOBODY,
+			.before = HS_SIM_NO_STEP,
+			.alike = HS_SIM_NO_STEP,
 			.changes_nothing = changes_nothing(op),
 		};
 		if (step->changes_nothing && !hs_sim_step_is_answered(step))
@@ -171,10 +171,10 @@ static void find_hints(struct hs_sim_order *search)
 	for (uint32_t i = 0; i < search->count; i++)
 		ops[i] = search->steps[i].ops;
 	hs_sim_zones_init(&search->zones, ops, search->count, hints);
-	search->left = hs_mem_zalloc((search->zones.count + 1) * sizeof *search->left);
+	search->remaining = hs_mem_zalloc((search->zones.count + 1) * sizeof *search->remaining);
 	for (uint32_t i = 0; i < search->count; i++) {
 		search->steps[i].hint = hints[i];
-		hs_sim_order_count_left(search, &search->steps[i], 1);
+		hs_sim_order_count_remaining(search, &search->steps[i], 1);
 	}
 	hs_mem_free(&ops);
 	hs_mem_free(&hints);
@@ -189,13 +189,13 @@ static void lay_out_row(struct hs_sim_order *search)
 		search->steps[i].bit =
 			hs_sim_step_is_optional(&search->steps[i]) ? unknown++ : known++;
 	search->optional_count = unknown;
-	search->seen.place_words = (known + 63) / 64 + HS_SIM_STATE_WORDS;
-	search->seen.used_words = (unknown + 63) / 64;
+	search->visited.place_words = (known + 63) / 64 + HS_SIM_STATE_WORDS;
+	search->visited.used_words = (unknown + 63) / 64;
 	for (uint32_t i = 0; i < search->count; i++) {
 		if (hs_sim_step_is_optional(&search->steps[i]))
-			search->steps[i].bit += 64 * (uint32_t)search->seen.place_words;
+			search->steps[i].bit += 64 * (uint32_t)search->visited.place_words;
 	}
-	search->row = hs_mem_zalloc((search->seen.place_words + search->seen.used_words) *
+	search->row = hs_mem_zalloc((search->visited.place_words + search->visited.used_words) *
 				    sizeof *search->row);
 }
 
@@ -223,9 +223,9 @@ static int check_key(const struct hs_sim_history *history, uint32_t key, uint64_
 	hs_mem_free(&search.marks);
 	hs_mem_free(&search.taken);
 	hs_mem_free(&search.row);
-	hs_sim_seen_deinit(&search.seen);
+	hs_sim_visited_deinit(&search.visited);
 	hs_sim_zones_deinit(&search.zones);
-	hs_mem_free(&search.left);
+	hs_mem_free(&search.remaining);
 	return found;
 }
 

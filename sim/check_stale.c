@@ -1,4 +1,4 @@
-/* Law 3, read by read. What the store held, and when, is known (sim/past.h), so there is nothing to
+/* Law 3, read by read. What the store held, and when, is known (sim/timeline.h), so there is nothing to
  * search: the value that a read answered must belong to a version of its key that
  *
  *   - had begun when the read was answered,
@@ -57,27 +57,27 @@ static bool leaves(const struct hs_sim_op *op, int64_t *value)
 
 /* The first version that began while it was under way: any, or one with this value (and it may be that the
  * one before expired). 0: none did. */
-static size_t first_within(const struct hs_sim_op *op, const struct hs_sim_key_past *past,
+static size_t first_within(const struct hs_sim_op *op, const struct hs_sim_key_timeline *timeline,
 			   const int64_t *value, bool expired)
 {
-	for (size_t i = 1; i < past->count; i++) {
-		const struct hs_sim_version *version = &past->versions[i];
+	for (size_t i = 1; i < timeline->count; i++) {
+		const struct hs_sim_value_span *span = &timeline->spans[i];
 
-		if (version->from >= op->asked && version->from <= op->answered &&
-		    (!version->expired || expired) && (!value || version->value == *value))
+		if (span->from >= op->asked && span->from <= op->answered &&
+		    (!span->expired || expired) && (!value || span->value == *value))
 			return i;
 	}
 	return 0;
 }
 
 /* What the key held when it was asked. */
-static int64_t value_at(const struct hs_sim_op *op, const struct hs_sim_key_past *past)
+static int64_t value_at(const struct hs_sim_op *op, const struct hs_sim_key_timeline *timeline)
 {
-	size_t i = past->count;
+	size_t i = timeline->count;
 
-	while (i > 1 && past->versions[i - 1].from > op->asked)
+	while (i > 1 && timeline->spans[i - 1].from > op->asked)
 		i--;
-	return past->versions[i - 1].value;
+	return timeline->spans[i - 1].value;
 }
 
 /* Numbers that are reached once at most: those counted up from a value that was set, which is unlike all
@@ -88,27 +88,28 @@ static bool is_unique(int64_t value)
 }
 
 /* The step at which a write that was answered happened, or one before it; 0: it need not be seen. */
-static uint64_t happened(const struct hs_sim_op *op, const struct hs_sim_key_past *past,
+static uint64_t happened(const struct hs_sim_op *op, const struct hs_sim_key_timeline *timeline,
 			 bool in_transaction)
 {
 	bool flush = op->kind == HS_SIM_CLEAR;
 	size_t own = 0;
 	int64_t value;
 
-	if (op->answered == HS_SIM_NEVER || op->behind || !leaves(op, &value))
+	if (op->answered == HS_SIM_NEVER || op->external || !leaves(op, &value))
 		return 0;
 	/* Of nothing it makes nothing; several commands together may undo each other. */
-	if (flush && value_at(op, past) == HS_SIM_NOTHING)
+	if (flush && value_at(op, timeline) == HS_SIM_NOTHING)
 		return op->asked;
 	if (is_unique(value) || flush || (value == HS_SIM_NOTHING && !in_transaction))
-		own = first_within(op, past, &value, flush);
+		own = first_within(op, timeline, &value, flush);
 	if (own == 0 && !in_transaction && !flush)
-		own = first_within(op, past, NULL, false);
-	return own > 0 ? past->versions[own].from : op->asked;
+		own = first_within(op, timeline, NULL, false);
+	return own > 0 ? timeline->spans[own].from : op->asked;
 }
 
 /* Of each operation; to be freed. */
-static uint64_t *find_steps(const struct hs_sim_history *history, const struct hs_sim_past *past)
+static uint64_t *find_steps(const struct hs_sim_history *history,
+			    const struct hs_sim_timelines *timeline)
 {
 	uint64_t *steps = hs_mem_zalloc((history->count + 1) * sizeof *steps);
 	uint32_t inside = 0;
@@ -118,8 +119,8 @@ static uint64_t *find_steps(const struct hs_sim_history *history, const struct h
 		bool transaction = inside > 0 || op->more > 0;
 
 		inside = op->more > 0 ? op->more : inside - (inside > 0);
-		if (op->key < past->keys_count)
-			steps[i] = happened(op, &past->keys[op->key], transaction);
+		if (op->key < timeline->keys_count)
+			steps[i] = happened(op, &timeline->keys[op->key], transaction);
 	}
 	return steps;
 }
@@ -135,7 +136,7 @@ static uint64_t floor_of(const struct hs_sim_history *history, size_t read, cons
 		bool own = write->client == op->client && i < read;
 
 		if (steps[i] > latest && write->key == op->key &&
-		    (own || (write->answered < op->asked && !write->unnamed &&
+		    (own || (write->answered < op->asked && !write->unnamed_key &&
 			     write->heatsink == op->heatsink)))
 			latest = steps[i];
 	}
@@ -151,16 +152,16 @@ static bool says(const struct hs_sim_op *op, int64_t value)
 
 enum found { FOUND_NONE, FOUND_EARLY, FOUND_OLD, FOUND_OVER, FOUND };
 
-static enum found look_at(const struct hs_sim_op *op, const struct hs_sim_key_past *past, size_t at,
-			  uint64_t floor)
+static enum found look_at(const struct hs_sim_op *op, const struct hs_sim_key_timeline *timeline,
+			  size_t at, uint64_t floor)
 {
-	const struct hs_sim_version *version = &past->versions[at];
+	const struct hs_sim_value_span *span = &timeline->spans[at];
 	int64_t end_us;
-	uint64_t end = hs_sim_version_end(past, at, &end_us);
+	uint64_t end = hs_sim_value_span_end(timeline, at, &end_us);
 
-	if (!says(op, version->value))
+	if (!says(op, span->value))
 		return FOUND_NONE;
-	if (version->expired ? version->from_us > op->answered_us : version->from > op->answered)
+	if (span->expired ? span->from_us > op->answered_us : span->from > op->answered)
 		return FOUND_EARLY;
 	if (end_us < op->asked_us - op->stale_us || (op->stale_us == 0 && end < op->asked))
 		return FOUND_OLD;
@@ -168,29 +169,29 @@ static enum found look_at(const struct hs_sim_op *op, const struct hs_sim_key_pa
 }
 
 /* Whether no version is the one that this write left behind. Of a number that may be reached twice that is not known. */
-static bool is_without_version(const struct hs_sim_op *write, const struct hs_sim_key_past *past,
-			       int64_t value)
+static bool is_without_version(const struct hs_sim_op *write,
+			       const struct hs_sim_key_timeline *timeline, int64_t value)
 {
 	return (write->kind == HS_SIM_INCRBY && !is_unique(value)) ||
-	       first_within(write, past, &value, false) == 0;
+	       first_within(write, timeline, &value, false) == 0;
 }
 
 /* A value that was there within a batch. `never`: no version holds it. */
 static bool is_passing(const struct hs_sim_history *history, const struct hs_sim_op *op,
-		       const struct hs_sim_key_past *past, bool never)
+		       const struct hs_sim_key_timeline *timeline, bool never)
 {
 	for (size_t i = 0; i < history->count; i++) {
 		const struct hs_sim_op *write = &history->ops[i];
 		int64_t value;
 
-		if (write->key != op->key || write->behind || write->asked > op->answered ||
+		if (write->key != op->key || write->external || write->asked > op->answered ||
 		    write->answered < op->asked)
 			continue;
 		/* Its client had gone before it could be told a number. */
 		if (never && write->kind == HS_SIM_INCRBY && write->answered == HS_SIM_NEVER)
 			return true;
 		if (leaves(write, &value) && says(op, value) &&
-		    is_without_version(write, past, value))
+		    is_without_version(write, timeline, value))
 			return true;
 	}
 	return false;
@@ -206,18 +207,18 @@ static bool is_ahead(const struct hs_sim_history *history, size_t read)
 	for (size_t i = read + 1; shows && is_unique(op->answer) && i < history->count; i++) {
 		const struct hs_sim_op *write = &history->ops[i];
 
-		if (write->client == op->client && write->key == op->key && !write->behind &&
+		if (write->client == op->client && write->key == op->key && !write->external &&
 		    leaves(write, &value) && value == op->answer)
 			return true;
 	}
 	return false;
 }
 
-static bool was_asked(const struct hs_sim_op *op, const struct hs_sim_key_past *past)
+static bool was_asked(const struct hs_sim_op *op, const struct hs_sim_key_timeline *timeline)
 {
-	for (size_t i = past->asked_count; i-- > 0;) {
-		if (past->asked_us[i] <= op->answered_us)
-			return past->asked_us[i] >= op->asked_us - op->keep_us;
+	for (size_t i = timeline->asked_count; i-- > 0;) {
+		if (timeline->asked_us[i] <= op->answered_us)
+			return timeline->asked_us[i] >= op->asked_us - op->max_age_us;
 	}
 	return false;
 }
@@ -235,7 +236,7 @@ static int complain(const struct hs_sim_op *op, const char *why, struct hs_sim_v
 }
 
 static int check_read(const struct hs_sim_history *history, size_t read,
-		      const struct hs_sim_key_past *past, uint64_t floor,
+		      const struct hs_sim_key_timeline *timeline, uint64_t floor,
 		      struct hs_sim_verdict *verdict)
 {
 	static const char *const why[] = {
@@ -247,31 +248,32 @@ static int check_read(const struct hs_sim_history *history, size_t read,
 	const struct hs_sim_op *op = &history->ops[read];
 	enum found best = FOUND_NONE;
 
-	for (size_t i = 0; i < past->count && best != FOUND; i++) {
-		enum found found = look_at(op, past, i, floor);
+	for (size_t i = 0; i < timeline->count && best != FOUND; i++) {
+		enum found found = look_at(op, timeline, i, floor);
 
 		best = found > best ? found : best;
 	}
-	if (best != FOUND && !is_passing(history, op, past, best == FOUND_NONE))
+	if (best != FOUND && !is_passing(history, op, timeline, best == FOUND_NONE))
 		return complain(op, why[best], verdict);
 	if (is_ahead(history, read))
 		return complain(op, "which its client wrote only later", verdict);
-	if (op->keep_us > 0 && !was_asked(op, past))
+	if (op->max_age_us > 0 && !was_asked(op, timeline))
 		return complain(op, "though nobody had asked the server for too long", verdict);
 	return 0;
 }
 
-int hs_sim_check_stale(const struct hs_sim_history *history, const struct hs_sim_past *past,
-		       struct hs_sim_verdict *verdict)
+int hs_sim_check_stale(const struct hs_sim_history *history,
+		       const struct hs_sim_timelines *timeline, struct hs_sim_verdict *verdict)
 {
-	uint64_t *steps = find_steps(history, past);
+	uint64_t *steps = find_steps(history, timeline);
 	int err = 0;
 
 	for (size_t i = 0; i < history->count && err == 0; i++) {
 		const struct hs_sim_op *op = &history->ops[i];
 
-		if ((op->lax || op->off) && op->kind != HS_SIM_NONE && op->answered != HS_SIM_NEVER)
-			err = check_read(history, i, &past->keys[op->key],
+		if ((op->may_be_stale || op->off) && op->kind != HS_SIM_NONE &&
+		    op->answered != HS_SIM_NEVER)
+			err = check_read(history, i, &timeline->keys[op->key],
 					 floor_of(history, i, steps), verdict);
 	}
 	hs_mem_free(&steps);

@@ -40,7 +40,7 @@ struct hs_sim_server *hs_sim_server_of(struct hs_sim_cluster *cluster, uint8_t n
 
 static uint8_t first_master_of(const struct hs_sim_cluster_options *options, uint8_t node)
 {
-	return node < options->masters ? HS_SIM_NOBODY
+	return node < options->masters ? HS_SIM_NO_NODE
 				       : (uint8_t)((node - options->masters) / options->replicas);
 }
 
@@ -54,7 +54,7 @@ static void begin_view(struct hs_sim_server *server)
 	view->epoch = cluster->options.masters;
 	for (uint8_t i = 0; i < cluster->count; i++) {
 		view->nodes[i].master = first_master_of(&cluster->options, i);
-		if (view->nodes[i].master == HS_SIM_NOBODY)
+		if (view->nodes[i].master == HS_SIM_NO_NODE)
 			view->nodes[i].config_epoch = i + EPOCHS_START;
 	}
 }
@@ -69,7 +69,7 @@ static void begin(struct hs_sim_server *server)
 	snprintf(server->host, sizeof server->host, "10.0.0.%d", number + 1);
 	server->log_start = OFFSET_START;
 	begin_view(server);
-	if (server->view.nodes[number].master != HS_SIM_NOBODY) {
+	if (server->view.nodes[number].master != HS_SIM_NO_NODE) {
 		memcpy(server->stream, cluster->servers[server->view.nodes[number].master].stream,
 		       sizeof server->stream);
 		server->link_up = true;
@@ -91,7 +91,7 @@ struct hs_sim_cluster *hs_sim_cluster_create(const struct hs_sim_cluster_options
 	cluster->host = *host;
 	cluster->count = count;
 	cluster->epoch = options->masters;
-	hs_list_init(&cluster->letters);
+	hs_list_init(&cluster->bus_messages);
 	hs_prng_init(&cluster->prng, options->seed);
 	cluster->hash_seed = hs_prng_next(&cluster->prng);
 	hs_sim_slots_init(&cluster->truth, 0);
@@ -113,7 +113,7 @@ void hs_sim_cluster_destroy(struct hs_sim_cluster **pointer)
 		return;
 	for (uint8_t i = 0; i < cluster->count; i++)
 		hs_sim_server_deinit(&cluster->servers[i]);
-	hs_sim_letters_deinit(cluster);
+	hs_sim_bus_messages_deinit(cluster);
 	hs_sim_slots_deinit(&cluster->truth);
 	hs_mem_free(pointer);
 }
@@ -146,7 +146,7 @@ uint8_t hs_sim_cluster_at(const struct hs_sim_cluster *cluster, const char *host
 		if (cluster->servers[i].port == port && strcmp(cluster->servers[i].host, host) == 0)
 			return i;
 	}
-	return HS_SIM_NOBODY;
+	return HS_SIM_NO_NODE;
 }
 
 bool hs_sim_cluster_is_master(const struct hs_sim_cluster *cluster, uint8_t node)
@@ -191,7 +191,7 @@ void hs_sim_view_give(struct hs_sim_server *server, uint16_t first, uint16_t las
 {
 	hs_sim_slots_give(&server->view.slots, first, last, node);
 	if (server->view.unclaimed.count > 0)
-		hs_sim_slots_give(&server->view.unclaimed, first, last, HS_SIM_NOBODY);
+		hs_sim_slots_give(&server->view.unclaimed, first, last, HS_SIM_NO_NODE);
 	if (node != server->number && node != server->view.nodes[server->number].master)
 		hs_sim_pubsub_drop_slot(server, first, last);
 	note_turned(server);
@@ -213,8 +213,8 @@ void hs_sim_view_bump(struct hs_sim_server *server)
 
 void hs_sim_view_set_master(struct hs_sim_server *server, uint8_t master)
 {
-	struct hs_sim_seen *self = &server->view.nodes[server->number];
-	bool was_master = self->master == HS_SIM_NOBODY;
+	struct hs_sim_peer_view *self = &server->view.nodes[server->number];
+	bool was_master = self->master == HS_SIM_NO_NODE;
 
 	self->master = master;
 	server->replaced = false;
@@ -253,7 +253,7 @@ static void note_stray(void *context, uint16_t slot, struct hs_bytes key, struct
 	struct stray *stray = context;
 
 	(void)record;
-	if (hs_sim_slots_owner(stray->lost, slot) != HS_SIM_NOBODY)
+	if (hs_sim_slots_owner(stray->lost, slot) != HS_SIM_NO_NODE)
 		hs_changed_add(&stray->keys, key);
 }
 
@@ -274,21 +274,21 @@ static void drop_keys(struct hs_sim_server *server, const struct hs_sim_slots *l
 static void note_lost(struct lost *lost, uint16_t first, uint16_t last)
 {
 	if (lost->own.count == 0)
-		hs_sim_slots_init(&lost->own, HS_SIM_NOBODY);
+		hs_sim_slots_init(&lost->own, HS_SIM_NO_NODE);
 	hs_sim_slots_give(&lost->own, first, last, 0);
 }
 
 static void note_unclaimed(struct hs_sim_view *view, uint16_t first, uint16_t last)
 {
 	if (view->unclaimed.count == 0)
-		hs_sim_slots_init(&view->unclaimed, HS_SIM_NOBODY);
+		hs_sim_slots_init(&view->unclaimed, HS_SIM_NO_NODE);
 	hs_sim_slots_give(&view->unclaimed, first, last, 0);
 }
 
 static bool is_unclaimed(const struct hs_sim_view *view, uint16_t slot)
 {
 	return view->unclaimed.count > 0 &&
-	       hs_sim_slots_owner(&view->unclaimed, slot) != HS_SIM_NOBODY;
+	       hs_sim_slots_owner(&view->unclaimed, slot) != HS_SIM_NO_NODE;
 }
 
 /* The end of the run that begins at a slot: of one owner, claimed or not. */
@@ -307,7 +307,7 @@ static void take_run(struct hs_sim_server *to, const struct claims *claims, uint
 {
 	struct hs_sim_view *view = &to->view;
 
-	if (owner != HS_SIM_NOBODY && view->nodes[owner].config_epoch >= claims->epoch &&
+	if (owner != HS_SIM_NO_NODE && view->nodes[owner].config_epoch >= claims->epoch &&
 	    !is_unclaimed(view, first))
 		return;
 	for (uint16_t i = 0; i < view->moves_count; i++) {
@@ -335,7 +335,7 @@ static void take_claims(struct hs_sim_server *to, const struct claims *claims)
 {
 	struct hs_sim_view *view = &to->view;
 	uint8_t own_master = view->nodes[to->number].master;
-	uint8_t current_master = own_master == HS_SIM_NOBODY ? to->number : own_master;
+	uint8_t current_master = own_master == HS_SIM_NO_NODE ? to->number : own_master;
 	struct lost lost = {0};
 
 	if (claims->master == to->number)
@@ -351,7 +351,7 @@ static void take_claims(struct hs_sim_server *to, const struct claims *claims)
 		else if (claimed.node == claims->master && owner != claims->master)
 			take_run(to, claims, (uint16_t)at, last, owner, current_master, &lost);
 		else if (claimed.node == claims->master && is_unclaimed(view, (uint16_t)at))
-			hs_sim_slots_give(&view->unclaimed, (uint16_t)at, last, HS_SIM_NOBODY);
+			hs_sim_slots_give(&view->unclaimed, (uint16_t)at, last, HS_SIM_NO_NODE);
 		at = last + 1u;
 	}
 	if (lost.taken > 0 && hs_sim_slots_count(&view->slots, current_master) == 0 &&
@@ -373,27 +373,27 @@ static uint8_t find_better(const struct hs_sim_server *to, const struct claims *
 		uint16_t last = end_of_run(view, (uint16_t)at);
 
 		if (claimed->node == claims->master && owner != claims->master &&
-		    owner != HS_SIM_NOBODY && !is_unclaimed(view, (uint16_t)at) &&
+		    owner != HS_SIM_NO_NODE && !is_unclaimed(view, (uint16_t)at) &&
 		    view->nodes[owner].config_epoch > claims->epoch)
 			return owner;
 		at = (claimed->last < last ? claimed->last : last) + 1u;
 	}
-	return HS_SIM_NOBODY;
+	return HS_SIM_NO_NODE;
 }
 
 static void hear_role(struct hs_sim_server *from, struct hs_sim_server *to)
 {
-	const struct hs_sim_seen *said = &from->view.nodes[from->number];
-	struct hs_sim_seen *seen = &to->view.nodes[from->number];
+	const struct hs_sim_peer_view *said = &from->view.nodes[from->number];
+	struct hs_sim_peer_view *seen = &to->view.nodes[from->number];
 
 	if (from->view.epoch > to->view.epoch)
 		to->view.epoch = from->view.epoch;
-	if (said->master == HS_SIM_NOBODY && said->config_epoch > seen->config_epoch)
+	if (said->master == HS_SIM_NO_NODE && said->config_epoch > seen->config_epoch)
 		seen->config_epoch = said->config_epoch;
 	if (seen->master == said->master)
 		return;
 	/* A master that has become a replica owns nothing any more. */
-	if (seen->master == HS_SIM_NOBODY) {
+	if (seen->master == HS_SIM_NO_NODE) {
 		uint32_t first = 0;
 
 		for (uint16_t i = 0; i < to->view.slots.count;) {
@@ -404,7 +404,7 @@ static void hear_role(struct hs_sim_server *from, struct hs_sim_server *to)
 				i++;
 				continue;
 			}
-			hs_sim_view_give(to, (uint16_t)first, range.last, HS_SIM_NOBODY);
+			hs_sim_view_give(to, (uint16_t)first, range.last, HS_SIM_NO_NODE);
 			first = 0;
 			i = 0;
 		}
@@ -417,8 +417,8 @@ static void hear_role(struct hs_sim_server *from, struct hs_sim_server *to)
  * the end. */
 static void send_on(struct hs_sim_server *sender, const struct hs_sim_server *owner)
 {
-	const struct hs_sim_seen *said = &owner->view.nodes[owner->number];
-	struct hs_sim_seen *seen = &sender->view.nodes[owner->number];
+	const struct hs_sim_peer_view *said = &owner->view.nodes[owner->number];
+	struct hs_sim_peer_view *seen = &sender->view.nodes[owner->number];
 	const struct claims claims = {
 		.master = owner->number,
 		.epoch = said->config_epoch,
@@ -429,7 +429,7 @@ static void send_on(struct hs_sim_server *sender, const struct hs_sim_server *ow
 		return;
 	if (claims.epoch > seen->config_epoch)
 		seen->config_epoch = claims.epoch;
-	seen->master = HS_SIM_NOBODY;
+	seen->master = HS_SIM_NO_NODE;
 	take_claims(sender, &claims);
 	hs_sim_health_judge(sender);
 }
@@ -438,7 +438,7 @@ void hs_sim_gossip_deliver(struct hs_sim_server *from, struct hs_sim_server *to)
 {
 	uint8_t master = from->view.nodes[from->number].master;
 	struct claims claims = {
-		.master = master == HS_SIM_NOBODY ? from->number : master,
+		.master = master == HS_SIM_NO_NODE ? from->number : master,
 		.slots = &from->view.slots,
 	};
 	uint8_t better;
@@ -447,23 +447,23 @@ void hs_sim_gossip_deliver(struct hs_sim_server *from, struct hs_sim_server *to)
 		return;
 	claims.epoch = from->view.nodes[claims.master].config_epoch;
 	hear_role(from, to);
-	hs_sim_health_heard(to, from);
-	if (master == HS_SIM_NOBODY)
+	hs_sim_health_mark_alive(to, from);
+	if (master == HS_SIM_NO_NODE)
 		take_claims(to, &claims);
 	better = find_better(to, &claims);
-	if (better != HS_SIM_NOBODY)
+	if (better != HS_SIM_NO_NODE)
 		send_on(from, &from->cluster->servers[better]);
 	/* Who follows somebody who follows another follows that one. */
 	master = to->view.nodes[to->number].master;
 	if (master == from->number && claims.master != from->number &&
-	    from->view.nodes[from->number].master != HS_SIM_NOBODY &&
+	    from->view.nodes[from->number].master != HS_SIM_NO_NODE &&
 	    from->view.nodes[from->number].master != to->number)
 		hs_sim_view_set_master(to, from->view.nodes[from->number].master);
 	hs_sim_unblock_moved(to);
 	hs_sim_health_judge(to);
 }
 
-void hs_sim_gossip_hear_all(struct hs_sim_server *server)
+void hs_sim_gossip_receive_all(struct hs_sim_server *server)
 {
 	for (uint8_t i = 0; i < server->cluster->count && server->cluster->options.cluster; i++) {
 		struct hs_sim_server *other = &server->cluster->servers[i];

@@ -24,8 +24,8 @@
 
 #include "base/buf.h"
 #include "base/now.h"
+#include "sim/coverage.h"
 #include "sim/events.h"
-#include "sim/reached.h"
 #include "sim/slots.h"
 
 #include <stdbool.h>
@@ -121,7 +121,7 @@ struct hs_sim_cluster_host {
 	/* A node's role, slots or address changed as itself sees it. */
 	void (*turned)(void *context, uint8_t node);
 	void *context;
-	struct hs_sim_counts *reached; /* counted in here; may be NULL */
+	struct hs_sim_coverage_counts *coverage; /* counted in here; may be NULL */
 };
 
 struct hs_sim_cluster;
@@ -205,25 +205,25 @@ void hs_sim_cluster_kill_clients(struct hs_sim_cluster *cluster, uint8_t node);
 /* Whether a client's request would be handled there now: it runs, is not stalled and not loading. */
 bool hs_sim_cluster_serves(const struct hs_sim_cluster *cluster, uint8_t node);
 /* Everything is thawed, healed and restarted; from now on nothing takes longer than it must. */
-void hs_sim_cluster_calm(struct hs_sim_cluster *cluster);
+void hs_sim_cluster_stop_faults(struct hs_sim_cluster *cluster);
 
 /* ---- what connections leave behind ---- */
 
-struct hs_sim_left {
-	uint32_t conns; /* of clients; of them: */
+struct hs_sim_leftovers {
+	uint32_t clients; /* of clients; of them: */
 	uint32_t watching, queueing, blocked, tracking;
 	uint32_t prefixes; /* 1: of BCAST, some */
 };
 
-void hs_sim_cluster_left(const struct hs_sim_cluster *cluster, uint8_t node,
-			 struct hs_sim_left *left);
+void hs_sim_cluster_leftovers(const struct hs_sim_cluster *cluster, uint8_t node,
+			      struct hs_sim_leftovers *left);
 
 /* ---- data ---- */
 
 /* Somebody else does this at the node that owns the slot of argv[1], past heatsink; if the slot is on
  * the move, where the key is. False: that node takes nothing now. The reply, in RESP2, is appended. */
-bool hs_sim_cluster_do_behind(struct hs_sim_cluster *cluster, size_t argc,
-			      const struct hs_bytes *argv, struct hs_buf *reply);
+bool hs_sim_cluster_do_external(struct hs_sim_cluster *cluster, size_t argc,
+				const struct hs_bytes *argv, struct hs_buf *reply);
 /* The same at one node: FLUSHALL. */
 bool hs_sim_cluster_do_at(struct hs_sim_cluster *cluster, uint8_t node, size_t argc,
 			  const struct hs_bytes *argv, struct hs_buf *reply);

@@ -12,7 +12,7 @@ static struct hs_sim_server *master_of(struct hs_sim_server *server)
 {
 	uint8_t master = server->view.nodes[server->number].master;
 
-	return master == HS_SIM_NOBODY ? NULL : hs_sim_server_of(server->cluster, master);
+	return master == HS_SIM_NO_NODE ? NULL : hs_sim_server_of(server->cluster, master);
 }
 
 static bool has_moves(const struct hs_sim_cluster *cluster, uint8_t node)
@@ -56,7 +56,7 @@ static void promote(struct hs_sim_server *server, uint8_t old)
 {
 	struct hs_sim_view *view = &server->view;
 
-	view->nodes[server->number].master = HS_SIM_NOBODY;
+	view->nodes[server->number].master = HS_SIM_NO_NODE;
 	hs_sim_view_new_epoch(server);
 	view->was_minority = false;
 	hs_sim_stream_lead(server);
@@ -91,7 +91,7 @@ static void run_finish(void *context, void *target, uint64_t number)
 	}
 	promote(replica, master->number);
 	hs_sim_gossip_deliver(replica, master);
-	hs_sim_reach(replica->cluster->host.reached, HS_SIM_REACHED_FAILOVERS);
+	hs_sim_cover(replica->cluster->host.coverage, HS_SIM_COVERAGE_FAILOVERS);
 }
 
 /* A replica that was asked once more, or is away, does not say that it is done: as in Redis, the master waits
@@ -180,20 +180,20 @@ bool hs_sim_cluster_take_over(struct hs_sim_cluster *cluster, uint8_t node)
 {
 	struct hs_sim_server *replica = hs_sim_server_of(cluster, node);
 	uint8_t old = replica->view.nodes[node].master;
-	struct hs_sim_memory *memories[HS_SIM_NODES_MAX];
+	struct hs_sim_snapshot *memories[HS_SIM_NODES_MAX];
 
-	if (!cluster->options.lossy || old == HS_SIM_NOBODY || !hs_sim_server_runs(replica) ||
+	if (!cluster->options.lossy || old == HS_SIM_NO_NODE || !hs_sim_server_runs(replica) ||
 	    replica->loading_until_us > 0)
 		return false;
 	for (uint8_t i = 0; i < cluster->count; i++)
-		memories[i] = i == node ? NULL : hs_sim_memory_create(cluster, i);
+		memories[i] = i == node ? NULL : hs_sim_snapshot_create(cluster, i);
 	promote(replica, old);
 	call_off_moves(replica, old);
 	for (uint8_t i = 0; i < cluster->count; i++) {
 		if (memories[i])
-			hs_sim_memory_compare(&memories[i], i == old ? node : i);
+			hs_sim_snapshot_compare(&memories[i], i == old ? node : i);
 	}
-	hs_sim_reach(cluster->host.reached, HS_SIM_REACHED_TAKEOVERS);
+	hs_sim_cover(cluster->host.coverage, HS_SIM_COVERAGE_TAKEOVERS);
 	return true;
 }
 

@@ -53,7 +53,7 @@ void hs_sim_cluster_thaw(struct hs_sim_cluster *cluster, uint8_t node)
 	if (!server->stalled)
 		return;
 	server->stalled = false;
-	hs_sim_gossip_hear_all(server);
+	hs_sim_gossip_receive_all(server);
 	back(server);
 }
 
@@ -74,7 +74,7 @@ void hs_sim_cluster_heal(struct hs_sim_cluster *cluster, uint8_t node)
 	if (!server->cut)
 		return;
 	server->cut = false;
-	hs_sim_gossip_hear_all(server);
+	hs_sim_gossip_receive_all(server);
 	back(server);
 }
 
@@ -135,17 +135,17 @@ static void run_loaded(void *context, void *target, uint64_t number)
 static void lose_data(struct hs_sim_server *server)
 {
 	struct hs_sim_cluster *cluster = server->cluster;
-	struct hs_sim_memory *memories[HS_SIM_NODES_MAX];
+	struct hs_sim_snapshot *memories[HS_SIM_NODES_MAX];
 
 	if (hs_sim_server_is_master(server))
-		hs_sim_reach(cluster->host.reached, HS_SIM_REACHED_EMPTY);
+		hs_sim_cover(cluster->host.coverage, HS_SIM_COVERAGE_EMPTY);
 	for (uint8_t i = 0; i < cluster->count; i++)
-		memories[i] = hs_sim_memory_create(cluster, i);
+		memories[i] = hs_sim_snapshot_create(cluster, i);
 	hs_memkv_begin(server->map);
 	hs_sim_keys_clear(server);
 	hs_memkv_commit(server->map);
 	for (uint8_t i = 0; i < cluster->count; i++)
-		hs_sim_memory_compare(&memories[i], i);
+		hs_sim_snapshot_compare(&memories[i], i);
 }
 
 void hs_sim_cluster_restart(struct hs_sim_cluster *cluster, uint8_t node, bool keeps_data,
@@ -183,9 +183,9 @@ void hs_sim_cluster_restart(struct hs_sim_cluster *cluster, uint8_t node, bool k
 	back(server);
 }
 
-void hs_sim_cluster_calm(struct hs_sim_cluster *cluster)
+void hs_sim_cluster_stop_faults(struct hs_sim_cluster *cluster)
 {
-	cluster->calm = true;
+	cluster->faults_stopped = true;
 	for (uint8_t i = 0; i < cluster->count; i++) {
 		hs_sim_cluster_hold_stream(cluster, i, false);
 		hs_sim_cluster_thaw(cluster, i);
@@ -219,7 +219,7 @@ static bool knows_epochs(const struct hs_sim_server *server)
 	for (uint8_t i = 0; i < cluster->count; i++) {
 		const struct hs_sim_view *other = &cluster->servers[i].view;
 
-		if (other->nodes[i].master == HS_SIM_NOBODY &&
+		if (other->nodes[i].master == HS_SIM_NO_NODE &&
 		    server->view.nodes[i].config_epoch != other->nodes[i].config_epoch)
 			return false;
 	}

@@ -17,7 +17,7 @@ static bool is_covered(const struct hs_sim_server *server)
 	for (uint16_t i = 0; i < view->slots.count; i++) {
 		uint8_t node = view->slots.ranges[i].node;
 
-		if (node == HS_SIM_NOBODY || view->nodes[node].failed)
+		if (node == HS_SIM_NO_NODE || view->nodes[node].failed)
 			return false;
 	}
 	return true;
@@ -26,16 +26,16 @@ static bool is_covered(const struct hs_sim_server *server)
 static bool sees_majority(const struct hs_sim_server *server)
 {
 	const struct hs_sim_view *view = &server->view;
-	uint32_t masters = 0, reached = 0;
+	uint32_t masters = 0, coverage = 0;
 
 	for (uint8_t i = 0; i < server->cluster->count; i++) {
-		if (view->nodes[i].master != HS_SIM_NOBODY || !has_slots(server, i))
+		if (view->nodes[i].master != HS_SIM_NO_NODE || !has_slots(server, i))
 			continue;
 		masters++;
-		reached +=
+		coverage +=
 			i == server->number || (!view->nodes[i].silent && !view->nodes[i].failed);
 	}
-	return reached > masters / 2;
+	return coverage > masters / 2;
 }
 
 static void run_judge(void *context, void *target, uint64_t number)
@@ -98,7 +98,7 @@ static bool is_agreed(const struct hs_sim_server *server, uint8_t node)
 	for (uint8_t i = 0; i < cluster->count; i++) {
 		const struct hs_sim_server *other = &cluster->servers[i];
 
-		if (server->view.nodes[i].master != HS_SIM_NOBODY || !has_slots(server, i))
+		if (server->view.nodes[i].master != HS_SIM_NO_NODE || !has_slots(server, i))
 			continue;
 		masters++;
 		agreed += (other == server || hs_sim_servers_talk(server, other)) &&
@@ -185,23 +185,23 @@ static void run_forgive(void *context, void *target, uint64_t number)
 	struct hs_sim_cluster *cluster = context;
 
 	if (hs_sim_servers_talk(target, &cluster->servers[number])) {
-		hs_sim_health_heard(target, &cluster->servers[number]);
+		hs_sim_health_mark_alive(target, &cluster->servers[number]);
 		hs_sim_health_judge(target);
 	}
 }
 
-void hs_sim_health_heard(struct hs_sim_server *to, struct hs_sim_server *from)
+void hs_sim_health_mark_alive(struct hs_sim_server *to, struct hs_sim_server *from)
 {
 	struct hs_sim_cluster *cluster = to->cluster;
-	struct hs_sim_seen *seen = &to->view.nodes[from->number];
+	struct hs_sim_peer_view *seen = &to->view.nodes[from->number];
 	uint64_t forgiven_us = seen->failed_us + 2 * (uint64_t)cluster->options.node_timeout_us;
 
 	seen->silent = false;
 	if (!seen->failed)
 		return;
 	/* A master that has slots and has failed is trusted again only when nobody took its place. */
-	if (seen->master == HS_SIM_NOBODY && has_slots(to, from->number) &&
-	    hs_sim_now_us(cluster) < forgiven_us && !cluster->calm) {
+	if (seen->master == HS_SIM_NO_NODE && has_slots(to, from->number) &&
+	    hs_sim_now_us(cluster) < forgiven_us && !cluster->faults_stopped) {
 		hs_sim_events_plan(cluster->host.events, (struct hs_sim_event){
 								 .at_us = forgiven_us,
 								 .run = run_forgive,

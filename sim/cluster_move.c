@@ -45,7 +45,7 @@ static uint8_t find_node(const struct hs_sim_cluster *cluster, struct hs_bytes i
 		if (hs_bytes_equal(id, hs_bytes_of(cluster->servers[i].id)))
 			return i;
 	}
-	return HS_SIM_NOBODY;
+	return HS_SIM_NO_NODE;
 }
 
 static bool owns(const struct hs_sim_server *server, uint16_t slot)
@@ -80,7 +80,7 @@ static const char *set_node(struct hs_sim_server *server, uint16_t slot, uint8_t
 static const char *set(struct hs_sim_server *server, uint16_t slot, struct hs_bytes word,
 		       const struct hs_bytes *id)
 {
-	uint8_t node = id ? find_node(server->cluster, *id) : HS_SIM_NOBODY;
+	uint8_t node = id ? find_node(server->cluster, *id) : HS_SIM_NO_NODE;
 	struct hs_sim_view *view = &server->view;
 	bool migrating = hs_bytes_is_word(word, "migrating");
 	bool importing = hs_bytes_is_word(word, "importing");
@@ -97,10 +97,10 @@ static const char *set(struct hs_sim_server *server, uint16_t slot, struct hs_by
 		return "ERR I'm not the owner of hash slot %u";
 	if (importing && owns(server, slot))
 		return "ERR I'm already the owner of hash slot %u";
-	if (node == HS_SIM_NOBODY)
+	if (node == HS_SIM_NO_NODE)
 		return migrating || importing ? "ERR I don't know about node %.*s"
 					      : "ERR Unknown node %.*s";
-	if (view->nodes[node].master != HS_SIM_NOBODY)
+	if (view->nodes[node].master != HS_SIM_NO_NODE)
 		return "ERR Target node is not a master";
 	if (!migrating && !importing)
 		return set_node(server, slot, node);
@@ -170,7 +170,7 @@ const char *hs_sim_migrate_key(struct hs_sim_server *from, struct hs_sim_server 
 	hs_sim_keys_put(to, slot, key, hs_buf_bytes(&bytes));
 	hs_memkv_commit(to->map);
 	hs_buf_deinit(&bytes);
-	hs_sim_tracking_tell(to, key);
+	hs_sim_tracking_invalidate(to, key);
 	hs_sim_stream_note_key(to, slot, key);
 	hs_sim_lists_serve(to);
 	hs_sim_stream_end_group(to);
@@ -186,7 +186,7 @@ static struct hs_sim_server *owner_of(struct hs_sim_cluster *cluster, uint16_t s
 {
 	uint8_t owner = hs_sim_slots_owner(&cluster->truth, slot);
 
-	return owner == HS_SIM_NOBODY ? NULL : &cluster->servers[owner];
+	return owner == HS_SIM_NO_NODE ? NULL : &cluster->servers[owner];
 }
 
 /* The nodes of a move under way, if both can do something. */
@@ -236,7 +236,7 @@ uint8_t hs_sim_cluster_moving_to(const struct hs_sim_cluster *cluster, uint16_t 
 {
 	const struct hs_sim_move *move = find_source(cluster, slot);
 
-	return move ? move->other : HS_SIM_NOBODY;
+	return move ? move->other : HS_SIM_NO_NODE;
 }
 
 static void move_key(struct hs_sim_server *from, struct hs_sim_server *to, struct hs_bytes key)
@@ -294,7 +294,7 @@ bool hs_sim_cluster_move_end(struct hs_sim_cluster *cluster, uint16_t slot)
 		move_number(from, to, slot, 0);
 	hs_check(!set_node(to, slot, to->number));
 	hs_check(!set_node(from, slot, to->number));
-	hs_sim_reach(cluster->host.reached, HS_SIM_REACHED_MOVES);
+	hs_sim_cover(cluster->host.coverage, HS_SIM_COVERAGE_MOVES);
 	return true;
 }
 

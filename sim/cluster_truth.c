@@ -20,7 +20,7 @@ static struct hs_sim_server *find_holder(struct hs_sim_cluster *cluster, uint16_
 
 	if (!cluster->options.cluster)
 		return &cluster->servers[0];
-	if (owner == HS_SIM_NOBODY)
+	if (owner == HS_SIM_NO_NODE)
 		return NULL;
 	server = &cluster->servers[owner];
 	move = hs_sim_view_move(&server->view, slot, false);
@@ -111,7 +111,7 @@ bool hs_sim_cluster_do_at(struct hs_sim_cluster *cluster, uint8_t node, size_t a
 	conn = hs_sim_server_open(server, NULL);
 	conn->flags |= HS_SIM_CONN_HIDDEN | HS_SIM_CONN_LOGGED_IN;
 	server->current = conn;
-	hs_check(hs_sim_run(conn, argc, argv));
+	hs_check(hs_sim_execution(conn, argc, argv));
 	server->current = NULL;
 	hs_buf_append_bytes(reply, hs_buf_bytes(&conn->out));
 	hs_sim_conn_free(conn);
@@ -119,8 +119,8 @@ bool hs_sim_cluster_do_at(struct hs_sim_cluster *cluster, uint8_t node, size_t a
 	return true;
 }
 
-bool hs_sim_cluster_do_behind(struct hs_sim_cluster *cluster, size_t argc,
-			      const struct hs_bytes *argv, struct hs_buf *reply)
+bool hs_sim_cluster_do_external(struct hs_sim_cluster *cluster, size_t argc,
+				const struct hs_bytes *argv, struct hs_buf *reply)
 {
 	uint16_t slot = hs_slot_of(argv[1]);
 	struct hs_sim_server *server = find_holder(cluster, slot, argv[1]);
@@ -168,7 +168,7 @@ bool hs_sim_cluster_evict(struct hs_sim_cluster *cluster, struct hs_bytes key)
 
 /* ---- what faults make of it ---- */
 
-struct hs_sim_memory {
+struct hs_sim_snapshot {
 	struct hs_sim_cluster *cluster;
 	const struct hs_sim_server *at; /* whose keys are visited */
 	uint8_t owner;
@@ -178,39 +178,39 @@ struct hs_sim_memory {
 
 static void remember(void *context, uint16_t slot, struct hs_bytes key, struct hs_bytes record)
 {
-	struct hs_sim_memory *memory = context;
+	struct hs_sim_snapshot *snapshot = context;
 	uint32_t lengths[2] = {(uint32_t)key.len, (uint32_t)record.len};
 
-	if (hs_sim_slots_owner(&memory->cluster->truth, slot) != memory->owner ||
-	    find_holder(memory->cluster, slot, key) != memory->at)
+	if (hs_sim_slots_owner(&snapshot->cluster->truth, slot) != snapshot->owner ||
+	    find_holder(snapshot->cluster, slot, key) != snapshot->at)
 		return;
-	hs_changed_add(&memory->keys, key);
-	hs_buf_append(&memory->bytes, lengths, sizeof lengths);
-	hs_buf_append_bytes(&memory->bytes, key);
-	hs_buf_append_bytes(&memory->bytes, record);
+	hs_changed_add(&snapshot->keys, key);
+	hs_buf_append(&snapshot->bytes, lengths, sizeof lengths);
+	hs_buf_append_bytes(&snapshot->bytes, key);
+	hs_buf_append_bytes(&snapshot->bytes, record);
 }
 
-struct hs_sim_memory *hs_sim_memory_create(struct hs_sim_cluster *cluster, uint8_t owner)
+struct hs_sim_snapshot *hs_sim_snapshot_create(struct hs_sim_cluster *cluster, uint8_t owner)
 {
-	struct hs_sim_memory *memory = hs_mem_zalloc(sizeof *memory);
+	struct hs_sim_snapshot *snapshot = hs_mem_zalloc(sizeof *snapshot);
 
-	memory->cluster = cluster;
-	memory->owner = owner;
+	snapshot->cluster = cluster;
+	snapshot->owner = owner;
 	for (uint8_t i = 0; i < cluster->count; i++) {
-		memory->at = &cluster->servers[i];
-		hs_sim_keys_each(&cluster->servers[i], 0, HS_SLOTS - 1, remember, memory);
+		snapshot->at = &cluster->servers[i];
+		hs_sim_keys_each(&cluster->servers[i], 0, HS_SLOTS - 1, remember, snapshot);
 	}
-	return memory;
+	return snapshot;
 }
 
-static void tell_lost(struct hs_sim_memory *memory, uint16_t slot, struct hs_bytes key)
+static void tell_lost(struct hs_sim_snapshot *snapshot, uint16_t slot, struct hs_bytes key)
 {
-	const struct hs_sim_cluster_host *host = &memory->cluster->host;
+	const struct hs_sim_cluster_host *host = &snapshot->cluster->host;
 
 	if (host->changed)
 		host->changed(host->context, &(struct hs_sim_change){
 						     .cause = HS_SIM_CHANGE_LOST,
-						     .node = memory->owner,
+						     .node = snapshot->owner,
 						     .slot = slot,
 						     .key = &key,
 					     });
@@ -219,45 +219,45 @@ static void tell_lost(struct hs_sim_memory *memory, uint16_t slot, struct hs_byt
 /* A key that nobody had before: its deletion is lost. */
 static void tell_new(void *context, uint16_t slot, struct hs_bytes key, struct hs_bytes record)
 {
-	struct hs_sim_memory *memory = context;
-	uint32_t before = memory->keys.count;
+	struct hs_sim_snapshot *snapshot = context;
+	uint32_t before = snapshot->keys.count;
 
 	(void)record;
-	if (hs_sim_slots_owner(&memory->cluster->truth, slot) != memory->owner ||
-	    find_holder(memory->cluster, slot, key) != memory->at)
+	if (hs_sim_slots_owner(&snapshot->cluster->truth, slot) != snapshot->owner ||
+	    find_holder(snapshot->cluster, slot, key) != snapshot->at)
 		return;
-	hs_changed_add(&memory->keys, key);
-	if (memory->keys.count > before)
-		tell_lost(memory, slot, key);
+	hs_changed_add(&snapshot->keys, key);
+	if (snapshot->keys.count > before)
+		tell_lost(snapshot, slot, key);
 }
 
-void hs_sim_memory_compare(struct hs_sim_memory **pointer, uint8_t owner)
+void hs_sim_snapshot_compare(struct hs_sim_snapshot **pointer, uint8_t owner)
 {
-	struct hs_sim_memory *memory = *pointer;
-	struct hs_sim_cluster *cluster = memory->cluster;
+	struct hs_sim_snapshot *snapshot = *pointer;
+	struct hs_sim_cluster *cluster = snapshot->cluster;
 	uint32_t lengths[2];
 
-	memory->owner = owner;
-	for (size_t at = 0; at < memory->bytes.len; at += lengths[0] + lengths[1]) {
+	snapshot->owner = owner;
+	for (size_t at = 0; at < snapshot->bytes.len; at += lengths[0] + lengths[1]) {
 		struct hs_bytes key, record, now;
 		struct hs_sim_server *holder;
 		uint16_t slot;
 
-		memcpy(lengths, memory->bytes.data + at, sizeof lengths);
+		memcpy(lengths, snapshot->bytes.data + at, sizeof lengths);
 		at += sizeof lengths;
-		key = (struct hs_bytes){memory->bytes.data + at, lengths[0]};
+		key = (struct hs_bytes){snapshot->bytes.data + at, lengths[0]};
 		record = (struct hs_bytes){key.data + key.len, lengths[1]};
 		slot = hs_slot_of(key);
 		holder = find_holder(cluster, slot, key);
 		if (!holder || !hs_sim_keys_get(holder, slot, key, &now) ||
 		    !hs_bytes_equal(record, now))
-			tell_lost(memory, slot, key);
+			tell_lost(snapshot, slot, key);
 	}
 	for (uint8_t i = 0; i < cluster->count; i++) {
-		memory->at = &cluster->servers[i];
-		hs_sim_keys_each(&cluster->servers[i], 0, HS_SLOTS - 1, tell_new, memory);
+		snapshot->at = &cluster->servers[i];
+		hs_sim_keys_each(&cluster->servers[i], 0, HS_SLOTS - 1, tell_new, snapshot);
 	}
-	hs_buf_deinit(&memory->bytes);
-	hs_changed_deinit(&memory->keys);
+	hs_buf_deinit(&snapshot->bytes);
+	hs_changed_deinit(&snapshot->keys);
 	hs_mem_free(pointer);
 }

@@ -9,39 +9,40 @@
 #include "base/mem.h"
 #include "core/internal.h"
 #include "push/stats.h"
-#include "wire/answer.h"
 #include "wire/compose.h"
+#include "wire/parse_reply.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-static void hear(struct hs_sim_client *client)
+static void on_reply(struct hs_sim_client *client)
 {
 	size_t at = 0;
 
-	while (client->hear && at < client->received.len && !client->broken) {
+	while (client->on_reply && at < client->received.len && !client->broken) {
 		const char *data = client->received.data + at;
-		int64_t len = hs_answer_length(data, client->received.len - at);
+		int64_t len = hs_parse_reply_length(data, client->received.len - at);
 
 		if (len == 0)
 			break;
 		client->broken = len < 0;
 		if (len > 0) {
-			client->hear(client->context, client, (struct hs_bytes){data, (size_t)len});
+			client->on_reply(client->context, client,
+					 (struct hs_bytes){data, (size_t)len});
 			at += (size_t)len;
 		}
 	}
 	hs_buf_consume(&client->received, at);
 }
 
-/* HS_SIM_NEWS_OVERTAKE: what was told comes first. */
+/* HS_SIM_EVENT_OVERTAKES: what was told comes first. */
 static void put_pushes_first(struct hs_buf *out)
 {
 	struct hs_buf turned = {0};
 
 	for (int round = 0; round < 2; round++) {
 		for (size_t at = 0; at < out->len;) {
-			int64_t len = hs_answer_length(out->data + at, out->len - at);
+			int64_t len = hs_parse_reply_length(out->data + at, out->len - at);
 
 			hs_check(len > 0);
 			if ((out->data[at] == '>') == (round == 0))
@@ -58,7 +59,7 @@ static size_t longest_two(struct hs_bytes replies)
 	size_t first = 0, second = 0;
 
 	for (size_t at = 0, len; at < replies.len; at += len) {
-		int64_t found = hs_answer_length(replies.data + at, replies.len - at);
+		int64_t found = hs_parse_reply_length(replies.data + at, replies.len - at);
 
 		hs_check(found > 0);
 		len = (size_t)found;
@@ -89,24 +90,24 @@ static void take_output(struct hs_sim_client *client)
 {
 	struct hs_buf *out = hs_session_out(client->session);
 
-	if (client->world->options.engine.mistake == HS_SIM_NEWS_OVERTAKE)
+	if (client->world->options.engine.bug == HS_SIM_EVENT_OVERTAKES)
 		put_pushes_first(out);
 
-	if (client->deaf) {
+	if (client->reading_paused) {
 		hs_buf_append_bytes(&client->unsent, hs_buf_bytes(out));
 		hs_session_sending(client->session, client->unsent.len);
 	} else {
 		hs_buf_append_bytes(&client->received, hs_buf_bytes(out));
 	}
-	check_output(client, hs_buf_bytes(client->deaf ? &client->unsent : out));
-	hs_buf_clear(out, HS_KEEP_BYTES);
+	check_output(client, hs_buf_bytes(client->reading_paused ? &client->unsent : out));
+	hs_buf_clear(out, HS_IDLE_BUFFER_BYTES);
 	if (hs_session_cut(client->session)) {
 		client->cut = true;
 		hs_sim_client_disconnect(client);
 	} else if (hs_session_closing(client->session) && client->unsent.len == 0) {
 		hs_sim_client_disconnect(client);
 	}
-	hear(client);
+	on_reply(client);
 }
 
 /* As much of the unread bytes as the core wants, where it wants them. */
@@ -215,7 +216,7 @@ static void check_private(struct hs_sim_world *world, const struct hs_sim_worker
 	const struct hs_sim_heatsink *heatsink = worker->heatsink;
 	uint32_t most = world->options.servers.private_max, count;
 
-	count = hs_sim_proxy_private_of(heatsink->proxy, worker->number - heatsink->first);
+	count = hs_sim_redis_private_of(heatsink->redis, worker->number - heatsink->first);
 	if (count > most)
 		hs_sim_verdict_set(&world->broken, 6,
 				   "worker %u has %u connections for one client each, with a limit "
@@ -229,7 +230,7 @@ static uint32_t count_asked(const struct hs_session *session)
 	uint32_t count = 0;
 
 	hs_list_each(struct hs_request, request, &session->requests, link) {
-		count += !request->push;
+		count += !request->is_push;
 	}
 	return count;
 }
@@ -284,7 +285,7 @@ static void check_limits(struct hs_sim_world *world, struct hs_sim_worker *worke
 		check_cache(world, worker);
 	if (options->tracking_keys_max > 0)
 		check_tracked(world, worker);
-	if (worker->heatsink->proxy && !worker->heatsink->dead)
+	if (worker->heatsink->redis && !worker->heatsink->dead)
 		check_private(world, worker);
 }
 
@@ -294,8 +295,8 @@ static bool flush(struct hs_sim_worker *worker)
 	struct hs_sim_heatsink *heatsink = worker->heatsink;
 	bool any = hs_core_flush(worker->core, worker->world->now);
 
-	return (heatsink->proxy &&
-		hs_sim_proxy_flush(heatsink->proxy, worker->number - heatsink->first)) ||
+	return (heatsink->redis &&
+		hs_sim_redis_flush(heatsink->redis, worker->number - heatsink->first)) ||
 	       any;
 }
 
@@ -397,7 +398,7 @@ void hs_sim_client_send(struct hs_sim_client *client, struct hs_bytes bytes)
 		hs_sim_after_core(client->world, client->worker);
 }
 
-void hs_sim_client_ask(struct hs_sim_client *client, const char *words)
+void hs_sim_client_request(struct hs_sim_client *client, const char *words)
 {
 	struct hs_buf bytes = {0};
 
@@ -422,17 +423,17 @@ void hs_sim_client_disconnect(struct hs_sim_client *client)
 void hs_sim_client_lose(struct hs_sim_client *client)
 {
 	client->orphan = true;
-	client->hear = client->orphaned ? client->hear : NULL;
+	client->on_reply = client->orphaned ? client->on_reply : NULL;
 	hs_sim_client_disconnect(client);
-	hs_buf_clear(&client->received, HS_KEEP_BYTES);
+	hs_buf_clear(&client->received, HS_IDLE_BUFFER_BYTES);
 	if (client->orphaned)
 		client->orphaned(client->context, client);
 }
 
-void hs_sim_client_set_deaf(struct hs_sim_client *client, bool deaf)
+void hs_sim_client_pause_reading(struct hs_sim_client *client, bool reading_paused)
 {
-	client->deaf = deaf;
-	if (deaf || !client->session)
+	client->reading_paused = reading_paused;
+	if (reading_paused || !client->session)
 		return;
 	hs_buf_append_bytes(&client->received, hs_buf_bytes(&client->unsent));
 	hs_buf_deinit(&client->unsent);

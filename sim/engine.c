@@ -59,10 +59,9 @@ void hs_sim_engine_destroy(struct hs_sim_engine **pointer)
 	hs_mem_free(pointer);
 }
 
-static bool errs(struct hs_sim_engine *engine, enum hs_sim_mistake mistake)
+static bool errs(struct hs_sim_engine *engine, enum hs_sim_bug bug)
 {
-	return engine->options.mistake == mistake &&
-	       hs_prng_below(&engine->prng, MISTAKE_ONE_IN) == 0;
+	return engine->options.bug == bug && hs_prng_below(&engine->prng, MISTAKE_ONE_IN) == 0;
 }
 
 static void track_in(struct hs_sim_engine *engine, struct hs_op *op)
@@ -78,7 +77,7 @@ static void run_op(struct hs_sim_engine *engine, struct hs_op *op, bool keep)
 	track_in(engine, op);
 	hs_sim_store_run(engine->host.store, op, hs_now_wall_ms(*engine->host.now), keep);
 	if (op->track)
-		op->left_ms = hs_sim_store_left(engine->host.store, op, *engine->host.now, false);
+		op->ttl_ms = hs_sim_store_ttl(engine->host.store, op, *engine->host.now, false);
 }
 
 /* A read is dated when its worker read the clock, but never before the data that it sees was written. */
@@ -87,7 +86,7 @@ static struct hs_now date_of(const struct hs_sim_engine *engine, const struct hs
 	int64_t shown_us = engine->partitions[op->partition].shown_ms * 1000;
 	struct hs_now now = op->received;
 
-	if (now.wall_us < shown_us && engine->options.mistake != HS_SIM_READ_UNDATED)
+	if (now.wall_us < shown_us && engine->options.bug != HS_SIM_READ_UNDATED)
 		now.wall_us = shown_us;
 	return now;
 }
@@ -100,12 +99,12 @@ static bool answer_now(struct hs_sim_engine *engine, struct hs_op *op)
 
 	track_in(engine, op);
 	if (!hs_sim_store_read(engine->host.store, op, hs_now_wall_ms(now)) &&
-	    engine->options.mistake != HS_SIM_EXPIRED_AT_ONCE) {
+	    engine->options.bug != HS_SIM_EXPIRED_AT_ONCE) {
 		op->out->len = mark;
 		return false;
 	}
 	if (op->track)
-		op->left_ms = hs_sim_store_left(engine->host.store, op, now, true);
+		op->ttl_ms = hs_sim_store_ttl(engine->host.store, op, now, true);
 	return true;
 }
 
@@ -264,8 +263,8 @@ static void seal(void *context, void *target, uint64_t number)
 	partition->planned = false;
 	partition->sealing = false;
 	engine->host.sealed(engine->host.context, partition->number);
-	hs_sim_store_tell(engine->host.store, partition->number);
-	if (engine->options.mistake != HS_SIM_STALE_READ)
+	hs_sim_store_send_changes(engine->host.store, partition->number);
+	if (engine->options.bug != HS_SIM_STALE_READ)
 		show_or_put_off(engine, partition);
 	else if (hs_prng_below(&engine->prng, 2) == 0)
 		show(engine, partition);
@@ -348,7 +347,7 @@ enum hs_submit hs_sim_engine_submit(struct hs_sim_engine *engine, struct hs_op *
 	}
 	if (read && errs(engine, HS_SIM_READ_TOO_EARLY) && answer_now(engine, op))
 		return HS_SUBMIT_DONE;
-	hs_sim_store_tell_early(engine->host.store, op);
+	hs_sim_store_send_changes_early(engine->host.store, op);
 	op->next = NULL;
 	*partition->last = op;
 	partition->last = &op->next;
@@ -365,7 +364,7 @@ void hs_sim_engine_sweep(struct hs_sim_engine *engine, uint16_t partition)
 {
 	hs_sim_store_sweep(engine->host.store, partition, hs_now_wall_ms(*engine->host.now));
 	if (!engine->partitions[partition].sealing) /* else it is told with what was run */
-		hs_sim_store_tell(engine->host.store, partition);
+		hs_sim_store_send_changes(engine->host.store, partition);
 }
 
 void hs_sim_engine_stall(struct hs_sim_engine *engine, uint16_t partition)

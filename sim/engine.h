@@ -33,7 +33,7 @@ struct hs_sim_engine_options {
 	uint32_t seal_us_max;	 /* from running to being shown or hidden: the log is synced */
 	uint32_t put_off_us_max; /* how long changes may be hidden from readers; 0: never */
 	size_t bytes_max;	 /* that a partition's store takes; 0: no limit */
-	enum hs_sim_mistake mistake;
+	enum hs_sim_bug bug;
 };
 
 struct hs_sim_engine;

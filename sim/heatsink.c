@@ -75,20 +75,20 @@ static void note_keys(struct hs_sim_world *world, const struct hs_sim_worker *wo
 
 	hs_keys_begin(&walk, command, argc, argv);
 	while ((at = hs_keys_next(&walk)) > 0)
-		hs_sim_runs_note(&world->runs, worker->core, op,
-				 hs_sim_name_number(argv[at], &number)
-					 ? HS_SIM_RUNS_KEYS + (uint16_t)number
-					 : op->slot);
+		hs_sim_executions_note(&world->executions, worker->core, op,
+				       hs_sim_name_number(argv[at], &number)
+					       ? HS_SIM_EXECUTIONS_KEYS + (uint16_t)number
+					       : op->slot);
 }
 
 /* One that may be old has no place in the order, and none across the slots of a Cluster. */
 static void note_run(struct hs_sim_world *world, const struct hs_sim_worker *worker,
 		     const struct hs_op *op)
 {
-	if (hs_sim_world_may_be_old(world, op))
+	if (hs_sim_world_read_may_be_stale(world, op))
 		return;
 	if (!world->options.servers.cluster)
-		hs_sim_runs_note(&world->runs, worker->core, op, op->partition);
+		hs_sim_executions_note(&world->executions, worker->core, op, op->partition);
 	else if (op->kind == HS_OP_EXEC)
 		for (size_t i = 0; i < op->tx->count; i++)
 			note_keys(world, worker, op, op->tx->commands[i].command,
@@ -103,7 +103,7 @@ static void leave(struct hs_sim_world *world, const char *key, const char *value
 	const struct hs_bytes argv[] = {HS_LIT("SET"), hs_bytes_of(key), hs_bytes_of(value)};
 	struct hs_buf reply = {0};
 
-	hs_sim_world_do_behind(world, argv[1], 3, argv, &reply);
+	hs_sim_world_do_external(world, argv[1], 3, argv, &reply);
 	hs_buf_deinit(&reply);
 }
 
@@ -113,15 +113,15 @@ static void finish(struct hs_sim_heatsink *heatsink, struct hs_op *op)
 	struct hs_sim_world *world = heatsink->world;
 	struct hs_sim_worker *worker = hs_sim_worker_of(heatsink, op);
 
-	hs_sim_news_forget_read(world, op);
+	hs_sim_core_events_forget_read(world, op);
 	hs_sim_rules_back(worker, op);
 	note_run(world, worker, op);
-	if (hs_sim_world_errs(world, HS_SIM_COUNT_TWICE))
+	if (hs_sim_world_bug_strikes(world, HS_SIM_COUNT_TWICE))
 		count_again(world, worker, op);
-	if (hs_sim_world_errs(world, HS_SIM_KEY_LEFT))
+	if (hs_sim_world_bug_strikes(world, HS_SIM_KEY_LEFT))
 		leave(world, "heatsink:lock", "1");
-	if (heatsink->misread)
-		hs_sim_misread_done(heatsink->misread, op);
+	if (heatsink->cache_bugs)
+		hs_sim_cache_bugs_done(heatsink->cache_bugs, op);
 	else
 		hand_to_core(heatsink, op);
 }
@@ -141,9 +141,9 @@ void hs_sim_heatsink_done(void *context, struct hs_op *op)
 	struct hs_sim_heatsink *heatsink = context;
 	bool nested = heatsink->in_engine;
 
-	heatsink->in_engine = heatsink->proxy != NULL;
-	if (heatsink->tamper)
-		hs_sim_tamper_done(heatsink->tamper, op);
+	heatsink->in_engine = heatsink->redis != NULL;
+	if (heatsink->op_bugs)
+		hs_sim_op_bugs_done(heatsink->op_bugs, op);
 	else
 		complete(heatsink, op);
 	heatsink->in_engine = nested;
@@ -158,9 +158,9 @@ void hs_sim_heatsink_changed(void *context, uint32_t number,
 	struct hs_sim_worker *worker = &world->workers[heatsink->first + number];
 
 	hs_core_changed(worker->core, world->now, tracking_session, key);
-	if (heatsink->misread)
-		hs_sim_misread_changed(heatsink->misread, worker->number, key);
-	if (!heatsink->proxy)
+	if (heatsink->cache_bugs)
+		hs_sim_cache_bugs_changed(heatsink->cache_bugs, worker->number, key);
+	if (!heatsink->redis)
 		hs_sim_after_core(world, worker->number);
 }
 
@@ -243,7 +243,7 @@ static enum hs_submit hand_over(void *context, struct hs_op *op)
 {
 	struct hs_sim_heatsink *heatsink = context;
 
-	return heatsink->proxy ? hs_sim_proxy_submit(heatsink->proxy, op)
+	return heatsink->redis ? hs_sim_redis_submit(heatsink->redis, op)
 			       : hs_sim_engine_submit(heatsink->world->engine, op);
 }
 
@@ -266,14 +266,14 @@ static enum hs_submit submit(void *context, struct hs_op *op)
 	default:
 		break;
 	}
-	submitted = heatsink->tamper ? hs_sim_tamper_submit(heatsink->tamper, op)
-				     : hand_over(heatsink, op);
+	submitted = heatsink->op_bugs ? hs_sim_op_bugs_submit(heatsink->op_bugs, op)
+				      : hand_over(heatsink, op);
 	if (submitted == HS_SUBMIT_QUEUED) {
-		hs_sim_news_note_read(world, op);
+		hs_sim_core_events_note_read(world, op);
 		hs_sim_rules_sent(worker, op);
 	}
-	if (submitted == HS_SUBMIT_QUEUED && heatsink->misread)
-		hs_sim_misread_submit(heatsink->misread, op);
+	if (submitted == HS_SUBMIT_QUEUED && heatsink->cache_bugs)
+		hs_sim_cache_bugs_submit(heatsink->cache_bugs, op);
 	return submitted;
 }
 
@@ -281,24 +281,24 @@ static void cancel(void *context, struct hs_op *op)
 {
 	struct hs_sim_worker *worker = context;
 
-	if (worker->heatsink->proxy)
-		hs_sim_proxy_cancel(worker->heatsink->proxy, op);
+	if (worker->heatsink->redis)
+		hs_sim_redis_cancel(worker->heatsink->redis, op);
 }
 
 static bool unblock(void *context, struct hs_op *op, bool error)
 {
 	struct hs_sim_worker *worker = context;
 
-	return worker->heatsink->proxy && hs_sim_proxy_unblock(worker->heatsink->proxy, op, error);
+	return worker->heatsink->redis && hs_sim_redis_unblock(worker->heatsink->redis, op, error);
 }
 
-static void trouble(void *context, char *text, size_t size)
+static void unavailable_reason(void *context, char *text, size_t size)
 {
 	struct hs_sim_worker *worker = context;
 
 	text[0] = '\0';
-	if (worker->heatsink->proxy)
-		hs_sim_proxy_trouble(worker->heatsink->proxy, text, size);
+	if (worker->heatsink->redis)
+		hs_sim_redis_trouble(worker->heatsink->redis, text, size);
 }
 
 static uint64_t look_at_clock(void *context)
@@ -315,15 +315,15 @@ static void tell(void *context, struct hs_event *event)
 {
 	struct hs_sim_worker *worker = context;
 
-	hs_sim_news_tell(worker->heatsink, event);
+	hs_sim_core_events_send(worker->heatsink, event);
 }
 
 static const struct hs_core_calls core_calls = {
 	.submit = submit,
 	.cancel = cancel,
 	.unblock = unblock,
-	.tell = tell,
-	.trouble = trouble,
+	.broadcast = tell,
+	.unavailable_reason = unavailable_reason,
 	.mono_us = look_at_clock,
 };
 
@@ -341,11 +341,11 @@ void hs_sim_heatsink_init(struct hs_sim_heatsink *heatsink, struct hs_sim_world 
 	hs_list_init(&heatsink->peers);
 }
 
-static void create_mistakes(struct hs_sim_heatsink *heatsink)
+static void create_bugs(struct hs_sim_heatsink *heatsink)
 {
 	struct hs_sim_world *world = heatsink->world;
 	const struct hs_sim_engine_options *engine = &world->options.engine;
-	const struct hs_sim_tamper_host tamper = {
+	const struct hs_sim_op_bugs_host op_bugs = {
 		.events = &world->events,
 		.now = &world->now,
 		.submit = hand_over,
@@ -353,25 +353,25 @@ static void create_mistakes(struct hs_sim_heatsink *heatsink)
 		.context = heatsink,
 	};
 
-	if (engine->mistake >= HS_SIM_JOIN_FLIGHT && engine->mistake <= HS_SIM_REFUSED_BUT_RUN)
-		heatsink->tamper = hs_sim_tamper_create(engine->mistake, engine->seed, &tamper);
-	if (hs_sim_misread_is(engine->mistake))
-		heatsink->misread = hs_sim_misread_create(heatsink, hand_to_core);
+	if (engine->bug >= HS_SIM_JOINS_READ_IN_FLIGHT && engine->bug <= HS_SIM_REFUSED_BUT_RUN)
+		heatsink->op_bugs = hs_sim_op_bugs_create(engine->bug, engine->seed, &op_bugs);
+	if (hs_sim_cache_bugs_is(engine->bug))
+		heatsink->cache_bugs = hs_sim_cache_bugs_create(heatsink, hand_to_core);
 }
 
-void hs_sim_heatsink_mislead(enum hs_sim_mistake mistake, struct hs_core_options *options)
+void hs_sim_heatsink_plant_limit_bug(enum hs_sim_bug bug, struct hs_core_options *options)
 {
-	if (mistake == HS_SIM_WAITERS_UNCOUNTED)
+	if (bug == HS_SIM_WAITERS_UNLIMITED)
 		options->fold_waiters_max = UINT32_MAX;
-	if (mistake == HS_SIM_CACHE_UNCOUNTED)
+	if (bug == HS_SIM_CACHE_UNLIMITED)
 		options->cache_bytes = HS_MIB;
-	if (mistake == HS_SIM_TRACKED_UNCOUNTED)
+	if (bug == HS_SIM_TRACKED_UNLIMITED)
 		options->tracking_keys_max = 0;
-	if (mistake == HS_SIM_OUTPUT_UNCOUNTED)
+	if (bug == HS_SIM_OUTPUT_UNLIMITED)
 		options->output_bytes_max = HS_MIB;
-	if (mistake == HS_SIM_PIPELINE_UNCOUNTED)
+	if (bug == HS_SIM_PIPELINE_UNLIMITED)
 		options->session_inflight_max = 0;
-	if (mistake == HS_SIM_HOT_UNCOUNTED)
+	if (bug == HS_SIM_HOT_UNLIMITED)
 		options->hot.keys_max = 0;
 }
 
@@ -392,8 +392,8 @@ static void create_core(struct hs_sim_heatsink *heatsink, uint32_t number)
 		.partitions = options->engine.partitions,
 		.reads_at_once = !servers && options->engine.reads_at_once,
 		.shared_connections = servers,
-		.together = servers ? options->together : HS_TOGETHER_PARTITION,
-		.slots = heatsink->proxy ? hs_sim_proxy_slots(heatsink->proxy) : NULL,
+		.op_scope = servers ? options->op_scope : HS_OP_SCOPE_PARTITION,
+		.slots = heatsink->redis ? hs_sim_redis_slots(heatsink->redis) : NULL,
 		.node_id = "6865617473696e6b20696e206120647265616d21",
 		.slowlog_ids = &heatsink->slowlog_ids,
 		.stages = options->stage ? world->stages : hs_stages,
@@ -404,14 +404,14 @@ static void create_core(struct hs_sim_heatsink *heatsink, uint32_t number)
 		.heat = world->heats ? world->heats[worker->number] : NULL,
 		.heats = world->heats ? world->heats + heatsink->first : NULL,
 		.heats_count = world->heats ? options->workers : 0,
-		.shared = world->shelves[worker->number],
+		.shared = world->shared_caches[worker->number],
 	};
 
 	core_options.rules = world->rules_on ? world->rules : world->no_rules;
 	core_options.mitigate = world->mitigate;
-	if (hs_sim_world_errs(world, HS_SIM_COUNT_NEVER))
+	if (hs_sim_world_bug_strikes(world, HS_SIM_COUNT_NEVER))
 		core_world.heat = NULL;
-	hs_sim_heatsink_mislead(options->engine.mistake, &core_options);
+	hs_sim_heatsink_plant_limit_bug(options->engine.bug, &core_options);
 	worker->core = hs_core_create(&core_world, &core_options);
 	if (options->learned)
 		hs_core_learn(worker->core, options->learned);
@@ -420,14 +420,14 @@ static void create_core(struct hs_sim_heatsink *heatsink, uint32_t number)
 void hs_sim_heatsink_start(struct hs_sim_heatsink *heatsink)
 {
 	struct hs_sim_world *world = heatsink->world;
-	const struct hs_sim_proxy_host host = {
+	const struct hs_sim_redis_host host = {
 		.events = &world->events,
 		.now = &world->now,
 		.network = world->network,
 		.cluster = world->cluster,
 		.finished = hs_sim_heatsink_done,
 		.changed = hs_sim_heatsink_changed,
-		.event = hs_sim_news_tell,
+		.event = hs_sim_core_events_send,
 		.done = hs_sim_heatsink_done,
 		.handled = engine_handled,
 		.context = heatsink,
@@ -442,9 +442,9 @@ void hs_sim_heatsink_start(struct hs_sim_heatsink *heatsink)
 		worker->number = heatsink->first + i;
 	}
 	hs_sim_rules_start(heatsink);
-	create_mistakes(heatsink);
+	create_bugs(heatsink);
 	if (world->cluster)
-		heatsink->proxy = hs_sim_servers_proxy(world, &host);
+		heatsink->redis = hs_sim_servers_create_redis(world, &host);
 	for (uint32_t i = 0; i < world->options.workers; i++)
 		create_core(heatsink, i);
 }
@@ -457,20 +457,20 @@ static void destroy_cores(struct hs_sim_heatsink *heatsink)
 
 	for (uint32_t i = 0; i < world->options.workers; i++)
 		hs_core_destroy(&world->workers[heatsink->first + i].core);
-	hs_sim_tamper_destroy(&heatsink->tamper);
-	hs_sim_misread_destroy(&heatsink->misread);
+	hs_sim_op_bugs_destroy(&heatsink->op_bugs);
+	hs_sim_cache_bugs_destroy(&heatsink->cache_bugs);
 	hs_sim_rules_stop(heatsink);
 }
 
 /* Events may name it until the world ends. */
-static void put_proxy_away(struct hs_sim_heatsink *heatsink)
+static void retire_engine(struct hs_sim_heatsink *heatsink)
 {
-	if (!heatsink->proxy)
+	if (!heatsink->redis)
 		return;
-	heatsink->past = hs_mem_realloc(heatsink->past,
-					(heatsink->lives + 1) * sizeof(struct hs_sim_proxy *));
-	heatsink->past[heatsink->lives++] = heatsink->proxy;
-	heatsink->proxy = NULL;
+	heatsink->previous_engines = hs_mem_realloc(
+		heatsink->previous_engines, (heatsink->lives + 1) * sizeof(struct hs_sim_redis *));
+	heatsink->previous_engines[heatsink->lives++] = heatsink->redis;
+	heatsink->redis = NULL;
 }
 
 void hs_sim_heatsink_stop(struct hs_sim_heatsink *heatsink)
@@ -478,12 +478,12 @@ void hs_sim_heatsink_stop(struct hs_sim_heatsink *heatsink)
 	if (heatsink->dead)
 		return;
 	heatsink->dead = true;
-	if (heatsink->world->options.engine.mistake == HS_SIM_VALUE_LEFT)
+	if (heatsink->world->options.engine.bug == HS_SIM_VALUE_LEFT)
 		leave(heatsink->world, "key0", "1000"); /* the first value that a client sets */
-	if (heatsink->proxy)
-		hs_sim_proxy_end(heatsink->proxy, false);
+	if (heatsink->redis)
+		hs_sim_redis_end(heatsink->redis, false);
 	destroy_cores(heatsink);
-	put_proxy_away(heatsink);
+	retire_engine(heatsink);
 }
 
 /* Nobody hears of their answers any more. True: some were under way. */
@@ -519,7 +519,7 @@ static void drain_cores(struct hs_sim_heatsink *heatsink)
 
 	later.mono_us += DRAIN_US;
 	while (any) {
-		any = hs_sim_news_hurry(heatsink);
+		any = hs_sim_core_events_deliver_now(heatsink);
 		any |= end_peers(heatsink);
 		for (uint32_t i = 0; i < world->options.workers; i++) {
 			struct hs_core *core = world->workers[heatsink->first + i].core;
@@ -535,7 +535,7 @@ void hs_sim_heatsink_kill(struct hs_sim_heatsink *heatsink, bool lost)
 	struct hs_sim_world *world = heatsink->world;
 
 	heatsink->dead = true;
-	hs_sim_proxy_end(heatsink->proxy, lost);
+	hs_sim_redis_end(heatsink->redis, lost);
 	drain_cores(heatsink);
 	for (struct hs_sim_client *client = world->clients; client; client = client->next) {
 		if (client->session && world->workers[client->worker].heatsink == heatsink)
@@ -543,7 +543,7 @@ void hs_sim_heatsink_kill(struct hs_sim_heatsink *heatsink, bool lost)
 	}
 	drain_cores(heatsink);
 	destroy_cores(heatsink);
-	put_proxy_away(heatsink);
+	retire_engine(heatsink);
 }
 
 void hs_sim_heatsink_deinit(struct hs_sim_heatsink *heatsink)
@@ -554,6 +554,6 @@ void hs_sim_heatsink_deinit(struct hs_sim_heatsink *heatsink)
 		free_peer(&peer);
 	}
 	for (uint32_t i = 0; i < heatsink->lives; i++)
-		hs_sim_proxy_destroy(&heatsink->past[i]);
-	hs_mem_free(&heatsink->past);
+		hs_sim_redis_destroy(&heatsink->previous_engines[i]);
+	hs_mem_free(&heatsink->previous_engines);
 }

@@ -1,14 +1,14 @@
 /* One heatsink of a simulated world: a process with workers, each of which runs a real core, a shared cache,
  * and an engine: one of its own (sim/engine.h), or the real redis engine in front of simulated servers
- * (sim/proxy.h). It can die between any two of its commands and start again. */
+ * (sim/redis_engine.h). It can die between any two of its commands and start again. */
 #ifndef HS_SIM_HEATSINK_H
 #define HS_SIM_HEATSINK_H
 
 #include "base/list.h"
 #include "core/op.h"
-#include "sim/misread.h"
-#include "sim/proxy.h"
-#include "sim/tamper.h"
+#include "sim/cache_bugs.h"
+#include "sim/op_bugs.h"
+#include "sim/redis_engine.h"
 
 enum { HS_SIM_HEATSINKS_MAX = 3 };
 
@@ -28,11 +28,11 @@ struct hs_sim_heatsink {
 	 * numbered from 0 (hs_op.worker). */
 	uint32_t first;
 	bool dead;
-	bool in_engine;			/* the redis engine is in the middle of an event */
-	struct hs_sim_tamper *tamper;	/* in front of the engine, or NULL */
-	struct hs_sim_misread *misread; /* in front of that, or NULL */
-	struct hs_sim_proxy *proxy;	/* NULL: the world's engine, or dead */
-	struct hs_sim_proxy **past;	/* of its lives before: events may name them */
+	bool in_engine;				/* the redis engine is in the middle of an event */
+	struct hs_sim_op_bugs *op_bugs;		/* in front of the engine, or NULL */
+	struct hs_sim_cache_bugs *cache_bugs;	/* in front of that, or NULL */
+	struct hs_sim_redis *redis;		/* NULL: the world's engine, or dead */
+	struct hs_sim_redis **previous_engines; /* of its lives before: events may name them */
 	uint32_t lives;
 	struct hs_link peers; /* operations on their way between its workers */
 	_Atomic uint64_t slowlog_ids;

@@ -93,11 +93,11 @@ static void print_op(const struct hs_sim_op *op, struct hs_buf *text)
 		hs_buf_printf(text, " → ");
 		print_value(text, op->answer);
 	}
-	if (op->lax || op->behind)
+	if (op->may_be_stale || op->external)
 		hs_buf_printf(text, "  %sat %" PRId64 ".%03" PRId64 " ms",
-			      op->undone   ? "by servers that lost writes "
-			      : op->behind ? "behind our back "
-					   : "",
+			      op->lost_writes ? "by servers that lost writes "
+			      : op->external  ? "behind our back "
+					      : "",
 			      op->asked_us / 1000 % 100000, op->asked_us % 1000);
 	if (op->more > 0)
 		hs_buf_printf(text, "  (one with the next %u)", op->more);

@@ -62,14 +62,14 @@ struct hs_sim_op {
 	/* Of one without an answer: */
 	bool refusable; /* those behind it may have happened though it did not */
 	bool loose;	/* and before it: it may happen at any time from asking on */
-	bool behind;	/* a write that did not pass through the process */
-	bool undone; /* of those, no command: servers lost writes, and this is what the key holds now */
-	bool unnamed; /* a write that did, but of a key which its command does not name */
+	bool external;	/* a write that did not pass through the process */
+	bool lost_writes; /* of those, no command: servers lost writes, and this is what the key holds now */
+	bool unnamed_key; /* a write that did, but of a key which its command does not name */
 	/* A read whose key has a contract: it has no place in the order, but must not be too old. */
-	bool lax;
-	bool off;	  /* a read while all mitigations are turned off */
-	int64_t stale_us; /* so old */
-	int64_t keep_us;  /* and a server must have been asked so lately; 0: who cares */
+	bool may_be_stale;
+	bool off;	    /* a read while all mitigations are turned off */
+	int64_t stale_us;   /* so old */
+	int64_t max_age_us; /* and a server must have been asked so lately; 0: who cares */
 	int64_t argument;
 	int64_t ttl_ms; /* of what it sets; 0: for ever */
 	/* Of the first operation of a transaction that did not run, because its watched key had changed: the steps at

@@ -14,7 +14,7 @@ enum { ACT_US_MAX = 300, TICK_ONE_IN = 24, FLIP_ONE_IN = 64, RECONNECT_US = 1000
 
 static void plan_act(struct hs_sim_actor *actor);
 
-static void complain(struct hs_sim_actor *actor, const struct hs_sim_ask *ask,
+static void complain(struct hs_sim_actor *actor, const struct hs_sim_request *request,
 		     struct hs_bytes reply)
 {
 	char text[100];
@@ -22,25 +22,26 @@ static void complain(struct hs_sim_actor *actor, const struct hs_sim_ask *ask,
 	hs_sim_verdict_set(&actor->load->verdict, 1,
 			   "client %u got \"%s\", which is no answer to its request (%d)",
 			   actor->number, hs_bytes_escape(reply, text, sizeof text),
-			   (int)ask->expect);
+			   (int)request->expect);
 }
 
 void hs_sim_actor_pop_silent(struct hs_sim_actor *actor)
 {
-	while (actor->asks_head != actor->asks_asked &&
-	       actor->asks[actor->asks_head % HS_SIM_UNDER_WAY_MAX].expect == HS_SIM_EXPECT_SILENCE)
-		actor->silent_to = ++actor->asks_head;
+	while (actor->in_flight_head != actor->in_flight_sent &&
+	       actor->in_flight[actor->in_flight_head % HS_SIM_IN_FLIGHT_MAX].expect ==
+		       HS_SIM_EXPECT_SILENCE)
+		actor->silent_to = ++actor->in_flight_head;
 }
 
 /* An answer says when its accesses happened at the latest, and which outcome a transaction had. */
-static void settle_accesses(struct hs_sim_load *load, const struct hs_sim_ask *ask)
+static void settle_accesses(struct hs_sim_load *load, const struct hs_sim_request *request)
 {
-	for (uint32_t i = 0; i < ask->access_count; i++) {
-		struct hs_sim_access *access = &load->accesses.all[ask->access_first + i];
-		bool if_lost = i + 1 == ask->access_count;
+	for (uint32_t i = 0; i < request->access_count; i++) {
+		struct hs_sim_access *access = &load->accesses.all[request->access_first + i];
+		bool if_lost = i + 1 == request->access_count;
 
 		access->answered_us = load->world->now.mono_us;
-		access->dropped = ask->watched && if_lost != ask->lost;
+		access->dropped = request->watched && if_lost != request->lost;
 	}
 }
 
@@ -50,11 +51,11 @@ static void note(struct hs_sim_actor *actor, const char *does, struct hs_bytes b
 	char text[160];
 
 	if (world->options.script)
-		hs_sim_fate_note(world, "client %u %s %s", actor->number, does,
-				 hs_bytes_escape(bytes, text, sizeof text));
+		hs_sim_script_note(world, "client %u %s %s", actor->number, does,
+				   hs_bytes_escape(bytes, text, sizeof text));
 }
 
-void hs_sim_actor_hear(void *context, struct hs_sim_client *client, struct hs_bytes reply)
+void hs_sim_actor_on_reply(void *context, struct hs_sim_client *client, struct hs_bytes reply)
 {
 	struct hs_sim_actor *actor = context;
 	struct hs_sim_load *load = actor->load;
@@ -63,21 +64,22 @@ void hs_sim_actor_hear(void *context, struct hs_sim_client *client, struct hs_by
 	(void)client;
 	note(actor, "hears", reply);
 	hs_sim_actor_pop_silent(actor);
-	if (actor->asks_head == actor->asks_asked) {
+	if (actor->in_flight_head == actor->in_flight_sent) {
 		hs_sim_verdict_set(&load->verdict, 1, "client %u got a reply it did not ask for",
 				   actor->number);
 		return;
 	}
 
-	struct hs_sim_ask *ask = &actor->asks[actor->asks_head++ % HS_SIM_UNDER_WAY_MAX];
+	struct hs_sim_request *request =
+		&actor->in_flight[actor->in_flight_head++ % HS_SIM_IN_FLIGHT_MAX];
 
-	if (ask->instead.len > 0)
-		reply = hs_buf_bytes(&ask->instead);
-	if (!hs_sim_actor_fits(actor, ask, reply))
-		complain(actor, ask, reply);
-	hs_sim_delay_heard(actor, ask);
-	hs_sim_actor_answered_ruled(actor, ask);
-	settle_accesses(load, ask);
+	if (request->instead.len > 0)
+		reply = hs_buf_bytes(&request->instead);
+	if (!hs_sim_actor_reply_fits(actor, request, reply))
+		complain(actor, request, reply);
+	hs_sim_delay_answered(actor, request);
+	hs_sim_actor_answered_ruled(actor, request);
+	settle_accesses(load, request);
 	plan_act(actor);
 }
 
@@ -88,7 +90,7 @@ static void orphaned(void *context, struct hs_sim_client *client)
 {
 	struct hs_sim_actor *actor = context;
 
-	client->hear = NULL;
+	client->on_reply = NULL;
 	client->orphaned = NULL;
 	actor->client = NULL;
 	if (actor->requests_left > 0)
@@ -116,24 +118,24 @@ void hs_sim_actor_connect_to(struct hs_sim_actor *actor, uint32_t worker)
 	struct hs_sim_load *load = actor->load;
 
 	actor->client = hs_sim_client_connect(load->world, worker);
-	actor->client->hear = hs_sim_actor_hear;
+	actor->client->on_reply = hs_sim_actor_on_reply;
 	actor->client->orphaned = orphaned;
 	actor->client->context = actor;
 	actor->number = load->numbers++;
 	actor->depth = 1 + (uint32_t)hs_sim_load_draw(load, load->options.depth_max);
-	actor->asks_head = actor->asks_asked = actor->asks_tail = 0;
+	actor->in_flight_head = actor->in_flight_sent = actor->in_flight_tail = 0;
 	actor->silent_to = UINT32_MAX;
 	actor->sent = 0;
 	actor->watch_known = actor->watch_refused = false;
-	hs_buf_clear(&actor->outgoing, HS_KEEP_BYTES);
+	hs_buf_clear(&actor->outgoing, HS_IDLE_BUFFER_BYTES);
 	if (hs_sim_load_draw(load, 3) == 0)
-		hs_sim_actor_ask(actor, "HELLO 3", HS_SIM_EXPECT_MAP);
+		hs_sim_actor_request(actor, "HELLO 3", HS_SIM_EXPECT_MAP);
 }
 
 /* Every key of a request is heat, once for each time it is named. That a transaction begins with the
  * GET behind its WATCH is only said in the history. One that may lose has both outcomes here: its
  * commands, and last a write of the key that it watched. */
-static void add_accesses(struct hs_sim_load *load, struct hs_sim_ask *ask, uint32_t client)
+static void add_accesses(struct hs_sim_load *load, struct hs_sim_request *request, uint32_t client)
 {
 	struct hs_sim_access access = {
 		.client = client,
@@ -141,25 +143,26 @@ static void add_accesses(struct hs_sim_load *load, struct hs_sim_ask *ask, uint3
 		.answered_us = HS_SIM_NEVER,
 	};
 
-	ask->access_first = load->accesses.count;
-	for (uint32_t i = ask->watched ? 1 : 0; i < ask->ops_count && !ask->flushes; i++) {
-		if (ask->ops[i].unnamed)
+	request->access_first = load->accesses.count;
+	for (uint32_t i = request->watched ? 1 : 0; i < request->ops_count && !request->flushes;
+	     i++) {
+		if (request->ops[i].unnamed_key)
 			continue;
-		access.key = ask->ops[i].key;
-		access.write = !hs_sim_kind_reads(ask->ops[i].kind);
+		access.key = request->ops[i].key;
+		access.write = !hs_sim_kind_reads(request->ops[i].kind);
 		hs_sim_accesses_add(&load->accesses, &access);
 	}
-	if (ask->watched) {
-		access.key = ask->ops[0].key;
+	if (request->watched) {
+		access.key = request->ops[0].key;
 		access.write = true;
 		hs_sim_accesses_add(&load->accesses, &access);
 	}
-	if (ask->touches || ask->flushes) {
-		access.key = ask->flushes ? HS_SIM_NO_KEY : ask->touched;
-		access.write = ask->flushes;
+	if (request->touches || request->flushes) {
+		access.key = request->flushes ? HS_SIM_NO_KEY : request->touched;
+		access.write = request->flushes;
 		hs_sim_accesses_add(&load->accesses, &access);
 	}
-	ask->access_count = (uint32_t)(load->accesses.count - ask->access_first);
+	request->access_count = (uint32_t)(load->accesses.count - request->access_first);
 }
 
 /* What is wholly sent with the next `len` bytes enters the history. */
@@ -168,25 +171,27 @@ static void mark_asked(struct hs_sim_actor *actor, size_t len)
 	struct hs_sim_load *load = actor->load;
 	uint64_t now = ++load->world->steps;
 
-	while (actor->asks_asked != actor->asks_tail) {
-		struct hs_sim_ask *ask = &actor->asks[actor->asks_asked % HS_SIM_UNDER_WAY_MAX];
+	while (actor->in_flight_sent != actor->in_flight_tail) {
+		struct hs_sim_request *request =
+			&actor->in_flight[actor->in_flight_sent % HS_SIM_IN_FLIGHT_MAX];
 
-		if (ask->end > actor->sent + len)
+		if (request->end > actor->sent + len)
 			break;
-		actor->asks_asked++;
-		ask->first = load->history.count;
-		if (hs_sim_ask_is_watch(ask))
+		actor->in_flight_sent++;
+		request->first = load->history.count;
+		if (hs_sim_request_is_watch(request))
 			actor->watch_asked = now;
-		ask->watched_from = actor->watch_asked;
-		for (uint32_t i = 0; i < ask->ops_count; i++) {
-			ask->ops[i].asked = now;
-			ask->ops[i].asked_us = load->world->now.wall_us;
-			ask->ops[i].heatsink = actor->client->worker / load->world->options.workers;
-			hs_sim_history_add(&load->history, &ask->ops[i]);
+		request->watched_from = actor->watch_asked;
+		for (uint32_t i = 0; i < request->ops_count; i++) {
+			request->ops[i].asked = now;
+			request->ops[i].asked_us = load->world->now.wall_us;
+			request->ops[i].heatsink =
+				actor->client->worker / load->world->options.workers;
+			hs_sim_history_add(&load->history, &request->ops[i]);
 		}
-		hs_sim_actor_asked_ruled(actor, ask);
-		hs_sim_delay_asked(actor, ask);
-		add_accesses(load, ask, actor->number);
+		hs_sim_actor_asked_ruled(actor, request);
+		hs_sim_delay_sent(actor, request);
+		add_accesses(load, request, actor->number);
 	}
 }
 
@@ -215,7 +220,7 @@ bool hs_sim_actor_was_cut(const struct hs_sim_actor *actor)
 /* What goes on beside the clients. */
 static void meddle(struct hs_sim_load *load)
 {
-	if (load->options.flips && hs_sim_load_draw(load, FLIP_ONE_IN) == 0) {
+	if (load->options.fold_switches && hs_sim_load_draw(load, FLIP_ONE_IN) == 0) {
 		load->fold = !load->fold;
 		hs_sim_world_set_fold(load->world, load->fold);
 	}
@@ -244,8 +249,9 @@ static void act(void *context, void *target, uint64_t number)
 		hs_sim_actor_connect(actor);
 	if (!actor->client->session)
 		return; /* closed by the server: the check will ask why */
-	if (load->options.hang_ups && actor->asks_tail > 0 && hs_sim_load_draw(load, 24) == 0) {
-		actor->client->hear = NULL;
+	if (load->options.hang_ups && actor->in_flight_tail > 0 &&
+	    hs_sim_load_draw(load, 24) == 0) {
+		actor->client->on_reply = NULL;
 		actor->client->orphaned = NULL;
 		hs_sim_client_disconnect(actor->client);
 		actor->client = NULL;
@@ -254,18 +260,21 @@ static void act(void *context, void *target, uint64_t number)
 		return;
 	}
 	if (hs_sim_load_draw(load, 8) == 0) {
-		hs_sim_delay_deaf(actor);
-		hs_sim_client_set_deaf(actor->client, !actor->client->deaf);
+		hs_sim_delay_reading_paused(actor);
+		hs_sim_client_pause_reading(actor->client, !actor->client->reading_paused);
 	}
 	hs_sim_actor_pop_silent(actor);
-	while (actor->requests_left > 0 && actor->asks_tail - actor->asks_head < actor->depth &&
-	       actor->asks_tail - actor->asks_head + HS_SIM_COMPOSE_MAX <= HS_SIM_UNDER_WAY_MAX)
+	while (actor->requests_left > 0 &&
+	       actor->in_flight_tail - actor->in_flight_head < actor->depth &&
+	       actor->in_flight_tail - actor->in_flight_head + HS_SIM_COMPOSE_MAX <=
+		       HS_SIM_IN_FLIGHT_MAX)
 		hs_sim_actor_compose(actor);
 	hs_sim_actor_send(actor);
 	hs_sim_actor_pop_silent(actor);
 	/* Who only waits for replies is woken by them. */
-	if (actor->outgoing.len > 0 || actor->client->deaf ||
-	    (actor->requests_left > 0 && actor->asks_tail - actor->asks_head < actor->depth))
+	if (actor->outgoing.len > 0 || actor->client->reading_paused ||
+	    (actor->requests_left > 0 &&
+	     actor->in_flight_tail - actor->in_flight_head < actor->depth))
 		plan_act(actor);
 }
 
@@ -292,15 +301,15 @@ static void note_lost(void *context, uint32_t key)
 		.kind = HS_SIM_SET,
 		.client = load->numbers++,
 		.key = key,
-		.behind = true,
-		.undone = true,
+		.external = true,
+		.lost_writes = true,
 		.asked_us = world->now.wall_us,
 		.answered_us = world->now.wall_us,
 	};
 
 	if (key >= load->options.registers + load->options.counters)
 		return;
-	hs_sim_reach(&world->reached, HS_SIM_REACHED_LOST);
+	hs_sim_cover(&world->coverage, HS_SIM_COVERAGE_LOST);
 	if (key < 64)
 		load->lost |= UINT64_C(1) << key;
 	op.argument = hs_sim_world_peek(world, key, &op.ttl_ms);
@@ -336,8 +345,8 @@ struct hs_sim_load *hs_sim_load_create(const struct hs_sim_load_options *options
 	}
 	if (hs_sim_load_has_rules(load))
 		hs_sim_load_begin_ruled(load);
-	if (options->guests.requests > 0)
-		load->guests = hs_sim_guests_create(&options->guests, world);
+	if (options->companions.requests > 0)
+		load->companions = hs_sim_companions_create(&options->companions, world);
 	return load;
 }
 
@@ -347,10 +356,10 @@ void hs_sim_load_destroy(struct hs_sim_load **pointer)
 
 	for (uint32_t i = 0; i < load->options.clients; i++) {
 		hs_buf_deinit(&load->actors[i].outgoing);
-		for (uint32_t j = 0; j < HS_SIM_UNDER_WAY_MAX; j++)
-			hs_buf_deinit(&load->actors[i].asks[j].instead);
+		for (uint32_t j = 0; j < HS_SIM_IN_FLIGHT_MAX; j++)
+			hs_buf_deinit(&load->actors[i].in_flight[j].instead);
 	}
-	hs_sim_guests_destroy(&load->guests);
+	hs_sim_companions_destroy(&load->companions);
 	hs_sim_history_deinit(&load->history);
 	hs_sim_accesses_deinit(&load->accesses);
 	hs_mem_free(&load->finals);
@@ -370,5 +379,6 @@ const struct hs_sim_history *hs_sim_load_history(const struct hs_sim_load *load)
 
 uint64_t hs_sim_load_requests(const struct hs_sim_load *load)
 {
-	return load->requests + (load->guests ? hs_sim_guests_requests(load->guests) : 0);
+	return load->requests +
+	       (load->companions ? hs_sim_companions_requests(load->companions) : 0);
 }

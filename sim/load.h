@@ -5,7 +5,7 @@
 #define HS_SIM_LOAD_H
 
 #include "sim/check.h"
-#include "sim/guests.h"
+#include "sim/companions.h"
 #include "sim/history.h"
 #include "sim/world.h"
 
@@ -27,18 +27,18 @@ struct hs_sim_load_options {
 	bool extremes;	     /* values near the limits of numbers, and texts that are none */
 	uint32_t ttl_ms_max; /* keys expire after so long at most; 0: never */
 	bool ticks;	     /* now and then regular work is done in between: keys cool */
-	bool flips;	     /* folding is turned off and on again */
+	bool fold_switches;  /* folding is turned off and on again */
 	bool faults; /* of the engine: requests may be refused, or their outcome not known */
 	bool busy;   /* too many may wait for a key */
 	bool full;   /* partitions are small: writes may be refused */
 	/* Where keys have contracts (hs_sim_world_options.rules; these are the first registers): */
-	uint32_t writes;	/* of 100 requests */
-	uint32_t behind;	/* so many writes pass the process by */
-	uint32_t behind_us_max; /* between two of them */
-	bool plain;		/* nearly all reads are GET, and half of those writes DEL */
-	bool flushes;		/* FLUSHALL, by clients and behind them */
-	bool turns;		/* mitigations are turned off and on again, and rules */
-	struct hs_sim_guests_options guests; /* beside them */
+	uint32_t writes;	  /* of 100 requests */
+	uint32_t external;	  /* so many writes pass the process by */
+	uint32_t external_us_max; /* between two of them */
+	bool plain;		  /* nearly all reads are GET, and half of those writes DEL */
+	bool flushes;		  /* FLUSHALL, by clients and behind them */
+	bool switches;		  /* mitigations are turned off and on again, and rules */
+	struct hs_sim_companions_options companions; /* beside them */
 };
 
 struct hs_sim_load;

@@ -20,16 +20,16 @@ static void check_answered(struct hs_sim_load *load, struct hs_sim_actor *actor)
 				   actor->number);
 	if (!actor->client->session)
 		hs_sim_verdict_set(&load->verdict, 6, "client %u was hung up on", actor->number);
-	if (actor->asks_head != actor->asks_tail)
+	if (actor->in_flight_head != actor->in_flight_tail)
 		hs_sim_verdict_set(&load->verdict, 1, "client %u: %u requests were never answered",
-				   actor->number, actor->asks_tail - actor->asks_head);
+				   actor->number, actor->in_flight_tail - actor->in_flight_head);
 }
 
 /* Law 6: who is cut off is counted, and nothing stays behind of what was under way. */
 static void check_limits(struct hs_sim_load *load)
 {
 	struct hs_sim_world *world = load->world;
-	uint64_t cut = 0, counted = 0, under_way = 0, *reached = world->reached.of;
+	uint64_t cut = 0, counted = 0, under_way = 0, *coverage = world->coverage.of;
 
 	for (struct hs_sim_client *client = world->clients; client; client = client->next)
 		cut += client->cut;
@@ -40,11 +40,11 @@ static void check_limits(struct hs_sim_load *load)
 			continue;
 		stats = hs_core_stats(hs_sim_world_core(world, i));
 		counted += hs_counter_get(&stats->cut_output);
-		reached[HS_SIM_REACHED_HELD] += hs_counter_get(&stats->holds[HS_HOLD_PIPELINE]);
-		reached[HS_SIM_REACHED_COLD] += hs_counter_get(&stats->hot_keys_full);
+		coverage[HS_SIM_COVERAGE_HELD] += hs_counter_get(&stats->holds[HS_HOLD_PIPELINE]);
+		coverage[HS_SIM_COVERAGE_HOT_TABLE_FULL] += hs_counter_get(&stats->hot_keys_full);
 		under_way += hs_counter_get(&stats->inflight);
 	}
-	reached[HS_SIM_REACHED_CUT] += cut;
+	coverage[HS_SIM_COVERAGE_CUT] += cut;
 	if (world->broken.law != 0)
 		load->verdict = world->broken;
 	if ((cut != counted && !world->options.servers.deaths) || under_way > 0)
@@ -90,16 +90,15 @@ static int check_heat(struct hs_sim_load *load)
 		.count = world->workers_count,
 		.partitions = world->options.engine.partitions,
 		.tied = world->options.tied,
-		.others = {load->guests ? hs_sim_guests_heat(load->guests, false) : 0,
-			   load->guests ? hs_sim_guests_heat(load->guests, true) : 0},
+		.others = {load->companions ? hs_sim_companions_heat(load->companions, false) : 0,
+			   load->companions ? hs_sim_companions_heat(load->companions, true) : 0},
 		.summed = world->options.servers.cluster,
 		.start_us = world->start_us,
 		.now_us = world->now.mono_us,
 	};
 
 	/* Whoever takes a write for a read counts it as one. */
-	if (!world->heats || any_died(world) ||
-	    world->options.engine.mistake == HS_SIM_UNKNOWN_READS)
+	if (!world->heats || any_died(world) || world->options.engine.bug == HS_SIM_UNKNOWN_READS)
 		return 0;
 	settle_silent(load);
 	return hs_sim_check_heat(&load->accesses, &heats,
@@ -130,24 +129,25 @@ static void read_through(struct hs_sim_load *load, uint32_t heatsink, int64_t *f
 	reader->planned = true; /* it does not act by itself */
 	hs_sim_actor_connect_to(reader, heatsink * load->world->options.workers);
 	send_and_wait(reader); /* HELLO, perhaps */
-	first = reader->asks_tail;
+	first = reader->in_flight_tail;
 	for (uint32_t key = 0; key < keys; key++) {
 		hs_sim_actor_compose_get(reader, key);
 		if (is_narrow(load, keys))
 			send_and_wait(reader);
 	}
 	send_and_wait(reader);
-	if (reader->trouble[0] && load->world->cluster)
+	if (reader->last_error[0] && load->world->cluster)
 		hs_sim_verdict_set(&load->verdict, HS_SIM_LAW_SERVES,
 				   "all is well, and heatsink %u answers a read: %s", heatsink,
-				   reader->trouble);
-	for (uint32_t key = 0; key < keys && reader->asks_head == reader->asks_tail; key++) {
-		size_t op = reader->asks[(first + key) % HS_SIM_UNDER_WAY_MAX].first;
+				   reader->last_error);
+	for (uint32_t key = 0; key < keys && reader->in_flight_head == reader->in_flight_tail;
+	     key++) {
+		size_t op = reader->in_flight[(first + key) % HS_SIM_IN_FLIGHT_MAX].first;
 
 		finals[key] = load->history.ops[op].answer;
 	}
 	check_answered(load, reader);
-	reader->client->hear = NULL;
+	reader->client->on_reply = NULL;
 	reader->client->orphaned = NULL;
 	hs_sim_client_disconnect(reader->client);
 	hs_buf_deinit(&reader->outgoing);
@@ -165,11 +165,11 @@ void hs_sim_load_read(struct hs_sim_load *load, int64_t *finals)
 static void read_without(struct hs_sim_load *load, int64_t *finals)
 {
 	load->world->options.core.fold = false;
-	hs_sim_world_turn(load->world, HS_MITIGATE_OFF, true);
+	hs_sim_world_set_mitigations(load->world, HS_MITIGATE_OFF, true);
 	hs_sim_world_settle(load->world);
 	load->off = true;
 	hs_sim_load_read(load, finals);
-	hs_sim_world_turn(load->world, HS_MITIGATE_ON, true);
+	hs_sim_world_set_mitigations(load->world, HS_MITIGATE_ON, true);
 	hs_sim_world_settle(load->world);
 }
 
@@ -179,7 +179,7 @@ static void check_left(struct hs_sim_load *load)
 	struct hs_sim_world *world = load->world;
 
 	hs_sim_world_hang_up(world);
-	hs_sim_world_pass(world, world->options.core.hot.cool_us + 1);
+	hs_sim_world_pass(world, world->options.core.hot.cool_down_us + 1);
 	hs_sim_world_tick(world);
 	for (uint32_t i = 0; i < world->workers_count; i++) {
 		struct hs_core *core = hs_sim_world_core(world, i);
@@ -213,7 +213,7 @@ static void check_left(struct hs_sim_load *load)
 static void drop_tainted(struct hs_sim_load *load)
 {
 	for (uint64_t left = load->world->tainted; left > 0; left &= left - 1)
-		hs_sim_reach(&load->world->reached, HS_SIM_REACHED_TAINTED);
+		hs_sim_cover(&load->world->coverage, HS_SIM_COVERAGE_TAINTED);
 	for (size_t i = 0; i < load->history.count && load->world->tainted > 0; i++) {
 		struct hs_sim_op *op = &load->history.ops[i];
 
@@ -234,7 +234,7 @@ static int check_sum(struct hs_sim_load *load, uint32_t key, int64_t final)
 static int check_laws(struct hs_sim_load *load, const int64_t *finals)
 {
 	uint32_t keys = load->options.registers + load->options.counters;
-	int err = hs_sim_check_runs(&load->world->runs, &load->verdict);
+	int err = hs_sim_check_executions(&load->world->executions, &load->verdict);
 
 	drop_tainted(load);
 	for (uint32_t key = load->options.registers; key < keys && err == 0; key++)
@@ -242,7 +242,7 @@ static int check_laws(struct hs_sim_load *load, const int64_t *finals)
 	if (err == 0 && load->world->cluster && !load->options.faults)
 		err = hs_sim_check_watch(&load->history, &load->verdict);
 	if (err == 0 && hs_sim_load_has_rules(load))
-		err = hs_sim_check_stale(&load->history, &load->world->past, &load->verdict);
+		err = hs_sim_check_stale(&load->history, &load->world->timelines, &load->verdict);
 	if (err == 0)
 		err = hs_sim_check_order(&load->history, ORDER_STEPS_MAX, &load->verdict);
 	if (err == 0)
@@ -259,11 +259,11 @@ int hs_sim_load_check(struct hs_sim_load *load, struct hs_sim_verdict *verdict)
 	for (uint32_t i = 0; i < load->options.clients; i++)
 		check_answered(load, &load->actors[i]);
 	check_limits(load);
-	if (load->guests)
-		hs_sim_guests_check_answered(load->guests, &load->verdict);
-	hs_sim_world_calm(load->world);
-	if (load->guests)
-		hs_sim_guests_check(load->guests, &load->verdict);
+	if (load->companions)
+		hs_sim_companions_check_answered(load->companions, &load->verdict);
+	hs_sim_world_stop_faults(load->world);
+	if (load->companions)
+		hs_sim_companions_check(load->companions, &load->verdict);
 	if (load->verdict.law == 0)
 		hs_sim_load_read(load, finals);
 	if (load->verdict.law == 0 && load->judge)
@@ -274,7 +274,7 @@ int hs_sim_load_check(struct hs_sim_load *load, struct hs_sim_verdict *verdict)
 		err = check_laws(load, finals);
 	for (uint32_t i = 0; i < load->options.clients; i++) {
 		if (load->actors[i].client) {
-			load->actors[i].client->hear = NULL;
+			load->actors[i].client->on_reply = NULL;
 			load->actors[i].client->orphaned = NULL;
 		}
 	}

@@ -15,39 +15,40 @@ enum {
 	RANGES = 16, /* names for the same one: reads that are not alike */
 };
 
-struct hs_sim_ask *hs_sim_actor_ask(struct hs_sim_actor *actor, const char *request,
-				    enum hs_sim_expect expect)
+struct hs_sim_request *hs_sim_actor_request(struct hs_sim_actor *actor, const char *request,
+					    enum hs_sim_expect expect)
 {
-	struct hs_sim_ask *ask = &actor->asks[actor->asks_tail++ % HS_SIM_UNDER_WAY_MAX];
+	struct hs_sim_request *composed =
+		&actor->in_flight[actor->in_flight_tail++ % HS_SIM_IN_FLIGHT_MAX];
 
-	hs_check(actor->asks_tail - actor->asks_head <= HS_SIM_UNDER_WAY_MAX);
+	hs_check(actor->in_flight_tail - actor->in_flight_head <= HS_SIM_IN_FLIGHT_MAX);
 	hs_compose_line(&actor->outgoing, request);
-	ask->expect = expect;
-	ask->text = "OK";
-	ask->number = 0;
-	ask->watched = false;
-	ask->lost = false;
-	ask->keeps_watch = false;
-	ask->tracks = ask->keeps = ask->may_fail = false;
-	ask->end = actor->sent + actor->outgoing.len;
-	ask->ops_count = 0;
-	ask->touches = false;
-	ask->flushes = false;
-	hs_buf_deinit(&ask->instead);
+	composed->expect = expect;
+	composed->text = "OK";
+	composed->number = 0;
+	composed->watched = false;
+	composed->lost = false;
+	composed->keeps_watch = false;
+	composed->tracks = composed->keeps = composed->may_fail = false;
+	composed->end = actor->sent + actor->outgoing.len;
+	composed->ops_count = 0;
+	composed->touches = false;
+	composed->flushes = false;
+	hs_buf_deinit(&composed->instead);
 	actor->load->requests++;
-	return ask;
+	return composed;
 }
 
-static void touch(struct hs_sim_ask *ask, uint32_t key)
+static void touch(struct hs_sim_request *composed, uint32_t key)
 {
-	ask->touches = true;
-	ask->touched = key;
+	composed->touches = true;
+	composed->touched = key;
 }
 
-void hs_sim_actor_add_op(struct hs_sim_actor *actor, struct hs_sim_ask *ask,
+void hs_sim_actor_add_op(struct hs_sim_actor *actor, struct hs_sim_request *composed,
 			 const struct hs_sim_op *op)
 {
-	struct hs_sim_op *added = &ask->ops[ask->ops_count++];
+	struct hs_sim_op *added = &composed->ops[composed->ops_count++];
 
 	*added = *op;
 	added->client = actor->number;
@@ -131,7 +132,7 @@ static int64_t pick_increment(struct hs_sim_load *load)
 {
 	int64_t by = 1 + (int64_t)hs_sim_load_draw(load, 3);
 
-	if (load->world->cluster) /* unlike all others: see sim/once.h */
+	if (load->world->cluster) /* unlike all others: see sim/duplicates.h */
 		by = AMOUNT_MIN + (int64_t)hs_sim_load_draw(load, AMOUNT_MIN);
 	if (load->options.extremes && hs_sim_load_draw(load, 16) == 0)
 		by = INT64_MAX / 2;
@@ -236,19 +237,19 @@ static uint32_t pick_register(struct hs_sim_load *load)
 	return (uint32_t)hs_sim_load_draw(load, load->options.registers);
 }
 
-static struct hs_sim_ask *compose_op(struct hs_sim_actor *actor, const struct hs_sim_op *op)
+static struct hs_sim_request *compose_op(struct hs_sim_actor *actor, const struct hs_sim_op *op)
 {
-	struct hs_sim_ask *ask;
+	struct hs_sim_request *composed;
 	char text[TEXT_MAX];
 
 	write_op(actor->load, op, text, sizeof text);
-	ask = hs_sim_actor_ask(actor, text, HS_SIM_EXPECT_ANSWER);
-	hs_sim_actor_add_op(actor, ask, op);
-	return ask;
+	composed = hs_sim_actor_request(actor, text, HS_SIM_EXPECT_ANSWER);
+	hs_sim_actor_add_op(actor, composed, op);
+	return composed;
 }
 
-struct hs_sim_ask *hs_sim_actor_compose_single(struct hs_sim_actor *actor, enum hs_sim_kind kind,
-					       uint32_t key)
+struct hs_sim_request *hs_sim_actor_compose_single(struct hs_sim_actor *actor,
+						   enum hs_sim_kind kind, uint32_t key)
 {
 	struct hs_sim_op op = pick_op(actor->load, kind, key);
 
@@ -282,9 +283,10 @@ void hs_sim_actor_compose_several(struct hs_sim_actor *actor, bool set)
 	struct hs_sim_load *load = actor->load;
 	uint32_t keys = load->options.registers;
 	uint32_t first = pick_register(load);
-	uint32_t count = 1 + (uint32_t)hs_sim_load_draw(
-				     load, keys < HS_SIM_ASK_OPS_MAX ? keys : HS_SIM_ASK_OPS_MAX);
-	int64_t values[HS_SIM_ASK_OPS_MAX];
+	uint32_t count = 1 + (uint32_t)hs_sim_load_draw(load, keys < HS_SIM_REQUEST_OPS_MAX
+								      ? keys
+								      : HS_SIM_REQUEST_OPS_MAX);
+	int64_t values[HS_SIM_REQUEST_OPS_MAX];
 	char text[256], name[HS_SIM_NAME_BYTES_MAX];
 	int len = snprintf(text, sizeof text, "%s", set ? "MSET" : "MGET");
 
@@ -297,8 +299,8 @@ void hs_sim_actor_compose_several(struct hs_sim_actor *actor, bool set)
 					values[i]);
 	}
 
-	struct hs_sim_ask *ask =
-		hs_sim_actor_ask(actor, text, set ? HS_SIM_EXPECT_STATUS : HS_SIM_EXPECT_ANSWERS);
+	struct hs_sim_request *composed = hs_sim_actor_request(
+		actor, text, set ? HS_SIM_EXPECT_STATUS : HS_SIM_EXPECT_ANSWERS);
 
 	for (uint32_t i = 0; i < count; i++) {
 		const struct hs_sim_op op = {
@@ -307,7 +309,7 @@ void hs_sim_actor_compose_several(struct hs_sim_actor *actor, bool set)
 			.argument = values[i],
 		};
 
-		hs_sim_actor_add_op(actor, ask, &op);
+		hs_sim_actor_add_op(actor, composed, &op);
 	}
 }
 
@@ -316,12 +318,12 @@ static void compose_watch(struct hs_sim_actor *actor, uint32_t key)
 	char text[TEXT_MAX], name[HS_SIM_NAME_BYTES_MAX];
 
 	snprintf(text, sizeof text, "WATCH %s", hs_sim_load_name(actor->load, key, name));
-	touch(hs_sim_actor_ask(actor, text, HS_SIM_EXPECT_STATUS), key);
+	touch(hs_sim_actor_request(actor, text, HS_SIM_EXPECT_STATUS), key);
 	hs_sim_actor_compose_single(actor, HS_SIM_GET, key)->keeps_watch = true;
 }
 
 /* Those of one key are one. */
-static void group_by_key(struct hs_sim_ask *exec)
+static void group_by_key(struct hs_sim_request *exec)
 {
 	for (uint32_t first = 0, next; first < exec->ops_count; first = next) {
 		for (next = first;
@@ -335,7 +337,7 @@ static void group_by_key(struct hs_sim_ask *exec)
 static void compose_exec(struct hs_sim_actor *actor, const struct hs_sim_op *ops, uint32_t count,
 			 const uint32_t *watched)
 {
-	struct hs_sim_ask *exec = hs_sim_actor_ask(actor, "EXEC", HS_SIM_EXPECT_EXEC);
+	struct hs_sim_request *exec = hs_sim_actor_request(actor, "EXEC", HS_SIM_EXPECT_EXEC);
 
 	exec->watched = watched != NULL;
 	if (watched)
@@ -351,7 +353,7 @@ static void compose_queued(struct hs_sim_actor *actor, const struct hs_sim_op *o
 	char text[TEXT_MAX];
 
 	write_op(actor->load, op, text, sizeof text);
-	hs_sim_actor_ask(actor, text, HS_SIM_EXPECT_STATUS)->text = "QUEUED";
+	hs_sim_actor_request(actor, text, HS_SIM_EXPECT_STATUS)->text = "QUEUED";
 }
 
 /* MULTI, one command, EXEC. */
@@ -359,7 +361,7 @@ void hs_sim_actor_compose_in_exec(struct hs_sim_actor *actor, enum hs_sim_kind k
 {
 	struct hs_sim_op op = pick_op(actor->load, kind, key);
 
-	hs_sim_actor_ask(actor, "MULTI", HS_SIM_EXPECT_STATUS);
+	hs_sim_actor_request(actor, "MULTI", HS_SIM_EXPECT_STATUS);
 	compose_queued(actor, &op);
 	compose_exec(actor, &op, 1, NULL);
 }
@@ -379,20 +381,20 @@ void hs_sim_actor_compose_transaction(struct hs_sim_actor *actor)
 	struct hs_sim_load *load = actor->load;
 	uint32_t key = pick_register(load);
 	bool watched = load->options.watches || hs_sim_load_draw(load, 2) == 0;
-	uint32_t count = 1 + (uint32_t)hs_sim_load_draw(load, HS_SIM_ASK_OPS_MAX - 1);
+	uint32_t count = 1 + (uint32_t)hs_sim_load_draw(load, HS_SIM_REQUEST_OPS_MAX - 1);
 	uint32_t other = pick_companion(load, key);
 	uint32_t own = other != key ? (uint32_t)hs_sim_load_draw(load, count) : count;
-	struct hs_sim_op ops[HS_SIM_ASK_OPS_MAX];
+	struct hs_sim_op ops[HS_SIM_REQUEST_OPS_MAX];
 
 	if (watched)
 		compose_watch(actor, key);
-	hs_sim_actor_ask(actor, "MULTI", HS_SIM_EXPECT_STATUS);
+	hs_sim_actor_request(actor, "MULTI", HS_SIM_EXPECT_STATUS);
 	for (uint32_t i = 0; i < count; i++) {
 		ops[i] = pick_op(load, pick_kind(load), i < own ? key : other);
 		compose_queued(actor, &ops[i]);
 	}
 	if (hs_sim_load_draw(load, load->options.watches ? 2 : 6) == 0)
-		hs_sim_actor_ask(actor, "DISCARD", HS_SIM_EXPECT_STATUS);
+		hs_sim_actor_request(actor, "DISCARD", HS_SIM_EXPECT_STATUS);
 	else
 		compose_exec(actor, ops, count, watched ? &key : NULL);
 }
@@ -401,25 +403,25 @@ void hs_sim_actor_compose_transaction(struct hs_sim_actor *actor)
 static void compose_other(struct hs_sim_actor *actor)
 {
 	struct hs_sim_load *load = actor->load;
-	struct hs_sim_ask *ask;
+	struct hs_sim_request *composed;
 	char text[64];
 
 	switch (hs_sim_load_draw(load, 6)) {
 	case 0:
-		touch(hs_sim_actor_ask(actor, "DBSIZE", HS_SIM_EXPECT_NUMBER), HS_SIM_NO_KEY);
+		touch(hs_sim_actor_request(actor, "DBSIZE", HS_SIM_EXPECT_NUMBER), HS_SIM_NO_KEY);
 		break;
 	case 1:
-		hs_sim_actor_ask(actor, "SLOWLOG LEN", HS_SIM_EXPECT_NUMBER);
+		hs_sim_actor_request(actor, "SLOWLOG LEN", HS_SIM_EXPECT_NUMBER);
 		break;
 	case 2:
-		hs_sim_actor_ask(actor, "CLIENT REPLY SKIP", HS_SIM_EXPECT_SILENCE);
+		hs_sim_actor_request(actor, "CLIENT REPLY SKIP", HS_SIM_EXPECT_SILENCE);
 		hs_sim_actor_compose_single(actor, HS_SIM_SET, pick_register(load))->expect =
 			HS_SIM_EXPECT_SILENCE;
 		break;
 	default:
 		snprintf(text, sizeof text, "ECHO %" PRIu64, load->requests);
-		ask = hs_sim_actor_ask(actor, text, HS_SIM_EXPECT_ECHO);
-		ask->number = load->requests - 1;
+		composed = hs_sim_actor_request(actor, text, HS_SIM_EXPECT_ECHO);
+		composed->number = load->requests - 1;
 	}
 }
 

@@ -39,10 +39,10 @@ static uint8_t owner_of(const struct hs_sim_load *load, uint32_t key)
 
 static uint64_t count_under_way(const struct hs_sim_load *load)
 {
-	uint64_t count = load->guests ? hs_sim_guests_under_way(load->guests) : 0;
+	uint64_t count = load->companions ? hs_sim_companions_in_flight(load->companions) : 0;
 
 	for (uint32_t i = 0; i < load->options.clients; i++)
-		count += load->actors[i].asks_asked - load->actors[i].asks_head;
+		count += load->actors[i].in_flight_sent - load->actors[i].in_flight_head;
 	return count;
 }
 
@@ -72,7 +72,7 @@ static uint64_t count_overtaking(const struct hs_sim_load *load)
 
 	if (!load->world->options.core.fold || load->world->options.servers.in_flight_max != 1)
 		return 0;
-	return (uint64_t)(options->clients - 1) * options->depth_max * HS_SIM_ASK_OPS_MAX;
+	return (uint64_t)(options->clients - 1) * options->depth_max * HS_SIM_REQUEST_OPS_MAX;
 }
 
 static uint64_t bound_us(const struct hs_sim_load *load)
@@ -105,61 +105,62 @@ static const struct hs_sim_progress *progress_of(const struct hs_sim_actor *acto
 }
 
 /* Whether nothing that this client has under way has to wait for the troubled server. */
-static bool is_free(const struct hs_sim_actor *actor, const struct hs_sim_ask *ask)
+static bool is_free(const struct hs_sim_actor *actor, const struct hs_sim_request *request)
 {
-	if (actor->asks_head == actor->silent_to)
+	if (actor->in_flight_head == actor->silent_to)
 		return false;
-	for (uint32_t i = actor->asks_head; i != actor->asks_asked; i++) {
-		const struct hs_sim_ask *other = &actor->asks[i % HS_SIM_UNDER_WAY_MAX];
+	for (uint32_t i = actor->in_flight_head; i != actor->in_flight_sent; i++) {
+		const struct hs_sim_request *other = &actor->in_flight[i % HS_SIM_IN_FLIGHT_MAX];
 
-		if (other != ask && other->due_us == 0)
+		if (other != request && other->due_us == 0)
 			return false;
 	}
 	return true;
 }
 
-void hs_sim_delay_asked(struct hs_sim_actor *actor, struct hs_sim_ask *ask)
+void hs_sim_delay_sent(struct hs_sim_actor *actor, struct hs_sim_request *request)
 {
 	struct hs_sim_load *load = actor->load;
 	const struct hs_sim_servers_options *servers = &load->world->options.servers;
 
-	ask->due_us = 0;
-	if (!servers->alone || load->world->calm || ask->expect != HS_SIM_EXPECT_ANSWER ||
-	    ask->ops_count != 1 || actor->client->deaf || !is_free(actor, ask) ||
-	    owner_of(load, ask->ops[0].key) == servers->victim)
+	request->due_us = 0;
+	if (!servers->one_faulty || load->world->faults_stopped ||
+	    request->expect != HS_SIM_EXPECT_ANSWER || request->ops_count != 1 ||
+	    actor->client->reading_paused || !is_free(actor, request) ||
+	    owner_of(load, request->ops[0].key) == servers->victim)
 		return;
-	ask->due_us = load->world->now.mono_us + bound_us(load);
-	ask->before = *progress_of(actor);
+	request->due_us = load->world->now.mono_us + bound_us(load);
+	request->before = *progress_of(actor);
 	if (hs_sim_cluster_serves(load->world->cluster, servers->victim) && servers->slow_us == 0)
 		return;
-	hs_sim_reach(&load->world->reached, HS_SIM_REACHED_BESIDE);
+	hs_sim_cover(&load->world->coverage, HS_SIM_COVERAGE_BESIDE_FAULT);
 }
 
-void hs_sim_delay_deaf(struct hs_sim_actor *actor)
+void hs_sim_delay_reading_paused(struct hs_sim_actor *actor)
 {
-	for (uint32_t i = actor->asks_head; i != actor->asks_asked; i++)
-		actor->asks[i % HS_SIM_UNDER_WAY_MAX].due_us = 0;
+	for (uint32_t i = actor->in_flight_head; i != actor->in_flight_sent; i++)
+		actor->in_flight[i % HS_SIM_IN_FLIGHT_MAX].due_us = 0;
 }
 
-void hs_sim_delay_heard(struct hs_sim_actor *actor, const struct hs_sim_ask *ask)
+void hs_sim_delay_answered(struct hs_sim_actor *actor, const struct hs_sim_request *request)
 {
 	struct hs_sim_load *load = actor->load;
-	uint64_t now_us = load->world->now.mono_us, due_us = ask->due_us;
+	uint64_t now_us = load->world->now.mono_us, due_us = request->due_us;
 
 	if (due_us == 0)
 		return;
-	due_us += more_us(&load->world->options, &ask->before, progress_of(actor));
+	due_us += more_us(&load->world->options, &request->before, progress_of(actor));
 	if (now_us > due_us)
 		hs_sim_verdict_set(&load->verdict, 9,
 				   "client %u heard of key%u %" PRIu64
 				   " us too late, while only node %u is troubled, which has not "
 				   "that key",
-				   actor->number, ask->ops[0].key, now_us - due_us,
+				   actor->number, request->ops[0].key, now_us - due_us,
 				   load->world->options.servers.victim);
-	else if (ask->outcome != HS_SIM_OUTCOME_ANSWERED)
+	else if (request->outcome != HS_SIM_OUTCOME_ANSWERED)
 		hs_sim_verdict_set(&load->verdict, 9,
 				   "client %u was told of key%u that %s, while only node %u is "
 				   "troubled, which has not that key",
-				   actor->number, ask->ops[0].key, actor->trouble,
+				   actor->number, request->ops[0].key, actor->last_error,
 				   load->world->options.servers.victim);
 }

@@ -4,7 +4,7 @@
  * former, with enough writes that they change while they are kept. */
 #include "base/num.h"
 #include "sim/load_internal.h"
-#include "wire/answer.h"
+#include "wire/parse_reply.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -64,7 +64,7 @@ static void compose_unknown(struct hs_sim_actor *actor)
 
 	snprintf(text, sizeof text, "X.SWAP %s %" PRId64, hs_sim_load_name(load, op.key, name),
 		 op.argument);
-	hs_sim_actor_add_op(actor, hs_sim_actor_ask(actor, text, HS_SIM_EXPECT_ANSWER), &op);
+	hs_sim_actor_add_op(actor, hs_sim_actor_request(actor, text, HS_SIM_EXPECT_ANSWER), &op);
 }
 
 /* And one that changes the first key as well, and does not say so. */
@@ -76,7 +76,7 @@ static void compose_both(struct hs_sim_actor *actor)
 		.key = (uint32_t)hs_sim_load_draw(load, load->options.registers),
 		.argument = hs_sim_load_value(load),
 	};
-	struct hs_sim_ask *ask;
+	struct hs_sim_request *request;
 	char text[96], name[HS_SIM_NAME_BYTES_MAX];
 
 	if (op.key == 0 || !hs_sim_load_goes_with(load, 0, op.key)) {
@@ -85,11 +85,11 @@ static void compose_both(struct hs_sim_actor *actor)
 	}
 	snprintf(text, sizeof text, "X.BOTH %s %" PRId64, hs_sim_load_name(load, op.key, name),
 		 op.argument);
-	ask = hs_sim_actor_ask(actor, text, HS_SIM_EXPECT_STATUS);
-	hs_sim_actor_add_op(actor, ask, &op);
+	request = hs_sim_actor_request(actor, text, HS_SIM_EXPECT_STATUS);
+	hs_sim_actor_add_op(actor, request, &op);
 	op.key = 0;
-	op.unnamed = true;
-	hs_sim_actor_add_op(actor, ask, &op);
+	op.unnamed_key = true;
+	hs_sim_actor_add_op(actor, request, &op);
 }
 
 /* And one that changes two keys, which it names. */
@@ -100,7 +100,7 @@ static void compose_pair(struct hs_sim_actor *actor)
 	struct hs_sim_op ops[2] = {{.kind = HS_SIM_SET, .key = key},
 				   {.kind = HS_SIM_SET, .key = (key + 1) % keys}};
 	char text[TEXT_MAX], name[2][HS_SIM_NAME_BYTES_MAX];
-	struct hs_sim_ask *ask;
+	struct hs_sim_request *request;
 
 	if (keys < 2 || !hs_sim_load_goes_with(load, ops[0].key, ops[1].key)) {
 		compose_unknown(actor);
@@ -111,21 +111,22 @@ static void compose_pair(struct hs_sim_actor *actor)
 	snprintf(text, sizeof text, "X.PAIR %s %" PRId64 " %s %" PRId64,
 		 hs_sim_load_name(load, ops[0].key, name[0]), ops[0].argument,
 		 hs_sim_load_name(load, ops[1].key, name[1]), ops[1].argument);
-	ask = hs_sim_actor_ask(actor, text, HS_SIM_EXPECT_STATUS);
+	request = hs_sim_actor_request(actor, text, HS_SIM_EXPECT_STATUS);
 	for (int i = 0; i < 2; i++)
-		hs_sim_actor_add_op(actor, ask, &ops[i]);
+		hs_sim_actor_add_op(actor, request, &ops[i]);
 }
 
 void hs_sim_actor_compose_flush(struct hs_sim_actor *actor)
 {
 	struct hs_sim_load *load = actor->load;
 	uint32_t keys = load->options.registers + load->options.counters;
-	struct hs_sim_ask *ask = hs_sim_actor_ask(actor, "FLUSHALL", HS_SIM_EXPECT_STATUS);
+	struct hs_sim_request *request =
+		hs_sim_actor_request(actor, "FLUSHALL", HS_SIM_EXPECT_STATUS);
 
-	hs_check(keys <= HS_SIM_ASK_OPS_MAX);
-	ask->flushes = true;
+	hs_check(keys <= HS_SIM_REQUEST_OPS_MAX);
+	request->flushes = true;
 	for (uint32_t key = 0; key < keys; key++)
-		hs_sim_actor_add_op(actor, ask,
+		hs_sim_actor_add_op(actor, request,
 				    &(struct hs_sim_op){.kind = HS_SIM_CLEAR, .key = key});
 }
 
@@ -168,10 +169,11 @@ void hs_sim_actor_compose_ruled(struct hs_sim_actor *actor)
 
 /* --- what may be answered --- */
 
-static bool can_be_old(const struct hs_sim_ask *ask, enum hs_sim_kind kind)
+static bool can_be_old(const struct hs_sim_request *request, enum hs_sim_kind kind)
 {
-	return (ask->expect == HS_SIM_EXPECT_ANSWER || ask->expect == HS_SIM_EXPECT_ANSWERS) &&
-	       !ask->keeps_watch &&
+	return (request->expect == HS_SIM_EXPECT_ANSWER ||
+		request->expect == HS_SIM_EXPECT_ANSWERS) &&
+	       !request->keeps_watch &&
 	       (kind == HS_SIM_GET || kind == HS_SIM_GETRANGE || kind == HS_SIM_STRLEN ||
 		kind == HS_SIM_EXISTS);
 }
@@ -179,75 +181,76 @@ static bool can_be_old(const struct hs_sim_ask *ask, enum hs_sim_kind kind)
 /* As old as any contract of the key allows that may have been in force meanwhile. */
 static void allow(struct hs_sim_op *op, const struct hs_sim_rule *rule)
 {
-	int64_t more_us, stale_us, keep_us;
+	int64_t more_us, stale_us, max_age_us;
 
 	if (!rule)
 		return;
-	more_us = (int64_t)rule->swr_us + rule->stale_if_error_us;
+	more_us = (int64_t)rule->stale_while_revalidate_us + rule->stale_if_error_us;
 	stale_us = rule->stale_us + more_us;
-	keep_us = (op->kind == HS_SIM_GET && op->answer == HS_SIM_NOTHING ? rule->negative_us
-									  : rule->ttl_us) +
-		  more_us + 1;
+	max_age_us = (op->kind == HS_SIM_GET && op->answer == HS_SIM_NOTHING ? rule->negative_ttl_us
+									     : rule->ttl_us) +
+		     more_us + 1;
 	/* Who joins a read that is under way gets what that finds. */
-	if (keep_us < rule->stale_us)
-		keep_us = rule->stale_us;
+	if (max_age_us < rule->stale_us)
+		max_age_us = rule->stale_us;
 	if (op->stale_us < stale_us)
 		op->stale_us = stale_us;
-	if (op->keep_us < keep_us && op->kind == HS_SIM_GET)
-		op->keep_us = keep_us;
+	if (op->max_age_us < max_age_us && op->kind == HS_SIM_GET)
+		op->max_age_us = max_age_us;
 }
 
 /* A write of the client that is not answered: an earlier one under way. */
-static bool writes_key(const struct hs_sim_actor *actor, const struct hs_sim_ask *until,
+static bool writes_key(const struct hs_sim_actor *actor, const struct hs_sim_request *until,
 		       uint32_t key)
 {
-	for (uint32_t i = actor->asks_head; i != actor->asks_asked; i++) {
-		const struct hs_sim_ask *ask = &actor->asks[i % HS_SIM_UNDER_WAY_MAX];
+	for (uint32_t i = actor->in_flight_head; i != actor->in_flight_sent; i++) {
+		const struct hs_sim_request *request = &actor->in_flight[i % HS_SIM_IN_FLIGHT_MAX];
 
-		if (ask == until)
+		if (request == until)
 			break;
-		for (uint32_t j = 0; j < ask->ops_count; j++) {
-			if (ask->ops[j].key == key && !hs_sim_kind_reads(ask->ops[j].kind))
+		for (uint32_t j = 0; j < request->ops_count; j++) {
+			if (request->ops[j].key == key && !hs_sim_kind_reads(request->ops[j].kind))
 				return true;
 		}
 	}
 	return false;
 }
 
-void hs_sim_actor_asked_ruled(struct hs_sim_actor *actor, struct hs_sim_ask *ask)
+void hs_sim_actor_asked_ruled(struct hs_sim_actor *actor, struct hs_sim_request *request)
 {
 	struct hs_sim_load *load = actor->load;
 	struct hs_sim_world *world = load->world;
 
-	ask->turns = world->turns;
-	for (uint32_t i = 0; i < ask->ops_count; i++) {
-		struct hs_sim_op *op = &load->history.ops[ask->first + i];
+	request->switches = world->switches;
+	for (uint32_t i = 0; i < request->ops_count; i++) {
+		struct hs_sim_op *op = &load->history.ops[request->first + i];
 		const struct hs_sim_rule *rule = hs_sim_world_rule(world, op->key);
 
-		if (op->key >= world->options.rules_count || !can_be_old(ask, op->kind))
+		if (op->key >= world->options.rules_count || !can_be_old(request, op->kind))
 			continue;
 		op->off = !rule;
-		op->lax = !load->off;
+		op->may_be_stale = !load->off;
 		allow(op, rule);
-		if (op->kind == HS_SIM_GET && ask->expect == HS_SIM_EXPECT_ANSWER)
-			hs_sim_misread_answer(world, actor->client->worker, op->key,
-					      writes_key(actor, ask, op->key), &ask->instead);
+		if (op->kind == HS_SIM_GET && request->expect == HS_SIM_EXPECT_ANSWER)
+			hs_sim_cache_bugs_answer(world, actor->client->worker, op->key,
+						 writes_key(actor, request, op->key),
+						 &request->instead);
 	}
 }
 
-void hs_sim_actor_answered_ruled(struct hs_sim_actor *actor, const struct hs_sim_ask *ask)
+void hs_sim_actor_answered_ruled(struct hs_sim_actor *actor, const struct hs_sim_request *request)
 {
 	struct hs_sim_load *load = actor->load;
 	const struct hs_sim_world *world = load->world;
 
-	for (uint32_t i = 0; i < ask->ops_count; i++) {
-		struct hs_sim_op *op = &load->history.ops[ask->first + i];
+	for (uint32_t i = 0; i < request->ops_count; i++) {
+		struct hs_sim_op *op = &load->history.ops[request->first + i];
 
-		if (!op->lax)
+		if (!op->may_be_stale)
 			continue;
 		/* Which time to live it had is known only now. */
-		op->keep_us = 0;
-		if (world->turns != ask->turns) {
+		op->max_age_us = 0;
+		if (world->switches != request->switches) {
 			allow(op, &world->options.rules[op->key]);
 			op->off = false;
 		} else {
@@ -265,10 +268,10 @@ void hs_sim_load_meddle_ruled(struct hs_sim_load *load)
 
 	enum hs_mitigate way;
 
-	if (!load->options.turns || hs_sim_load_draw(load, TURN_ONE_IN) > 0)
+	if (!load->options.switches || hs_sim_load_draw(load, TURN_ONE_IN) > 0)
 		return;
 	way = ways[hs_sim_load_draw(load, 5)];
-	hs_sim_world_turn(load->world, way, hs_sim_load_draw(load, 4) > 0);
+	hs_sim_world_set_mitigations(load->world, way, hs_sim_load_draw(load, 4) > 0);
 }
 
 /* Runs one command behind our back, and writes down what came of it. */
@@ -277,7 +280,7 @@ static bool do_behind(struct hs_sim_load *load, struct hs_sim_op *op, const char
 	struct hs_sim_world *world = load->world;
 	struct hs_bytes argv[ARGS_MAX];
 	struct hs_buf reply = {0};
-	struct hs_answer answer;
+	struct hs_parsed_reply answer;
 	size_t argc = 0;
 	char key[HS_SIM_NAME_BYTES_MAX];
 	bool done;
@@ -291,14 +294,14 @@ static bool do_behind(struct hs_sim_load *load, struct hs_sim_op *op, const char
 	}
 	op->asked = ++world->steps;
 	op->asked_us = op->answered_us = world->now.wall_us;
-	op->behind = true;
-	done = hs_sim_world_do_behind(world, hs_bytes_of(hs_sim_load_name(load, op->key, key)),
-				      argc, argv, &reply);
+	op->external = true;
+	done = hs_sim_world_do_external(world, hs_bytes_of(hs_sim_load_name(load, op->key, key)),
+					argc, argv, &reply);
 	if (done) {
-		hs_check(hs_answer_head(&answer, reply.data, reply.len) > 0);
+		hs_check(hs_parse_reply_head(&answer, reply.data, reply.len) > 0);
 		op->answer = answer.integer;
 		/* The partition may be full. */
-		if (answer.type == HS_ANSWER_ERROR)
+		if (answer.type == HS_PARSED_ERROR)
 			op->kind = HS_SIM_NONE;
 		op->answered = ++world->steps;
 	}
@@ -311,10 +314,10 @@ static void flush_behind(struct hs_sim_load *load, uint32_t client)
 {
 	uint32_t keys = load->options.registers + load->options.counters;
 	struct hs_sim_op all = {.kind = HS_SIM_NONE, .key = 0};
-	struct hs_sim_op ops[HS_SIM_ASK_OPS_MAX];
+	struct hs_sim_op ops[HS_SIM_REQUEST_OPS_MAX];
 	char words[64], name[HS_SIM_NAME_BYTES_MAX];
 
-	hs_check(keys <= HS_SIM_ASK_OPS_MAX);
+	hs_check(keys <= HS_SIM_REQUEST_OPS_MAX);
 	for (uint32_t key = 0; key < keys; key++) {
 		ops[key] = (struct hs_sim_op){.kind = HS_SIM_DEL, .client = client, .key = key};
 		snprintf(words, sizeof words, "DEL %s", hs_sim_load_name(load, key, name));
@@ -370,9 +373,10 @@ static void act_behind(void *context, void *target, uint64_t number)
 	struct hs_sim_load *load = context;
 
 	write_behind(load, target, number);
-	if (--load->behind_left > 0)
-		hs_sim_world_plan(load->world, hs_sim_load_draw(load, load->options.behind_us_max),
-				  act_behind, load, NULL);
+	if (--load->external_left > 0)
+		hs_sim_world_plan(load->world,
+				  hs_sim_load_draw(load, load->options.external_us_max), act_behind,
+				  load, NULL);
 }
 
 /* What is to have copies is there from the beginning: of nothing there are none. */
@@ -401,10 +405,12 @@ static void set_copied(struct hs_sim_load *load)
 
 void hs_sim_load_begin_ruled(struct hs_sim_load *load)
 {
-	hs_sim_past_init(&load->world->past, load->options.registers + load->options.counters);
+	hs_sim_timelines_init(&load->world->timelines,
+			      load->options.registers + load->options.counters);
 	set_copied(load);
-	load->behind_left = load->options.behind;
-	if (load->behind_left > 0)
-		hs_sim_world_plan(load->world, hs_sim_load_draw(load, load->options.behind_us_max),
-				  act_behind, load, NULL);
+	load->external_left = load->options.external;
+	if (load->external_left > 0)
+		hs_sim_world_plan(load->world,
+				  hs_sim_load_draw(load, load->options.external_us_max), act_behind,
+				  load, NULL);
 }

@@ -14,11 +14,11 @@ enum {
 };
 
 /* Both sides know a wire, and it is freed when neither does and nothing is on its way. */
-struct hs_sim_wire {
+struct hs_sim_connection {
 	struct hs_link pieces; /* on their way */
 	struct hs_sim_network *network;
 	struct hs_link link;
-	struct hs_sim_wire_options options; /* upstream NULL: its owner has closed it */
+	struct hs_sim_connection_options options; /* upstream NULL: its owner has closed it */
 	struct hs_greeting greeting;
 	struct hs_sim_server_conn *server; /* NULL: not connected, or closed */
 	uint8_t node;			   /* HS_SIM_NOBODY: there is none with this address */
@@ -40,7 +40,7 @@ struct place {
 
 /* Bytes on their way; of length 0: the end. */
 struct piece {
-	struct hs_sim_wire *wire;
+	struct hs_sim_connection *connection;
 	struct hs_link link; /* in wire->pieces */
 	bool to_server;
 	size_t len;
@@ -53,8 +53,8 @@ struct hs_sim_network {
 	const struct hs_now *now;
 	struct hs_sim_cluster *cluster;
 	struct hs_prng prng;
-	struct hs_link wires;
-	bool troubled;
+	struct hs_link connections;
+	bool faults_on;
 };
 
 struct hs_sim_network *hs_sim_network_create(const struct hs_sim_network_options *options,
@@ -66,7 +66,7 @@ struct hs_sim_network *hs_sim_network_create(const struct hs_sim_network_options
 	network->events = events;
 	network->now = now;
 	hs_prng_init(&network->prng, options->seed);
-	hs_list_init(&network->wires);
+	hs_list_init(&network->connections);
 	return network;
 }
 
@@ -76,27 +76,27 @@ static void free_piece(struct piece **piece)
 	hs_mem_free(piece);
 }
 
-static void free_wire(struct hs_sim_wire *wire)
+static void free_wire(struct hs_sim_connection *connection)
 {
-	while (!hs_list_empty(&wire->pieces)) {
-		struct piece *piece = hs_list_entry(wire->pieces.next, struct piece, link);
+	while (!hs_list_empty(&connection->pieces)) {
+		struct piece *piece = hs_list_entry(connection->pieces.next, struct piece, link);
 
 		free_piece(&piece);
 	}
-	hs_list_remove(&wire->link);
-	hs_greeting_deinit(&wire->greeting);
-	hs_mem_free(&wire->places);
-	hs_mem_release(wire);
+	hs_list_remove(&connection->link);
+	hs_greeting_deinit(&connection->greeting);
+	hs_mem_free(&connection->places);
+	hs_mem_release(connection);
 }
 
 void hs_sim_network_destroy(struct hs_sim_network **network)
 {
-	while (!hs_list_empty(&(*network)->wires)) {
-		struct hs_sim_wire *wire =
-			hs_list_entry((*network)->wires.next, struct hs_sim_wire, link);
+	while (!hs_list_empty(&(*network)->connections)) {
+		struct hs_sim_connection *connection =
+			hs_list_entry((*network)->connections.next, struct hs_sim_connection, link);
 
-		hs_check(!wire->options.upstream);
-		free_wire(wire);
+		hs_check(!connection->options.upstream);
+		free_wire(connection);
 	}
 	hs_mem_free(network);
 }
@@ -115,37 +115,40 @@ static bool one_in(struct hs_sim_network *network, uint32_t number)
 
 static bool fails(struct hs_sim_network *network, uint32_t number)
 {
-	return network->troubled && one_in(network, number);
+	return network->faults_on && one_in(network, number);
 }
 
-static uint64_t latency_us(struct hs_sim_network *network, const struct hs_sim_wire *wire)
+static uint64_t latency_us(struct hs_sim_network *network,
+			   const struct hs_sim_connection *connection)
 {
 	return 1 + hs_prng_below(&network->prng, network->options.latency_us_max + 1) +
-	       (wire->node == 0 ? network->options.slow_us : 0);
+	       (connection->node == 0 ? network->options.slow_us : 0);
 }
 
-static void plan(struct hs_sim_wire *wire, uint64_t at_us, hs_sim_event_run *run, void *target)
+static void plan(struct hs_sim_connection *connection, uint64_t at_us, hs_sim_event_run *run,
+		 void *target)
 {
-	struct hs_sim_network *network = wire->network;
+	struct hs_sim_network *network = connection->network;
 
-	wire->planned++;
+	connection->planned++;
 	hs_sim_events_plan(network->events, (struct hs_sim_event){.at_us = at_us,
 								  .run = run,
 								  .context = network,
 								  .target = target});
 }
 
-static void unplan(struct hs_sim_wire *wire)
+static void unplan(struct hs_sim_connection *connection)
 {
-	wire->planned--;
-	if (wire->planned == 0 && !wire->options.upstream && !wire->server)
-		free_wire(wire);
+	connection->planned--;
+	if (connection->planned == 0 && !connection->options.upstream && !connection->server)
+		free_wire(connection);
 }
 
 /* When what leaves now arrives: behind what left before. */
-static uint64_t arrival(struct hs_sim_wire *wire, uint64_t *last_us)
+static uint64_t arrival(struct hs_sim_connection *connection, uint64_t *last_us)
 {
-	uint64_t at_us = wire->network->now->mono_us + latency_us(wire->network, wire);
+	uint64_t at_us =
+		connection->network->now->mono_us + latency_us(connection->network, connection);
 
 	if (at_us < *last_us)
 		at_us = *last_us;
@@ -154,82 +157,83 @@ static uint64_t arrival(struct hs_sim_wire *wire, uint64_t *last_us)
 
 static void reach_server(void *context, void *target, uint64_t number);
 
-static void send_piece(struct hs_sim_wire *wire, const char *data, size_t len, uint64_t *last_us,
-		       hs_sim_event_run *run)
+static void send_piece(struct hs_sim_connection *connection, const char *data, size_t len,
+		       uint64_t *last_us, hs_sim_event_run *run)
 {
 	struct piece *piece = hs_mem_alloc(sizeof *piece + len);
 
-	piece->wire = wire;
+	piece->connection = connection;
 	piece->to_server = run == reach_server;
 	hs_list_init(&piece->link);
-	hs_list_append(&wire->pieces, &piece->link);
+	hs_list_append(&connection->pieces, &piece->link);
 	piece->len = len;
 	if (len > 0)
 		memcpy(piece->data, data, len);
-	plan(wire, arrival(wire, last_us), run, piece);
+	plan(connection, arrival(connection, last_us), run, piece);
 }
 
 /* ---- the end ---- */
 
 static void tell_down(void *context, void *target, uint64_t number)
 {
-	struct hs_sim_wire *wire = target;
-	struct hs_upstream *upstream = wire->options.upstream;
+	struct hs_sim_connection *connection = target;
+	struct hs_upstream *upstream = connection->options.upstream;
 
 	(void)context, (void)number;
-	wire->options.upstream = NULL;
+	connection->options.upstream = NULL;
 	/* Its owner closes it, and the server hears of that behind whatever is on its way. */
-	if (wire->server)
-		send_piece(wire, NULL, 0, &wire->to_us, reach_server);
+	if (connection->server)
+		send_piece(connection, NULL, 0, &connection->to_us, reach_server);
 	if (upstream)
-		wire->options.calls->down(wire->options.context, upstream, wire->why);
-	unplan(wire);
+		connection->options.calls->down(connection->options.context, upstream,
+						connection->why);
+	unplan(connection);
 }
 
 /* The owner is told when this event is over. */
-static void end(struct hs_sim_wire *wire, const char *why)
+static void end(struct hs_sim_connection *connection, const char *why)
 {
-	if (wire->ended || !wire->options.upstream)
+	if (connection->ended || !connection->options.upstream)
 		return;
-	wire->ended = true;
-	wire->why = why;
-	plan(wire, wire->network->now->mono_us, tell_down, wire);
+	connection->ended = true;
+	connection->why = why;
+	plan(connection, connection->network->now->mono_us, tell_down, connection);
 }
 
 static void give_up(void *context, void *target, uint64_t number)
 {
-	struct hs_sim_wire *wire = target;
+	struct hs_sim_connection *connection = target;
 
 	(void)context, (void)number;
-	end(wire, "connection timed out");
-	unplan(wire);
+	end(connection, "connection timed out");
+	unplan(connection);
 }
 
 /* Nothing comes back any more. */
-static void fall_silent(struct hs_sim_wire *wire)
+static void fall_silent(struct hs_sim_connection *connection)
 {
-	wire->mute = true;
-	plan(wire, wire->network->now->mono_us + KEEPALIVE_US, give_up, wire);
+	connection->mute = true;
+	plan(connection, connection->network->now->mono_us + KEEPALIVE_US, give_up, connection);
 }
 
-static void hang_up(struct hs_sim_wire *wire)
+static void hang_up(struct hs_sim_connection *connection)
 {
-	struct hs_sim_server_conn *server = wire->server;
+	struct hs_sim_server_conn *server = connection->server;
 
-	wire->server = NULL;
+	connection->server = NULL;
 	if (server)
 		hs_sim_server_disconnect(server);
 }
 
 /* It ends; what is on its way to the server arrives, or nothing of it (`lost`). */
-static void lose(struct hs_sim_wire *wire, bool lost)
+static void lose(struct hs_sim_connection *connection, bool lost)
 {
-	wire->mute = true;
+	connection->mute = true;
 	if (lost) {
-		wire->lost = true;
-		hang_up(wire);
+		connection->lost = true;
+		hang_up(connection);
 	}
-	end(wire, "it closed the connection");
+	end(connection, "it closed the connection");
 }
 
 /* ---- to the server ---- */
@@ -238,70 +242,73 @@ static void reach_server(void *context, void *target, uint64_t number)
 {
 	struct hs_sim_network *network = context;
 	struct piece *piece = target;
-	struct hs_sim_wire *wire = piece->wire;
+	struct hs_sim_connection *connection = piece->connection;
 	size_t len = piece->len;
 
 	(void)number;
-	if (wire->server && !wire->lost) {
+	if (connection->server && !connection->lost) {
 		bool lost = len > 0 && fails(network, network->options.lose_one_in);
 
 		if (lost)
 			len = hs_prng_below(&network->prng, len + 1);
 		if (len > 0)
-			hs_sim_server_receive(wire->server, piece->data, len);
+			hs_sim_server_receive(connection->server, piece->data, len);
 		if (lost)
-			lose(wire, true);
+			lose(connection, true);
 		else if (len == 0)
-			hang_up(wire);
+			hang_up(connection);
 	}
 	free_piece(&piece);
-	unplan(wire);
+	unplan(connection);
 }
 
 static void unblock(void *context, void *target, uint64_t number)
 {
-	struct hs_sim_wire *wire = target;
+	struct hs_sim_connection *connection = target;
 
 	(void)context, (void)number;
-	wire->blocked = false;
-	if (wire->options.upstream && !wire->ended)
-		hs_sim_wire_send(wire);
-	unplan(wire);
+	connection->blocked = false;
+	if (connection->options.upstream && !connection->ended)
+		hs_sim_connection_send(connection);
+	unplan(connection);
 }
 
-void hs_sim_wire_send(struct hs_sim_wire *wire)
+void hs_sim_connection_send(struct hs_sim_connection *connection)
 {
-	struct hs_sim_network *network = wire->network;
-	struct hs_upstream *upstream = wire->options.upstream;
+	struct hs_sim_network *network = connection->network;
+	struct hs_upstream *upstream = connection->options.upstream;
 	size_t len = upstream->out.len;
 
-	if (len == 0 || wire->blocked)
+	if (len == 0 || connection->blocked)
 		return;
 	if (network->options.cuts && one_in(network, BLOCKED_ONE_IN)) {
 		len = hs_prng_below(&network->prng, len);
-		wire->blocked = true;
-		plan(wire, network->now->mono_us + hs_prng_below(&network->prng, BLOCKED_US_MAX),
-		     unblock, wire);
+		connection->blocked = true;
+		plan(connection,
+		     network->now->mono_us + hs_prng_below(&network->prng, BLOCKED_US_MAX), unblock,
+		     connection);
 	}
 	if (len > 0)
-		send_piece(wire, upstream->out.data, len, &wire->to_us, reach_server);
+		send_piece(connection, upstream->out.data, len, &connection->to_us, reach_server);
 	upstream->sent += len;
 	hs_buf_consume(&upstream->out, len);
 }
 
 /* What is on its way to the server ends at some byte, be it in the middle of a command; behind that the
  * connection does. */
-static void cut_off(struct hs_sim_wire *wire)
+static void cut_off(struct hs_sim_connection *connection)
 {
 	uint64_t left = 0;
 
-	for (struct hs_link *link = wire->pieces.next; link != &wire->pieces; link = link->next) {
+	for (struct hs_link *link = connection->pieces.next; link != &connection->pieces;
+	     link = link->next) {
 		const struct piece *piece = hs_list_entry(link, struct piece, link);
 
 		left += piece->to_server ? piece->len : 0;
 	}
-	left = hs_prng_below(&wire->network->prng, left + 1);
-	for (struct hs_link *link = wire->pieces.next; link != &wire->pieces; link = link->next) {
+	left = hs_prng_below(&connection->network->prng, left + 1);
+	for (struct hs_link *link = connection->pieces.next; link != &connection->pieces;
+	     link = link->next) {
 		struct piece *piece = hs_list_entry(link, struct piece, link);
 
 		if (!piece->to_server)
@@ -312,49 +319,49 @@ static void cut_off(struct hs_sim_wire *wire)
 	}
 }
 
-void hs_sim_wire_close(struct hs_sim_wire **pointer, bool lost)
+void hs_sim_connection_close(struct hs_sim_connection **pointer, bool lost)
 {
-	struct hs_sim_wire *wire = *pointer;
+	struct hs_sim_connection *connection = *pointer;
 
 	*pointer = NULL;
-	wire->options.upstream = NULL;
-	wire->planned++; /* it lives until the end of this call */
-	if (lost && !wire->lost)
-		cut_off(wire);
-	if (wire->lost)
-		hang_up(wire);
-	else if (wire->server && !wire->network->options.keeps_open)
-		send_piece(wire, NULL, 0, &wire->to_us, reach_server);
-	unplan(wire);
+	connection->options.upstream = NULL;
+	connection->planned++; /* it lives until the end of this call */
+	if (lost && !connection->lost)
+		cut_off(connection);
+	if (connection->lost)
+		hang_up(connection);
+	else if (connection->server && !connection->network->options.keeps_open)
+		send_piece(connection, NULL, 0, &connection->to_us, reach_server);
+	unplan(connection);
 }
 
-void hs_sim_wire_silence(struct hs_sim_wire *wire)
+void hs_sim_connection_silence(struct hs_sim_connection *connection)
 {
-	fall_silent(wire);
+	fall_silent(connection);
 }
 
 /* ---- in which order things ran ---- */
 
-void hs_sim_wire_ran(struct hs_sim_wire *wire, uint64_t hash, uint64_t at)
+void hs_sim_connection_ran(struct hs_sim_connection *connection, uint64_t hash, uint64_t at)
 {
-	if (!wire->options.ordered || !wire->options.upstream)
+	if (!connection->options.ordered || !connection->options.upstream)
 		return;
-	if (wire->places_first == wire->places_count)
-		wire->places_first = wire->places_count = 0;
-	if (wire->places_count == wire->places_cap) {
-		wire->places_cap = wire->places_cap ? 2 * wire->places_cap : 16;
-		wire->places =
-			hs_mem_realloc(wire->places, wire->places_cap * sizeof *wire->places);
+	if (connection->places_first == connection->places_count)
+		connection->places_first = connection->places_count = 0;
+	if (connection->places_count == connection->places_cap) {
+		connection->places_cap = connection->places_cap ? 2 * connection->places_cap : 16;
+		connection->places = hs_mem_realloc(
+			connection->places, connection->places_cap * sizeof *connection->places);
 	}
-	wire->places[wire->places_count++] = (struct place){hash, at};
+	connection->places[connection->places_count++] = (struct place){hash, at};
 }
 
-uint64_t hs_sim_wire_ran_at(struct hs_sim_wire *wire, uint64_t hash)
+uint64_t hs_sim_connection_ran_at(struct hs_sim_connection *connection, uint64_t hash)
 {
-	for (size_t i = wire->places_first; i < wire->places_count; i++) {
-		if (wire->places[i].hash == hash) {
-			wire->places_first = i + 1;
-			return wire->places[i].at;
+	for (size_t i = connection->places_first; i < connection->places_count; i++) {
+		if (connection->places[i].hash == hash) {
+			connection->places_first = i + 1;
+			return connection->places[i].at;
 		}
 	}
 	return 0;
@@ -362,77 +369,77 @@ uint64_t hs_sim_wire_ran_at(struct hs_sim_wire *wire, uint64_t hash)
 
 /* ---- from the server ---- */
 
-static void greet(struct hs_sim_wire *wire, const char *data, size_t len)
+static void greet(struct hs_sim_connection *connection, const char *data, size_t len)
 {
-	struct hs_upstream *upstream = wire->options.upstream;
+	struct hs_upstream *upstream = connection->options.upstream;
 	size_t used = len;
 
-	switch (hs_greeting_receive(&wire->greeting, data, len, &used)) {
+	switch (hs_greeting_receive(&connection->greeting, data, len, &used)) {
 	case HS_GREETING_MORE:
 		return;
 	case HS_GREETING_FAILED:
-		end(wire, wire->greeting.why);
+		end(connection, connection->greeting.why);
 		return;
 	case HS_GREETING_READY:
 		break;
 	}
-	wire->up = true;
-	upstream->server_id = wire->greeting.server_id;
-	wire->options.calls->up(wire->options.context, upstream);
-	if (used < len && wire->options.upstream)
-		wire->options.calls->receive(wire->options.context, upstream, data + used,
-					     len - used);
+	connection->up = true;
+	upstream->server_id = connection->greeting.server_id;
+	connection->options.calls->up(connection->options.context, upstream);
+	if (used < len && connection->options.upstream)
+		connection->options.calls->receive(connection->options.context, upstream,
+						   data + used, len - used);
 }
 
-static void receive(struct hs_sim_wire *wire, const char *data, size_t len)
+static void receive(struct hs_sim_connection *connection, const char *data, size_t len)
 {
-	if (len == 0 || !wire->options.upstream)
+	if (len == 0 || !connection->options.upstream)
 		return;
-	if (!wire->up)
-		greet(wire, data, len);
+	if (!connection->up)
+		greet(connection, data, len);
 	else
-		wire->options.calls->receive(wire->options.context, wire->options.upstream, data,
-					     len);
+		connection->options.calls->receive(connection->options.context,
+						   connection->options.upstream, data, len);
 }
 
 static void reach_owner(void *context, void *target, uint64_t number)
 {
 	struct hs_sim_network *network = context;
 	struct piece *piece = target;
-	struct hs_sim_wire *wire = piece->wire;
+	struct hs_sim_connection *connection = piece->connection;
 	size_t len = piece->len;
 
 	(void)number;
-	if (wire->options.upstream && !wire->mute && !wire->ended) {
+	if (connection->options.upstream && !connection->mute && !connection->ended) {
 		if (len == 0) {
-			end(wire, "it closed the connection");
+			end(connection, "it closed the connection");
 		} else if (fails(network, network->options.lose_one_in)) {
-			receive(wire, piece->data, hs_prng_below(&network->prng, len));
-			lose(wire, one_in(network, 2));
+			receive(connection, piece->data, hs_prng_below(&network->prng, len));
+			lose(connection, one_in(network, 2));
 		} else if (fails(network, network->options.mute_one_in)) {
-			fall_silent(wire);
+			fall_silent(connection);
 		} else {
-			receive(wire, piece->data, len);
+			receive(connection, piece->data, len);
 		}
 	}
 	free_piece(&piece);
-	unplan(wire);
+	unplan(connection);
 }
 
 void hs_sim_network_send(void *context, void *io, struct hs_bytes bytes)
 {
-	struct hs_sim_wire *wire = io;
-	struct hs_sim_network *network = wire ? wire->network : NULL;
+	struct hs_sim_connection *connection = io;
+	struct hs_sim_network *network = connection ? connection->network : NULL;
 
 	(void)context;
-	if (!wire) /* HS_SIM_DIED_RESENT: nobody is there */
+	if (!connection) /* HS_SIM_DIED_RESENT: nobody is there */
 		return;
-	while (bytes.len > 0 && !wire->lost) {
+	while (bytes.len > 0 && !connection->lost) {
 		size_t len = bytes.len;
 
 		if (network->options.cuts && one_in(network, CUT_ONE_IN))
 			len = 1 + hs_prng_below(&network->prng, len);
-		send_piece(wire, bytes.data, len, &wire->from_us, reach_owner);
+		send_piece(connection, bytes.data, len, &connection->from_us, reach_owner);
 		bytes.data += len;
 		bytes.len -= len;
 	}
@@ -440,88 +447,93 @@ void hs_sim_network_send(void *context, void *io, struct hs_bytes bytes)
 
 void hs_sim_network_closed(void *context, void *io)
 {
-	struct hs_sim_wire *wire = io;
+	struct hs_sim_connection *connection = io;
 
 	(void)context;
-	if (!wire)
+	if (!connection)
 		return;
-	wire->server = NULL;
-	send_piece(wire, NULL, 0, &wire->from_us, reach_owner);
+	connection->server = NULL;
+	send_piece(connection, NULL, 0, &connection->from_us, reach_owner);
 }
 
 /* ---- opening ---- */
 
 static void time_out(void *context, void *target, uint64_t number)
 {
-	struct hs_sim_wire *wire = target;
+	struct hs_sim_connection *connection = target;
 
 	(void)context, (void)number;
-	if (!wire->up)
-		end(wire,
-		    wire->server ? "nothing came back in time" : "it cannot be reached in time");
-	unplan(wire);
+	if (!connection->up)
+		end(connection, connection->server ? "nothing came back in time"
+						   : "it cannot be reached in time");
+	unplan(connection);
 }
 
 static void connect(void *context, void *target, uint64_t number)
 {
 	struct hs_sim_network *network = context;
-	struct hs_sim_wire *wire = target;
+	struct hs_sim_connection *connection = target;
 	struct hs_buf out = {0};
 
 	(void)number;
-	if (wire->options.upstream && !wire->ended) {
-		if (wire->node != HS_SIM_NOBODY)
-			wire->server = hs_sim_cluster_connect(network->cluster, wire->node, wire);
-		if (wire->server) {
-			hs_greeting_compose(&wire->greeting, &out);
-			send_piece(wire, out.data, out.len, &wire->to_us, reach_server);
+	if (connection->options.upstream && !connection->ended) {
+		if (connection->node != HS_SIM_NO_NODE)
+			connection->server = hs_sim_cluster_connect(network->cluster,
+								    connection->node, connection);
+		if (connection->server) {
+			hs_greeting_compose(&connection->greeting, &out);
+			send_piece(connection, out.data, out.len, &connection->to_us, reach_server);
 			hs_buf_deinit(&out);
-			if (!wire->options.greeting.bare)
-				plan(wire, network->now->mono_us + network->options.open_us_max,
-				     time_out, wire);
+			if (!connection->options.greeting.hello_only)
+				plan(connection,
+				     network->now->mono_us + network->options.open_us_max, time_out,
+				     connection);
 		} else {
-			end(wire, "connection refused");
+			end(connection, "connection refused");
 		}
 	}
-	unplan(wire);
+	unplan(connection);
 }
 
-struct hs_sim_wire *hs_sim_wire_open(struct hs_sim_network *network,
-				     const struct hs_sim_wire_options *options)
+struct hs_sim_connection *hs_sim_connection_open(struct hs_sim_network *network,
+						 const struct hs_sim_connection_options *options)
 {
-	struct hs_sim_wire *wire = hs_mem_zalloc(sizeof *wire);
+	struct hs_sim_connection *connection = hs_mem_zalloc(sizeof *connection);
 
-	wire->network = network;
-	wire->options = *options;
-	wire->node = hs_sim_cluster_at(network->cluster, options->host, options->port);
-	hs_list_init(&wire->pieces);
-	hs_list_append(&network->wires, &wire->link);
-	hs_greeting_init(&wire->greeting, &options->greeting);
-	plan(wire, network->now->mono_us + latency_us(network, wire), connect, wire);
-	return wire;
+	connection->network = network;
+	connection->options = *options;
+	connection->node = hs_sim_cluster_at(network->cluster, options->host, options->port);
+	hs_list_init(&connection->pieces);
+	hs_list_append(&network->connections, &connection->link);
+	hs_greeting_init(&connection->greeting, &options->greeting);
+	plan(connection, network->now->mono_us + latency_us(network, connection), connect,
+	     connection);
+	return connection;
 }
 
 void hs_sim_network_crash(struct hs_sim_network *network, uint8_t node)
 {
-	for (struct hs_link *link = network->wires.next; link != &network->wires;
+	for (struct hs_link *link = network->connections.next; link != &network->connections;
 	     link = link->next) {
-		struct hs_sim_wire *wire = hs_list_entry(link, struct hs_sim_wire, link);
+		struct hs_sim_connection *connection =
+			hs_list_entry(link, struct hs_sim_connection, link);
 
-		if (wire->node == node && wire->server && one_in(network, 2))
-			lose(wire, true);
+		if (connection->node == node && connection->server && one_in(network, 2))
+			lose(connection, true);
 	}
 }
 
-void hs_sim_network_trouble(struct hs_sim_network *network, bool on)
+void hs_sim_network_set_faults(struct hs_sim_network *network, bool on)
 {
-	network->troubled = on;
+	network->faults_on = on;
 	if (on)
 		return;
-	for (struct hs_link *link = network->wires.next; link != &network->wires;
+	for (struct hs_link *link = network->connections.next; link != &network->connections;
 	     link = link->next) {
-		struct hs_sim_wire *wire = hs_list_entry(link, struct hs_sim_wire, link);
+		struct hs_sim_connection *connection =
+			hs_list_entry(link, struct hs_sim_connection, link);
 
-		if (wire->mute)
-			end(wire, "it closed the connection");
+		if (connection->mute)
+			end(connection, "it closed the connection");
 	}
 }

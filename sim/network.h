@@ -20,7 +20,7 @@
 
 struct hs_sim_cluster;
 struct hs_sim_network;
-struct hs_sim_wire;
+struct hs_sim_connection;
 
 struct hs_sim_network_options {
 	uint64_t seed;
@@ -34,21 +34,21 @@ struct hs_sim_network_options {
 	bool cuts;	      /* pieces are cut anywhere, and the kernel takes part of them */
 };
 
-/* What happens to a connection; its owner is not called from inside hs_sim_wire_open, send or close. */
-struct hs_sim_wire_calls {
+/* What happens to a connection; its owner is not called from inside hs_sim_connection_open, send or close. */
+struct hs_sim_connection_calls {
 	void (*up)(void *context, struct hs_upstream *upstream);
 	void (*down)(void *context, struct hs_upstream *upstream, const char *why);
 	void (*receive)(void *context, struct hs_upstream *upstream, const char *data, size_t len);
 };
 
-struct hs_sim_wire_options {
+struct hs_sim_connection_options {
 	const char *host;
 	uint16_t port;
 	struct hs_greeting_options greeting;
 	struct hs_upstream *upstream;
-	const struct hs_sim_wire_calls *calls;
+	const struct hs_sim_connection_calls *calls;
 	void *context;
-	bool ordered; /* what is run for it is noted, for hs_sim_wire_ran_at */
+	bool ordered; /* what is run for it is noted, for hs_sim_connection_ran_at */
 };
 
 struct hs_sim_network *hs_sim_network_create(const struct hs_sim_network_options *options,
@@ -61,23 +61,23 @@ void hs_sim_network_destroy(struct hs_sim_network **network);
 void hs_sim_network_attach(struct hs_sim_network *network, struct hs_sim_cluster *cluster);
 /* Whether something may go wrong from now on; at first nothing does. When nothing does any more, connections
  * that are mute end. */
-void hs_sim_network_trouble(struct hs_sim_network *network, bool on);
+void hs_sim_network_set_faults(struct hs_sim_network *network, bool on);
 
-struct hs_sim_wire *hs_sim_wire_open(struct hs_sim_network *network,
-				     const struct hs_sim_wire_options *options);
+struct hs_sim_connection *hs_sim_connection_open(struct hs_sim_network *network,
+						 const struct hs_sim_connection_options *options);
 /* Takes what it can of upstream->out, now and later, and counts it in upstream->sent. */
-void hs_sim_wire_send(struct hs_sim_wire *wire);
+void hs_sim_connection_send(struct hs_sim_connection *connection);
 /* Not a word more about it. What the kernel has taken still arrives; of a process that died with what was on
  * its way (`lost`) up to some byte, between two commands or in the middle of one. */
-void hs_sim_wire_close(struct hs_sim_wire **wire, bool lost);
+void hs_sim_connection_close(struct hs_sim_connection **connection, bool lost);
 /* Nothing comes back on it any more. */
-void hs_sim_wire_silence(struct hs_sim_wire *wire);
+void hs_sim_connection_silence(struct hs_sim_connection *connection);
 
 /* The server has run something for it, the `at`th of all that servers ran. Its owner, who hears the answers in
  * the order in which that ran, asks for the place of what it hears next; 0: it is not known. What ran before
  * that and was never asked for is forgotten. The hash tells commands apart. */
-void hs_sim_wire_ran(struct hs_sim_wire *wire, uint64_t hash, uint64_t at);
-uint64_t hs_sim_wire_ran_at(struct hs_sim_wire *wire, uint64_t hash);
+void hs_sim_connection_ran(struct hs_sim_connection *connection, uint64_t hash, uint64_t at);
+uint64_t hs_sim_connection_ran_at(struct hs_sim_connection *connection, uint64_t hash);
 
 /* The servers' side: bytes for a connection that they have, and its end. `io` is the wire, the context whatever
  * it is. */

@@ -51,11 +51,11 @@ static void relink_mark(struct hs_sim_order_mark *mark)
  * outcomes still to come, or more; from now on they were. */
 static bool seen_before(struct hs_sim_order *search, struct hs_sim_state state)
 {
-	uint64_t *words = search->row + search->seen.place_words - HS_SIM_STATE_WORDS;
+	uint64_t *words = search->row + search->visited.place_words - HS_SIM_STATE_WORDS;
 
 	words[0] = (uint64_t)state.value;
 	words[1] = state.expires ? 1 + (uint64_t)(state.expires - search->history->ops) : 0;
-	return hs_sim_seen_before(&search->seen, search->row);
+	return hs_sim_visited_before(&search->visited, search->row);
 }
 
 /* Whether the step's answers are right on a key in this state, which changes. */
@@ -90,7 +90,7 @@ static void take_step(struct hs_sim_order *search, struct hs_sim_order_mark *mar
 	choice.state = search->state;
 	choice.floor_us = search->floor_us;
 	search->taken[search->taken_count++] = choice;
-	hs_sim_order_count_left(search, step, -1);
+	hs_sim_order_count_remaining(search, step, -1);
 	search->state = after;
 	if (step->ops->asked_us > search->floor_us)
 		search->floor_us = step->ops->asked_us;
@@ -118,7 +118,7 @@ static struct hs_sim_order_choice give_back(struct hs_sim_order *search)
 		search->open++;
 	}
 	relink_mark(choice.mark);
-	hs_sim_order_count_left(search, step, 1);
+	hs_sim_order_count_remaining(search, step, 1);
 	step->taken = false;
 	search->optional_left += hs_sim_step_is_optional(step);
 	flip(search, choice.mark->step);
@@ -130,9 +130,9 @@ static bool in_turn(const struct hs_sim_order *search, uint32_t number)
 {
 	const struct hs_sim_order_step *step = &search->steps[number];
 
-	if (step->before != HS_SIM_NOBODY && !search->steps[step->before].taken)
+	if (step->before != HS_SIM_NO_STEP && !search->steps[step->before].taken)
 		return false;
-	if (step->alike != HS_SIM_NOBODY && !search->steps[step->alike].taken &&
+	if (step->alike != HS_SIM_NO_STEP && !search->steps[step->alike].taken &&
 	    in_turn(search, step->alike))
 		return false;
 	if (!hs_sim_step_may_be_refused(step) || hs_sim_step_is_loose(step))
@@ -199,12 +199,12 @@ static bool is_early(const struct hs_sim_order *search, const struct hs_sim_orde
 		     int64_t value)
 {
 	uint32_t from = hs_sim_zones_at(&search->zones, search->state.value);
-	const struct hs_sim_order_left *left;
+	const struct hs_sim_zone_remaining *remaining;
 
 	if (from == HS_SIM_NO_ZONE || hs_sim_zones_at(&search->zones, value) == from)
 		return false;
-	left = &search->left[from];
-	return left->ways == 0 && left->found > (step->hint.found == from);
+	remaining = &search->remaining[from];
+	return remaining->ways == 0 && remaining->found > (step->hint.found == from);
 }
 
 /* Takes the step if it may come now, its answers fit, and this was not tried before. `early`: only if
@@ -356,7 +356,7 @@ static int find_order_with(struct hs_sim_order *search, uint32_t few)
 	uint64_t steps_left = search->steps_left;
 	int found;
 
-	hs_sim_seen_deinit(&search->seen);
+	hs_sim_visited_deinit(&search->visited);
 	search->optional_left = few;
 	if (steps_left > FEW_STEPS_MAX)
 		search->steps_left = FEW_STEPS_MAX;
@@ -378,7 +378,7 @@ int hs_sim_order_find(struct hs_sim_order *search)
 		if (few[i] < search->optional_count && find_order_with(search, few[i]) == 1)
 			return 1;
 	}
-	hs_sim_seen_deinit(&search->seen);
+	hs_sim_visited_deinit(&search->visited);
 	search->optional_left = UINT32_MAX;
 	return find_order(search);
 }

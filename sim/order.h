@@ -4,10 +4,10 @@
 #define HS_SIM_ORDER_H
 
 #include "sim/history.h"
-#include "sim/seen.h"
+#include "sim/visited.h"
 #include "sim/zones.h"
 
-enum { HS_SIM_NOBODY = UINT32_MAX, HS_SIM_STATE_WORDS = 2 };
+enum { HS_SIM_NO_STEP = UINT32_MAX, HS_SIM_STATE_WORDS = 2 };
 
 struct hs_sim_order_step {
 	const struct hs_sim_op *ops; /* ops[0] and ops[0].more behind it */
@@ -45,7 +45,7 @@ struct hs_sim_order_choice {
 };
 
 /* Of a zone, among the steps that are not taken. */
-struct hs_sim_order_left {
+struct hs_sim_zone_remaining {
 	uint32_t found; /* how many say that they found one of its values */
 	uint32_t ways;	/* how many lead into it from elsewhere */
 };
@@ -65,10 +65,10 @@ struct hs_sim_order {
 	uint32_t optional_left; /* how many of them may still be taken */
 	/* Bits of the steps taken that were answered; the state; bits of the others taken. */
 	uint64_t *row;
-	struct hs_sim_seen seen; /* sets and states tried */
+	struct hs_sim_visited visited; /* sets and states tried */
 	struct hs_sim_zones zones;
-	struct hs_sim_order_left *left; /* of each zone */
-	uint32_t wild;			/* steps not taken that may lead anywhere */
+	struct hs_sim_zone_remaining *remaining; /* of each zone */
+	uint32_t wild;				 /* steps not taken that may lead anywhere */
 	uint64_t steps_left;
 };
 
@@ -107,15 +107,15 @@ static inline bool hs_sim_step_is_loose(const struct hs_sim_order_step *step)
 }
 
 /* The step is taken (-1), or not any more (1). */
-static inline void hs_sim_order_count_left(struct hs_sim_order *search,
-					   const struct hs_sim_order_step *step, int change)
+static inline void hs_sim_order_count_remaining(struct hs_sim_order *search,
+						const struct hs_sim_order_step *step, int change)
 {
 	const struct hs_sim_hint *hint = &step->hint;
 
 	if (hint->found != HS_SIM_NO_ZONE)
-		search->left[hint->found].found += (uint32_t)change;
+		search->remaining[hint->found].found += (uint32_t)change;
 	if (hint->made != HS_SIM_NO_ZONE && hint->made != hint->found)
-		search->left[hint->made].ways += (uint32_t)change;
+		search->remaining[hint->made].ways += (uint32_t)change;
 	if (hint->wild)
 		search->wild += (uint32_t)change;
 }

@@ -51,11 +51,11 @@ static void draw_fold(struct hs_prng *prng, struct hs_sim_world_options *world)
 	world->round_us_max = ONE_OF(prng, 0, 20, 200);
 	world->core.hot = (struct hs_core_hot){0};
 	world->core.hot.share = ONE_OF(prng, 0, 0, 5, 30) / 100.0;
-	world->core.hot.share_least = ONE_OF(prng, 0, 0, 5, 30) / 100.0;
+	world->core.hot.share_exit = ONE_OF(prng, 0, 0, 5, 30) / 100.0;
 	world->core.hot.requests = ONE_OF(prng, 1, 1, 2, 3);
-	world->core.hot.cool_us = ONE_OF(prng, 0, 500, 5000);
-	if (world->core.hot.share_least > world->core.hot.share)
-		world->core.hot.share_least = world->core.hot.share;
+	world->core.hot.cool_down_us = ONE_OF(prng, 0, 500, 5000);
+	if (world->core.hot.share_exit > world->core.hot.share)
+		world->core.hot.share_exit = world->core.hot.share;
 }
 
 /* Three masters, so that a slot that has moved from one to another is known by the third to be elsewhere. */
@@ -68,7 +68,7 @@ void hs_sim_plan_make_cluster(struct hs_sim_plan *plan)
 	if (plan->fleet)
 		servers->replicas = 1;
 	plan->world.engine.partitions = PARTITIONS;
-	plan->world.together = HS_TOGETHER_SLOT;
+	plan->world.op_scope = HS_OP_SCOPE_SLOT;
 }
 
 /* Where the servers are, and how many heatsinks in front of them. */
@@ -96,7 +96,7 @@ void hs_sim_plan_draw_servers(struct hs_sim_plan *plan, struct hs_prng *prng)
 	world->engine.bytes_max = 0; /* a server that is full refuses in the middle of EXEC */
 	plan->load.full = false;
 	world->engine.partitions = 1;
-	world->together = HS_TOGETHER_ALL;
+	world->op_scope = HS_OP_SCOPE_ALL;
 	if (plan->fleet)
 		world->heatsinks = ONE_OF(prng, 2, 3);
 	if (plan->fleet || servers->cluster)
@@ -107,7 +107,7 @@ void hs_sim_plan_draw_servers(struct hs_sim_plan *plan, struct hs_prng *prng)
 static void help_mistake(struct hs_sim_plan *plan)
 {
 	struct hs_sim_servers_options *servers = &plan->world.servers;
-	enum hs_sim_mistake_where where = hs_sim_mistake_where(plan->world.engine.mistake);
+	enum hs_sim_bug_where where = hs_sim_bug_where(plan->world.engine.bug);
 
 	if (where == HS_SIM_IN_RULES)
 		return; /* sim/plan_rules.c */
@@ -128,13 +128,13 @@ static void help_mistake(struct hs_sim_plan *plan)
 		plan->load.act_us_max = 1000;
 		servers->act_us_max = 200;
 		servers->down_us_max = 2000;
-		if (plan->world.engine.mistake == HS_SIM_STALE_MAP_WRITE)
-			hs_sim_plan_leave_fast_moves(plan);
+		if (plan->world.engine.bug == HS_SIM_STALE_MAP_WRITE)
+			hs_sim_plan_narrow_to_fast_moves(plan);
 	} else {
 		servers->lose_one_in = 30;
 		servers->kills = true;
 	}
-	if (plan->world.engine.mistake == HS_SIM_MSET_RESENT) { /* which is seldom drawn */
+	if (plan->world.engine.bug == HS_SIM_MSET_RESENT) { /* which is seldom drawn */
 		plan->load.narrow = false;
 		servers->lose_one_in = 10;
 	}
@@ -156,17 +156,17 @@ void hs_sim_plan_draw_faults(struct hs_sim_plan *plan, struct hs_prng *prng)
 	servers->crashes = one_in(prng, 3);
 	servers->kills = one_in(prng, 4);
 	servers->deaths = plan->world.heatsinks > 1 && one_in(prng, 2);
-	if (plan->world.engine.mistake != HS_SIM_NO_MISTAKE)
+	if (plan->world.engine.bug != HS_SIM_NO_BUG)
 		help_mistake(plan);
-	if (hs_sim_mistake_where(plan->world.engine.mistake) == HS_SIM_IN_FAILOVERS) {
-		hs_sim_plan_leave_failovers_only(plan);
+	if (hs_sim_bug_where(plan->world.engine.bug) == HS_SIM_IN_FAILOVERS) {
+		hs_sim_plan_narrow_to_failovers_only(plan);
 		return;
 	}
 	if (!servers->cluster)
 		return;
 	servers->moves = !one_in(prng, 3) || servers->moves;
 	servers->failovers = servers->replicas > 0 && one_in(prng, 2);
-	/* A master that is replaced while it hears nothing goes on serving: see sim/fate.c. */
+	/* A master that is replaced while it hears nothing goes on serving: see sim/faults.c. */
 	servers->partitions = !servers->failovers && one_in(prng, 4);
 	servers->lossy = servers->holds = servers->failovers && one_in(prng, 2);
 	/* Most schedules are over before a master is lost, if it is not lost soon. */
@@ -175,22 +175,22 @@ void hs_sim_plan_draw_faults(struct hs_sim_plan *plan, struct hs_prng *prng)
 }
 
 /* From numbers of their own, so that older seeds still mean what they meant. */
-bool hs_sim_plan_has_one_troubled(const struct hs_sim_plan *plan)
+bool hs_sim_plan_has_one_faulty(const struct hs_sim_plan *plan)
 {
-	enum hs_sim_mistake mistake = plan->world.engine.mistake;
+	enum hs_sim_bug bug = plan->world.engine.bug;
 	struct hs_prng prng;
 
 	hs_prng_init(&prng, plan->seed ^ ALONE_SEED);
-	return hs_sim_mistake_where(mistake) == HS_SIM_IN_ALONE ||
-	       mistake == HS_SIM_FETCH_WAITS_FOR_ALL || mistake == HS_SIM_COPY_WAITED_FOR ||
-	       (mistake == HS_SIM_NO_MISTAKE && one_in(&prng, ALONE_ONE_IN));
+	return hs_sim_bug_where(bug) == HS_SIM_IN_ONE_FAULTY || bug == HS_SIM_FETCH_WAITS_FOR_ALL ||
+	       bug == HS_SIM_WAITS_FOR_COPY ||
+	       (bug == HS_SIM_NO_BUG && one_in(&prng, ALONE_ONE_IN));
 }
 
 static void draw_servers(struct hs_prng *prng, struct hs_sim_plan *plan, bool faults)
 {
 	hs_sim_plan_draw_servers(plan, prng);
-	if (plan->world.engine.mistake == HS_SIM_WATCH_KEPT)
-		hs_sim_plan_leave_watches(plan);
+	if (plan->world.engine.bug == HS_SIM_WATCH_REUSED)
+		hs_sim_plan_narrow_to_watches(plan);
 	if (!faults)
 		return;
 	if (plan->load.depth_max > 4) /* what is lost together takes long to judge */
@@ -199,8 +199,8 @@ static void draw_servers(struct hs_prng *prng, struct hs_sim_plan *plan, bool fa
 		plan->load.requests = 36 / plan->load.clients;
 	hs_sim_plan_draw_faults(plan, prng);
 	plan->world.servers.waiting_max = ONE_OF(prng, 2, 1000, 1000);
-	if (hs_sim_plan_has_one_troubled(plan))
-		hs_sim_plan_leave_one_troubled(plan, prng);
+	if (hs_sim_plan_has_one_faulty(plan))
+		hs_sim_plan_narrow_to_one_faulty(plan, prng);
 }
 
 /* Pipelines over a few hot keys of one partition. */
@@ -214,7 +214,7 @@ static void draw_chains(struct hs_prng *prng, struct hs_sim_plan *plan)
 	world->core.fold = true;
 	world->core.fold_waiters_max = ONE_OF(prng, 2, 1000, 1000);
 	world->round_us_max = ONE_OF(prng, 0, 20, 200, 200);
-	world->core.hot = (struct hs_core_hot){.requests = 1, .cool_us = 5000};
+	world->core.hot = (struct hs_core_hot){.requests = 1, .cool_down_us = 5000};
 	load->narrow = true;
 	load->act_us_max = ONE_OF(prng, 10, 100);
 	load->clients = ONE_OF(prng, 3, 4, 5);
@@ -242,7 +242,7 @@ static void draw_load(struct hs_prng *prng, struct hs_sim_plan *plan)
 	load->extremes = one_in(prng, 4);
 	load->ttl_ms_max = ONE_OF(prng, 0, 0, 2, 5);
 	load->ticks = true;
-	load->flips = one_in(prng, 8);
+	load->fold_switches = one_in(prng, 8);
 	/* A crowd, of which each says little: much more takes long to judge. */
 	if (one_in(prng, 8)) {
 		load->clients = ONE_OF(prng, 8, 12);
@@ -251,7 +251,7 @@ static void draw_load(struct hs_prng *prng, struct hs_sim_plan *plan)
 	}
 	if (one_in(prng, 4))
 		draw_chains(prng, plan);
-	if (plan->world.engine.mistake == HS_SIM_OUTPUT_UNCOUNTED)
+	if (plan->world.engine.bug == HS_SIM_OUTPUT_UNLIMITED)
 		load->cuts = true;
 	if (load->cuts)
 		plan->world.core.output_bytes_max = OUTPUT_BYTES_LOW;
@@ -308,8 +308,8 @@ static void draw_slow_engine(struct hs_sim_plan *plan)
 	struct hs_prng prng;
 
 	hs_prng_init(&prng, plan->seed ^ PUT_OFF_SEED);
-	if (world->servers.on || (!plan->has_caches && world->rules_count == 0) ||
-	    world->engine.mistake != HS_SIM_NO_MISTAKE || one_in(&prng, 2))
+	if (world->servers.on || (!plan->has_client_caches && world->rules_count == 0) ||
+	    world->engine.bug != HS_SIM_NO_BUG || one_in(&prng, 2))
 		return;
 	world->engine.put_off_us_max = ONE_OF(&prng, 0, 50, 500, 5000);
 	world->engine.seal_us_max = ONE_OF(&prng, 0, 50, 500, 5000);
@@ -327,8 +327,8 @@ static void draw_lone_deaths(struct hs_sim_plan *plan)
 	struct hs_prng prng;
 
 	hs_prng_init(&prng, plan->seed ^ DEATHS_SEED);
-	if (plan->world.heatsinks == 1 && servers->act_us_max > 0 && !servers->alone &&
-	    !plan->has_caches && plan->world.engine.mistake == HS_SIM_NO_MISTAKE &&
+	if (plan->world.heatsinks == 1 && servers->act_us_max > 0 && !servers->one_faulty &&
+	    !plan->has_client_caches && plan->world.engine.bug == HS_SIM_NO_BUG &&
 	    one_in(&prng, DEATHS_ONE_IN))
 		servers->deaths = true;
 }
@@ -339,8 +339,8 @@ static void draw_caches_servers(struct hs_prng *prng, struct hs_sim_plan *plan)
 	struct hs_sim_servers_options *servers = &plan->world.servers;
 
 	hs_sim_plan_draw_servers(plan, prng);
-	plan->caches.rounds = 1;
-	if (one_in(prng, 2) && plan->world.engine.mistake == HS_SIM_NO_MISTAKE)
+	plan->client_caches.rounds = 1;
+	if (one_in(prng, 2) && plan->world.engine.bug == HS_SIM_NO_BUG)
 		return;
 	hs_sim_plan_draw_faults(plan, prng);
 	servers->deaths = false;
@@ -349,45 +349,44 @@ static void draw_caches_servers(struct hs_prng *prng, struct hs_sim_plan *plan)
 /* Clients that wait and listen. Drawn apart from the rest: what others do stays as it was. */
 static void draw_guests(uint64_t seed, struct hs_sim_plan *plan, bool always, bool faults)
 {
-	struct hs_sim_guests_options *guests = &plan->load.guests;
+	struct hs_sim_companions_options *companions = &plan->load.companions;
 	bool servers = plan->world.servers.on;
 	struct hs_prng prng;
 
 	hs_prng_init(&prng, seed ^ GUESTS_SEED);
 	/* Lists are not followed through losses. */
-	if (plan->has_caches || plan->world.stage || plan->world.servers.lossy ||
-	    (!always &&
-	     (!one_in(&prng, GUESTS_ONE_IN) || plan->world.engine.mistake != HS_SIM_NO_MISTAKE)))
+	if (plan->has_client_caches || plan->world.stage || plan->world.servers.lossy ||
+	    (!always && (!one_in(&prng, GUESTS_ONE_IN) || plan->world.engine.bug != HS_SIM_NO_BUG)))
 		return;
-	guests->poppers = servers ? ONE_OF(&prng, 1, 2, 2) : 0;
-	guests->pushers = servers ? ONE_OF(&prng, 1, 1, 2) : 0;
-	guests->listeners = ONE_OF(&prng, 1, 2);
-	guests->publishers = ONE_OF(&prng, 1, 2);
-	guests->requests = ONE_OF(&prng, 4, 8);
-	guests->act_us_max = ONE_OF(&prng, 100, 1000, 5000);
-	guests->timeout_us_max = ONE_OF(&prng, 1000, 20000, 100000);
-	guests->faults = faults;
-	guests->forever = !faults;
-	guests->crowded = plan->world.servers.private_max < 100;
-	guests->hang_ups = one_in(&prng, 2);
+	companions->poppers = servers ? ONE_OF(&prng, 1, 2, 2) : 0;
+	companions->pushers = servers ? ONE_OF(&prng, 1, 1, 2) : 0;
+	companions->subscribers = ONE_OF(&prng, 1, 2);
+	companions->publishers = ONE_OF(&prng, 1, 2);
+	companions->requests = ONE_OF(&prng, 4, 8);
+	companions->act_us_max = ONE_OF(&prng, 100, 1000, 5000);
+	companions->timeout_us_max = ONE_OF(&prng, 1000, 20000, 100000);
+	companions->faults = faults;
+	companions->forever = !faults;
+	companions->crowded = plan->world.servers.private_max < 100;
+	companions->hang_ups = one_in(&prng, 2);
 }
 
 /* Over before a slot moves, or while several do. From numbers of its own, so that the rest of a seed means what it
  * meant. */
 static void draw_pace(struct hs_sim_plan *plan)
 {
-	struct hs_sim_caches_options *caches = &plan->caches;
-	enum hs_sim_mistake mistake = plan->world.engine.mistake;
+	struct hs_sim_client_caches_options *client_caches = &plan->client_caches;
+	enum hs_sim_bug bug = plan->world.engine.bug;
 	struct hs_prng prng;
 
 	hs_prng_init(&prng, plan->seed ^ PACE_SEED);
-	caches->act_us_max = ONE_OF(&prng, 200, 1000, 3000);
-	caches->flushes = mistake == HS_SIM_NO_MISTAKE && one_in(&prng, FLUSHES_ONE_IN);
-	if (hs_sim_mistake_where(mistake) != HS_SIM_IN_MOVES)
+	client_caches->act_us_max = ONE_OF(&prng, 200, 1000, 3000);
+	client_caches->flushes = bug == HS_SIM_NO_BUG && one_in(&prng, FLUSHES_ONE_IN);
+	if (hs_sim_bug_where(bug) != HS_SIM_IN_MOVES)
 		return;
-	caches->act_us_max = 3000;
-	caches->clients = 6; /* many write one key while its slot moves */
-	caches->requests = 12;
+	client_caches->act_us_max = 3000;
+	client_caches->clients = 6; /* many write one key while its slot moves */
+	client_caches->requests = 12;
 }
 
 static void draw_caches(struct hs_prng *prng, struct hs_sim_plan *plan)
@@ -395,46 +394,45 @@ static void draw_caches(struct hs_prng *prng, struct hs_sim_plan *plan)
 	plan->world.core.tracking_keys_max = ONE_OF(prng, 0, 1, 3, 1000);
 	plan->world.core.fold_waiters_max = 1000;
 	plan->world.event_us_max = ONE_OF(prng, 0, 50, 500);
-	plan->caches = (struct hs_sim_caches_options){0};
-	plan->caches.clients = ONE_OF(prng, 2, 3);
-	plan->caches.keys = ONE_OF(prng, 1, 2, 4);
-	plan->caches.rounds = 2;
-	plan->caches.requests = ONE_OF(prng, 4, 8);
-	if (plan->world.engine.mistake == HS_SIM_TRACKED_UNCOUNTED) {
+	plan->client_caches = (struct hs_sim_client_caches_options){0};
+	plan->client_caches.clients = ONE_OF(prng, 2, 3);
+	plan->client_caches.keys = ONE_OF(prng, 1, 2, 4);
+	plan->client_caches.rounds = 2;
+	plan->client_caches.requests = ONE_OF(prng, 4, 8);
+	if (plan->world.engine.bug == HS_SIM_TRACKED_UNLIMITED) {
 		plan->world.core.tracking_keys_max = 1;
-		plan->caches.keys = 4;
+		plan->client_caches.keys = 4;
 	}
 	draw_pace(plan);
 }
 
-const char *const hs_sim_abouts[] = {
-	[HS_SIM_ABOUT_ANYTHING] = "anything", [HS_SIM_ABOUT_STRICT] = "strict",
-	[HS_SIM_ABOUT_CLIENTS] = "clients",   [HS_SIM_ABOUT_RULES] = "rules",
-	[HS_SIM_ABOUT_FLEET] = "fleet",	      [HS_SIM_ABOUTS] = NULL,
+const char *const hs_sim_focuses[] = {
+	[HS_SIM_FOCUS_ANYTHING] = "anything", [HS_SIM_FOCUS_STRICT] = "strict",
+	[HS_SIM_FOCUS_TRACKING] = "clients",  [HS_SIM_FOCUS_RULES] = "rules",
+	[HS_SIM_FOCUS_FLEET] = "fleet",	      [HS_SIM_FOCUSES] = NULL,
 };
 
 /* A mistake says what it has to be about; most can also be seen by clients that keep what they read. */
-static enum hs_sim_about pick_about(uint64_t seed, enum hs_sim_mistake mistake,
-				    enum hs_sim_about about)
+static enum hs_sim_focus pick_about(uint64_t seed, enum hs_sim_bug bug, enum hs_sim_focus focus)
 {
-	enum hs_sim_mistake_where where = hs_sim_mistake_where(mistake);
+	enum hs_sim_bug_where where = hs_sim_bug_where(bug);
 	struct hs_prng prng;
 
 	if (where == HS_SIM_IN_RULES)
-		return HS_SIM_ABOUT_RULES;
-	if (where == HS_SIM_IN_CACHES || where == HS_SIM_IN_CACHES_FAULTS)
-		return HS_SIM_ABOUT_CLIENTS;
+		return HS_SIM_FOCUS_RULES;
+	if (where == HS_SIM_IN_TRACKING || where == HS_SIM_IN_TRACKING_FAULTS)
+		return HS_SIM_FOCUS_TRACKING;
 	if (where == HS_SIM_IN_FLEET)
-		return HS_SIM_ABOUT_FLEET;
-	if (where == HS_SIM_IN_ALONE && about == HS_SIM_ABOUT_RULES)
-		return HS_SIM_ABOUT_RULES;
-	if (mistake != HS_SIM_NO_MISTAKE)
-		return about == HS_SIM_ABOUT_CLIENTS ? about : HS_SIM_ABOUT_STRICT;
+		return HS_SIM_FOCUS_FLEET;
+	if (where == HS_SIM_IN_ONE_FAULTY && focus == HS_SIM_FOCUS_RULES)
+		return HS_SIM_FOCUS_RULES;
+	if (bug != HS_SIM_NO_BUG)
+		return focus == HS_SIM_FOCUS_TRACKING ? focus : HS_SIM_FOCUS_STRICT;
 	hs_prng_init(&prng, ~seed);
-	if ((about == HS_SIM_ABOUT_ANYTHING || about == HS_SIM_ABOUT_FLEET) &&
+	if ((focus == HS_SIM_FOCUS_ANYTHING || focus == HS_SIM_FOCUS_FLEET) &&
 	    one_in(&prng, RULES_ONE_IN))
-		return HS_SIM_ABOUT_RULES;
-	return about;
+		return HS_SIM_FOCUS_RULES;
+	return focus;
 }
 
 /* Drawn apart from the rest, so that seeds mean what they meant before there was such a stage. */
@@ -459,19 +457,19 @@ static bool draw_watches(uint64_t seed)
 static void draw_tied(struct hs_sim_plan *plan)
 {
 	struct hs_sim_load_options *load = &plan->load;
-	uint32_t keys = plan->has_caches ? plan->caches.keys : load->registers;
-	enum hs_sim_mistake mistake = plan->world.engine.mistake;
+	uint32_t keys = plan->has_client_caches ? plan->client_caches.keys : load->registers;
+	enum hs_sim_bug bug = plan->world.engine.bug;
 	struct hs_sim_servers_options *servers = &plan->world.servers;
 	struct hs_prng prng;
 
 	hs_prng_init(&prng, plan->seed ^ TIED_SEED);
-	if (!servers->on || servers->alone ||
-	    (mistake != HS_SIM_NO_MISTAKE && mistake != HS_SIM_HALF_SLOT_SERVED) ||
-	    (!one_in(&prng, TIED_ONE_IN) && mistake != HS_SIM_HALF_SLOT_SERVED))
+	if (!servers->on || servers->one_faulty ||
+	    (bug != HS_SIM_NO_BUG && bug != HS_SIM_HALF_SLOT_SERVED) ||
+	    (!one_in(&prng, TIED_ONE_IN) && bug != HS_SIM_HALF_SLOT_SERVED))
 		return;
-	if (keys == 1 && !plan->has_caches)
+	if (keys == 1 && !plan->has_client_caches)
 		keys = load->registers = ONE_OF(&prng, 2, 2, 3);
-	if (mistake == HS_SIM_HALF_SLOT_SERVED) { /* its slot lies on two nodes for long */
+	if (bug == HS_SIM_HALF_SLOT_SERVED) { /* its slot lies on two nodes for long */
 		keys = load->registers = 2;
 		servers->down_us_max = 20000;
 	}
@@ -488,14 +486,14 @@ static void draw_tied(struct hs_sim_plan *plan)
 static void draw_limits(struct hs_sim_plan *plan)
 {
 	struct hs_core_options *core = &plan->world.core;
-	enum hs_sim_mistake mistake = plan->world.engine.mistake;
-	bool none = mistake == HS_SIM_NO_MISTAKE && !plan->world.servers.alone;
+	enum hs_sim_bug bug = plan->world.engine.bug;
+	bool none = bug == HS_SIM_NO_BUG && !plan->world.servers.one_faulty;
 	struct hs_prng prng;
 
 	hs_prng_init(&prng, plan->seed ^ LIMITS_SEED);
-	if (mistake == HS_SIM_PIPELINE_UNCOUNTED || (one_in(&prng, PIPELINE_ONE_IN) && none))
+	if (bug == HS_SIM_PIPELINE_UNLIMITED || (one_in(&prng, PIPELINE_ONE_IN) && none))
 		core->session_inflight_max = ONE_OF(&prng, 1, 2, 4);
-	if (mistake == HS_SIM_HOT_UNCOUNTED || (one_in(&prng, HOT_KEYS_ONE_IN) && none))
+	if (bug == HS_SIM_HOT_UNLIMITED || (one_in(&prng, HOT_KEYS_ONE_IN) && none))
 		core->hot.keys_max = ONE_OF(&prng, 1, 1, 2);
 }
 
@@ -504,11 +502,11 @@ static void draw_limits(struct hs_sim_plan *plan)
 static void draw_empty(struct hs_sim_plan *plan)
 {
 	struct hs_sim_servers_options *servers = &plan->world.servers;
-	enum hs_sim_mistake mistake = plan->world.engine.mistake;
+	enum hs_sim_bug bug = plan->world.engine.bug;
 	struct hs_prng prng;
 
 	hs_prng_init(&prng, plan->seed ^ EMPTY_SEED);
-	if (mistake == HS_SIM_EMPTY_FORGOTTEN || mistake == HS_SIM_ASKED_REFUSED) {
+	if (bug == HS_SIM_EMPTY_MASTER_DROPPED || bug == HS_SIM_ASK_REFUSED) {
 		plan->load.depth_max = 1;
 		plan->load.registers = 2;
 		plan->world.core.fold = false;
@@ -519,72 +517,72 @@ static void draw_empty(struct hs_sim_plan *plan)
 		servers->stalls = servers->crashes = servers->partitions = false;
 		servers->kills = servers->deaths = servers->failovers = false;
 	}
-	servers->one_empty = mistake == HS_SIM_EMPTY_FORGOTTEN ||
-			     (mistake == HS_SIM_NO_MISTAKE && servers->on && servers->cluster &&
-			      servers->moves && !servers->alone && !plan->has_caches &&
-			      one_in(&prng, EMPTY_ONE_IN));
+	servers->one_empty =
+		bug == HS_SIM_EMPTY_MASTER_DROPPED ||
+		(bug == HS_SIM_NO_BUG && servers->on && servers->cluster && servers->moves &&
+		 !servers->one_faulty && !plan->has_client_caches && one_in(&prng, EMPTY_ONE_IN));
 }
 
-static void draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_mistake mistake,
-		 enum hs_sim_about about)
+static void draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_bug bug,
+		 enum hs_sim_focus focus)
 {
-	enum hs_sim_mistake_where where = hs_sim_mistake_where(mistake);
+	enum hs_sim_bug_where where = hs_sim_bug_where(bug);
 	bool faults, servers;
 	struct hs_prng prng;
 
 	*plan = (struct hs_sim_plan){.seed = seed, .world = hs_sim_world_defaults(seed)};
 	hs_prng_init(&prng, seed);
-	plan->world.engine.mistake = mistake;
-	plan->world.stage =
-		where == HS_SIM_IN_STAGE || (mistake == HS_SIM_NO_MISTAKE && draw_stage(seed));
+	plan->world.engine.bug = bug;
+	plan->world.stage = where == HS_SIM_IN_STAGE || (bug == HS_SIM_NO_BUG && draw_stage(seed));
 	draw_world(&prng, &plan->world);
 	draw_fold(&prng, &plan->world);
-	plan->fleet = about == HS_SIM_ABOUT_FLEET || where == HS_SIM_IN_FLEET ||
-		      (mistake == HS_SIM_NO_MISTAKE && about == HS_SIM_ABOUT_ANYTHING &&
+	plan->fleet = focus == HS_SIM_FOCUS_FLEET || where == HS_SIM_IN_FLEET ||
+		      (bug == HS_SIM_NO_BUG && focus == HS_SIM_FOCUS_ANYTHING &&
 		       one_in(&prng, FLEET_ONE_IN));
-	about = pick_about(seed, mistake, about);
-	if (about == HS_SIM_ABOUT_RULES) {
+	focus = pick_about(seed, bug, focus);
+	if (focus == HS_SIM_FOCUS_RULES) {
 		hs_sim_plan_draw_rules(plan, &prng);
 		return;
 	}
-	plan->has_caches = one_in(&prng, 6) && !plan->fleet;
+	plan->has_client_caches = one_in(&prng, 6) && !plan->fleet;
 	servers = hs_prng_below(&prng, 2) == 0 || plan->fleet;
 	faults = !one_in(&prng, 3);
-	if (about != HS_SIM_ABOUT_ANYTHING && about != HS_SIM_ABOUT_FLEET)
-		plan->has_caches = about == HS_SIM_ABOUT_CLIENTS;
-	if (where == HS_SIM_IN_ENGINE || where == HS_SIM_IN_SLOWNESS || where == HS_SIM_IN_CACHES)
+	if (focus != HS_SIM_FOCUS_ANYTHING && focus != HS_SIM_FOCUS_FLEET)
+		plan->has_client_caches = focus == HS_SIM_FOCUS_TRACKING;
+	if (where == HS_SIM_IN_ENGINE || where == HS_SIM_IN_SLOWNESS || where == HS_SIM_IN_TRACKING)
 		servers = false;
 	if (where == HS_SIM_IN_SERVERS || where == HS_SIM_IN_MOVES || where == HS_SIM_IN_FLEET ||
-	    where == HS_SIM_IN_CACHES_FAULTS || where == HS_SIM_IN_FAILOVERS ||
-	    where == HS_SIM_IN_ALONE)
+	    where == HS_SIM_IN_TRACKING_FAULTS || where == HS_SIM_IN_FAILOVERS ||
+	    where == HS_SIM_IN_ONE_FAULTY)
 		servers = faults = true;
-	if (where == HS_SIM_IN_GUESTS_FAULTS)
+	if (where == HS_SIM_IN_COMPANIONS_FAULTS)
 		servers = faults = true;
-	if (where == HS_SIM_IN_PEACE || where == HS_SIM_IN_GUESTS) {
+	if (where == HS_SIM_IN_HEALTHY_SERVERS || where == HS_SIM_IN_COMPANIONS) {
 		servers = true;
 		faults = false;
 	}
 	if (where == HS_SIM_IN_FOLD)
 		plan->world.core.fold_waiters_max = 1;
-	if (plan->has_caches)
+	if (plan->has_client_caches)
 		draw_caches(&prng, plan);
 	else
 		draw_load(&prng, plan);
-	plan->load.watches = mistake == HS_SIM_NO_MISTAKE && draw_watches(seed);
-	if (!servers && !plan->has_caches)
+	plan->load.watches = bug == HS_SIM_NO_BUG && draw_watches(seed);
+	if (!servers && !plan->has_client_caches)
 		draw_slowness(seed, plan, where == HS_SIM_IN_SLOWNESS);
-	if (servers && plan->has_caches)
+	if (servers && plan->has_client_caches)
 		draw_caches_servers(&prng, plan);
 	else if (servers)
 		draw_servers(&prng, plan, faults);
-	draw_guests(seed, plan, where == HS_SIM_IN_GUESTS || where == HS_SIM_IN_GUESTS_FAULTS,
+	draw_guests(seed, plan,
+		    where == HS_SIM_IN_COMPANIONS || where == HS_SIM_IN_COMPANIONS_FAULTS,
 		    servers && faults);
 }
 
-void hs_sim_plan_draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_mistake mistake,
-		      enum hs_sim_about about)
+void hs_sim_plan_draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_bug bug,
+		      enum hs_sim_focus focus)
 {
-	draw(plan, seed, mistake, about);
+	draw(plan, seed, bug, focus);
 	draw_slow_engine(plan);
 	draw_lone_deaths(plan);
 	draw_tied(plan);
@@ -612,7 +610,7 @@ static void describe_servers(const struct hs_sim_plan *plan, struct hs_buf *text
 		{"servers are cut off", servers->partitions},
 		{"servers close connections", servers->kills},
 		{"heatsinks die", servers->deaths},
-		{"one server is troubled", servers->alone},
+		{"one server is troubled", servers->one_faulty},
 	};
 
 	if (servers->cluster)
@@ -654,19 +652,20 @@ void hs_sim_plan_describe(const struct hs_sim_plan *plan, struct hs_buf *text)
 			      world->core.session_inflight_max);
 	if (world->core.hot.keys_max > 0)
 		hs_buf_printf(text, ", %u hot keys at most", world->core.hot.keys_max);
-	if (plan->has_caches)
+	if (plan->has_client_caches)
 		hs_buf_printf(text, "; %u clients that keep what they read, %u keys\n",
-			      plan->caches.clients, plan->caches.keys);
+			      plan->client_caches.clients, plan->client_caches.keys);
 	else
 		hs_buf_printf(text, "; %u clients, %u requests each, %u under way, %u keys\n",
 			      load->clients, load->requests, load->depth_max,
 			      load->registers + load->counters);
-	if (load->guests.requests > 0)
+	if (load->companions.requests > 0)
 		hs_buf_printf(text,
 			      "%u guests that wait, %u that push, %u that listen, %u that publish, "
 			      "%u requests each\n",
-			      load->guests.poppers, load->guests.pushers, load->guests.listeners,
-			      load->guests.publishers, load->guests.requests);
+			      load->companions.poppers, load->companions.pushers,
+			      load->companions.subscribers, load->companions.publishers,
+			      load->companions.requests);
 	hs_sim_plan_describe_rules(plan, text);
 }
 
@@ -747,10 +746,10 @@ static void simplify_load(struct hs_sim_plan *plan, uint32_t number)
 
 	switch (number) {
 	case 0:
-		hs_sim_less(&load->clients, 1);
+		hs_sim_halve(&load->clients, 1);
 		break;
 	case 1:
-		hs_sim_less(&load->requests, 1);
+		hs_sim_halve(&load->requests, 1);
 		break;
 	case 2:
 		one_less(&load->clients, 1);
@@ -759,7 +758,7 @@ static void simplify_load(struct hs_sim_plan *plan, uint32_t number)
 		one_less(&load->requests, 1);
 		break;
 	case 4:
-		hs_sim_less(&load->registers, 1);
+		hs_sim_halve(&load->registers, 1);
 		if (plan->world.rules_count > load->registers)
 			plan->world.rules_count = load->registers;
 		if (plan->world.tied >= load->registers)
@@ -778,7 +777,7 @@ static void simplify_load(struct hs_sim_plan *plan, uint32_t number)
 		load->ttl_ms_max = 0;
 		break;
 	case 9:
-		load->flips = false;
+		load->fold_switches = false;
 		break;
 	case 10:
 		load->ticks = false;
@@ -788,16 +787,16 @@ static void simplify_load(struct hs_sim_plan *plan, uint32_t number)
 		plan->world.engine.bytes_max = 0;
 		break;
 	case 12:
-		one_less(&load->guests.requests, 0);
+		one_less(&load->companions.requests, 0);
 		break;
 	case 13:
-		load->guests.poppers = load->guests.pushers = 0;
+		load->companions.poppers = load->companions.pushers = 0;
 		break;
 	case 14:
-		load->guests.listeners = load->guests.publishers = 0;
+		load->companions.subscribers = load->companions.publishers = 0;
 		break;
 	case 15:
-		load->guests.hang_ups = false;
+		load->companions.hang_ups = false;
 		break;
 	default:
 		one_less(&load->depth_max, 1);
@@ -806,31 +805,31 @@ static void simplify_load(struct hs_sim_plan *plan, uint32_t number)
 
 static void simplify_caches(struct hs_sim_plan *plan, uint32_t number)
 {
-	struct hs_sim_caches_options *caches = &plan->caches;
+	struct hs_sim_client_caches_options *client_caches = &plan->client_caches;
 
 	switch (number) {
 	case 0:
-		hs_sim_less(&caches->clients, 1);
+		hs_sim_halve(&client_caches->clients, 1);
 		break;
 	case 1:
-		hs_sim_less(&caches->requests, 1);
+		hs_sim_halve(&client_caches->requests, 1);
 		break;
 	case 2:
-		one_less(&caches->clients, 1);
+		one_less(&client_caches->clients, 1);
 		break;
 	case 3:
-		one_less(&caches->requests, 1);
+		one_less(&client_caches->requests, 1);
 		break;
 	case 4:
-		hs_sim_less(&caches->keys, 1);
-		if (plan->world.tied >= caches->keys)
-			plan->world.tied = caches->keys - 1;
+		hs_sim_halve(&client_caches->keys, 1);
+		if (plan->world.tied >= client_caches->keys)
+			plan->world.tied = client_caches->keys - 1;
 		break;
 	case 5:
-		caches->rounds = 1;
+		client_caches->rounds = 1;
 		break;
 	case 6:
-		caches->flushes = false;
+		client_caches->flushes = false;
 		break;
 	default:
 		break;
@@ -841,7 +840,7 @@ bool hs_sim_plan_simplify(struct hs_sim_plan *plan, uint32_t number)
 {
 	enum { LOAD_WAYS = 17, WORLD_WAYS = 18 };
 
-	if (number < LOAD_WAYS && plan->has_caches)
+	if (number < LOAD_WAYS && plan->has_client_caches)
 		simplify_caches(plan, number);
 	else if (number < LOAD_WAYS)
 		simplify_load(plan, number);
@@ -857,7 +856,7 @@ uint64_t hs_sim_plan_weight(const struct hs_sim_plan *plan)
 	const struct hs_sim_world_options *world = &plan->world;
 	const struct hs_sim_servers_options *servers = &world->servers;
 	const struct hs_sim_load_options *load = &plan->load;
-	const struct hs_sim_caches_options *caches = &plan->caches;
+	const struct hs_sim_client_caches_options *client_caches = &plan->client_caches;
 	const uint64_t parts[] = {
 		load->clients,
 		load->requests,
@@ -868,19 +867,19 @@ uint64_t hs_sim_plan_weight(const struct hs_sim_plan *plan)
 		load->extremes,
 		load->ttl_ms_max,
 		load->ticks,
-		load->flips,
+		load->fold_switches,
 		load->full,
-		load->guests.requests,
-		load->guests.poppers,
-		load->guests.pushers,
-		load->guests.listeners,
-		load->guests.publishers,
-		load->guests.hang_ups,
-		caches->clients,
-		caches->keys,
-		caches->requests,
-		caches->rounds,
-		caches->flushes,
+		load->companions.requests,
+		load->companions.poppers,
+		load->companions.pushers,
+		load->companions.subscribers,
+		load->companions.publishers,
+		load->companions.hang_ups,
+		client_caches->clients,
+		client_caches->keys,
+		client_caches->requests,
+		client_caches->rounds,
+		client_caches->flushes,
 		world->workers,
 		world->core.fold,
 		world->engine.refuses,

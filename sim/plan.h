@@ -3,35 +3,35 @@
 #ifndef HS_SIM_PLAN_H
 #define HS_SIM_PLAN_H
 
-#include "sim/caches.h"
+#include "sim/client_caches.h"
 #include "sim/load.h"
-#include "sim/mistake.h"
+#include "sim/planted_bugs.h"
 #include "sim/world.h"
 
 /* What schedules are about. */
-enum hs_sim_about {
-	HS_SIM_ABOUT_ANYTHING,
-	HS_SIM_ABOUT_STRICT,  /* keys without contracts */
-	HS_SIM_ABOUT_CLIENTS, /* clients that keep what they read */
-	HS_SIM_ABOUT_RULES,   /* keys with contracts, that others write behind our back */
-	HS_SIM_ABOUT_FLEET,   /* several heatsinks in front of one Cluster */
-	HS_SIM_ABOUTS,
+enum hs_sim_focus {
+	HS_SIM_FOCUS_ANYTHING,
+	HS_SIM_FOCUS_STRICT,   /* keys without contracts */
+	HS_SIM_FOCUS_TRACKING, /* clients that keep what they read */
+	HS_SIM_FOCUS_RULES,    /* keys with contracts, that others write behind our back */
+	HS_SIM_FOCUS_FLEET,    /* several heatsinks in front of one Cluster */
+	HS_SIM_FOCUSES,
 };
 
-extern const char *const hs_sim_abouts[]; /* their words, up to a NULL */
+extern const char *const hs_sim_focuses[]; /* their words, up to a NULL */
 
 struct hs_sim_plan {
 	uint64_t seed;
-	bool fleet;	 /* several heatsinks */
-	bool has_caches; /* clients that keep what they read, instead of a load */
+	bool fleet;		/* several heatsinks */
+	bool has_client_caches; /* clients that keep what they read, instead of a load */
 	struct hs_sim_world_options world;
 	struct hs_sim_load_options load;
-	struct hs_sim_caches_options caches;
+	struct hs_sim_client_caches_options client_caches;
 };
 
 /* The same seed draws the same on every machine. With a mistake: one in which it can strike. */
-void hs_sim_plan_draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_mistake mistake,
-		      enum hs_sim_about about);
+void hs_sim_plan_draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_bug bug,
+		      enum hs_sim_focus focus);
 
 void hs_sim_plan_describe(const struct hs_sim_plan *plan, struct hs_buf *text);
 

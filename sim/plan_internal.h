@@ -20,7 +20,7 @@ static inline bool one_in(struct hs_prng *prng, uint64_t of)
 }
 
 /* A number made smaller, for who makes plans simpler. */
-static inline void hs_sim_less(uint32_t *number, uint32_t least)
+static inline void hs_sim_halve(uint32_t *number, uint32_t least)
 {
 	*number = *number / 2 > least ? *number / 2 : least;
 }
@@ -29,14 +29,14 @@ static inline void hs_sim_less(uint32_t *number, uint32_t least)
 void hs_sim_plan_draw_servers(struct hs_sim_plan *plan, struct hs_prng *prng);
 void hs_sim_plan_make_cluster(struct hs_sim_plan *plan);
 void hs_sim_plan_draw_faults(struct hs_sim_plan *plan, struct hs_prng *prng);
-bool hs_sim_plan_has_one_troubled(
+bool hs_sim_plan_has_one_faulty(
 	const struct hs_sim_plan *plan); /* if something goes wrong at all */
 
 /* plan_narrow.c: instead of much that was drawn. */
-void hs_sim_plan_leave_failovers_only(struct hs_sim_plan *plan);
-void hs_sim_plan_leave_one_troubled(struct hs_sim_plan *plan, struct hs_prng *prng);
-void hs_sim_plan_leave_watches(struct hs_sim_plan *plan);
-void hs_sim_plan_leave_fast_moves(struct hs_sim_plan *plan);
+void hs_sim_plan_narrow_to_failovers_only(struct hs_sim_plan *plan);
+void hs_sim_plan_narrow_to_one_faulty(struct hs_sim_plan *plan, struct hs_prng *prng);
+void hs_sim_plan_narrow_to_watches(struct hs_sim_plan *plan);
+void hs_sim_plan_narrow_to_fast_moves(struct hs_sim_plan *plan);
 
 /* plan_rules.c: instead of everything else that was drawn. */
 void hs_sim_plan_draw_rules(struct hs_sim_plan *plan, struct hs_prng *prng);

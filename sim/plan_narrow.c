@@ -3,10 +3,10 @@
 #include "sim/plan_internal.h"
 
 #include "base/limits.h"
-#include "sim/fate.h"
+#include "sim/faults.h"
 
 /* Where nothing but a lost master brings a retry. */
-void hs_sim_plan_leave_failovers_only(struct hs_sim_plan *plan)
+void hs_sim_plan_narrow_to_failovers_only(struct hs_sim_plan *plan)
 {
 	struct hs_sim_servers_options *servers = &plan->world.servers;
 
@@ -33,12 +33,12 @@ void hs_sim_plan_leave_failovers_only(struct hs_sim_plan *plan)
 
 /* One server is troubled, for long, and the others must not be slower for it (sim/load_delay.c). Whatever else makes
  * requests wait is left out: it would hide that. */
-void hs_sim_plan_leave_one_troubled(struct hs_sim_plan *plan, struct hs_prng *prng)
+void hs_sim_plan_narrow_to_one_faulty(struct hs_sim_plan *plan, struct hs_prng *prng)
 {
 	struct hs_sim_servers_options *servers = &plan->world.servers;
 
 	hs_sim_plan_make_cluster(plan);
-	servers->alone = true;
+	servers->one_faulty = true;
 	servers->victim = (uint8_t)hs_prng_below(prng, servers->masters);
 	servers->lose_one_in = servers->mute_one_in = 0;
 	servers->cuts = servers->partitions = servers->moves = servers->kills = false;
@@ -50,7 +50,7 @@ void hs_sim_plan_leave_one_troubled(struct hs_sim_plan *plan, struct hs_prng *pr
 	servers->down_us_max = ONE_OF(prng, 60000, 200000);
 	servers->stalls = one_in(prng, 2);
 	servers->crashes = !servers->stalls || one_in(prng, 2);
-	if (one_in(prng, 4) && plan->world.engine.mistake != HS_SIM_PARKS_ALL) {
+	if (one_in(prng, 4) && plan->world.engine.bug != HS_SIM_PARKS_ALL) {
 		servers->act_us_max = 0;
 		servers->slow_us = 20000;
 		servers->victim = 0;
@@ -58,13 +58,13 @@ void hs_sim_plan_leave_one_troubled(struct hs_sim_plan *plan, struct hs_prng *pr
 	}
 	plan->world.stage = false;
 	plan->world.core.fold_waiters_max = 1000;
-	plan->load.registers = HS_SIM_FATE_KEYS; /* of all three masters */
+	plan->load.registers = HS_SIM_MOVING_KEYS; /* of all three masters */
 	plan->load.cuts = plan->load.busy = plan->load.extremes = false;
 	plan->world.core.output_bytes_max = 64 * HS_MIB;
 }
 
 /* A private connection is used again and again, and few write what is watched meanwhile. */
-void hs_sim_plan_leave_watches(struct hs_sim_plan *plan)
+void hs_sim_plan_narrow_to_watches(struct hs_sim_plan *plan)
 {
 	plan->load.watches = plan->load.narrow = true;
 	plan->load.clients = 2;
@@ -79,7 +79,7 @@ void hs_sim_plan_leave_watches(struct hs_sim_plan *plan)
 }
 
 /* A slot moves before anybody hears of that, and many write at once. */
-void hs_sim_plan_leave_fast_moves(struct hs_sim_plan *plan)
+void hs_sim_plan_narrow_to_fast_moves(struct hs_sim_plan *plan)
 {
 	struct hs_sim_servers_options *servers = &plan->world.servers;
 

@@ -3,7 +3,7 @@
 #include "sim/plan_internal.h"
 
 #include "base/limits.h"
-#include "sim/fate.h"
+#include "sim/faults.h"
 #include "sim/names.h"
 
 enum {
@@ -21,12 +21,12 @@ enum {
 static void draw_rule(struct hs_prng *prng, struct hs_sim_rule *rule)
 {
 	rule->stale_us = ONE_OF(prng, 1000, 1000, 2000, 5000, 20000);
-	rule->swr_us = ONE_OF(prng, 0, 0, 0, 1000, 5000);
+	rule->stale_while_revalidate_us = ONE_OF(prng, 0, 0, 0, 1000, 5000);
 	rule->stale_if_error_us = ONE_OF(prng, 0, 0, 0, 5000);
 	rule->ttl_us = ONE_OF(prng, 1000, 4000, 1000000, 1000000, 1000000, 1000000);
-	rule->negative_us = ONE_OF(prng, 0, 1000, 3000, 1000000);
+	rule->negative_ttl_us = ONE_OF(prng, 0, 1000, 3000, 1000000);
 	rule->jitter_percent = ONE_OF(prng, 0, 10, 90);
-	rule->ahead = ONE_OF(prng, 0, 1, 10);
+	rule->refresh_ahead = ONE_OF(prng, 0, 1, 10);
 	rule->admit_all = !one_in(prng, 3);
 }
 
@@ -68,7 +68,7 @@ static void draw_copies(struct hs_sim_plan *plan, bool always)
 	struct hs_prng prng;
 
 	hs_prng_init(&prng, plan->seed ^ COPIES_SEED);
-	if (!always && (!world->servers.cluster || world->engine.mistake != HS_SIM_NO_MISTAKE ||
+	if (!always && (!world->servers.cluster || world->engine.bug != HS_SIM_NO_BUG ||
 			!one_in(&prng, COPIES_ONE_IN)))
 		return;
 	if (one_in(&prng, 2))
@@ -85,8 +85,8 @@ static void draw_copies(struct hs_sim_plan *plan, bool always)
 	plan->load.requests = 100;
 	plan->load.writes = ONE_OF(&prng, 2, 5);
 	plan->load.act_us_max = ONE_OF(&prng, 100, 300, 1000);
-	plan->load.behind = ONE_OF(&prng, 1, 3);
-	plan->load.behind_us_max = ONE_OF(&prng, 5000, 10000);
+	plan->load.external = ONE_OF(&prng, 1, 3);
+	plan->load.external_us_max = ONE_OF(&prng, 5000, 10000);
 	plan->load.ttl_ms_max = ONE_OF(&prng, 0, 0, 5, 500);
 	set_liveness(plan);
 }
@@ -110,12 +110,12 @@ static void draw_load(struct hs_prng *prng, struct hs_sim_load_options *load, ui
 	load->hang_ups = one_in(prng, 4);
 	load->ttl_ms_max = ONE_OF(prng, 0, 0, 2, 5);
 	load->ticks = true;
-	load->flips = one_in(prng, 8);
+	load->fold_switches = one_in(prng, 8);
 	load->writes = ONE_OF(prng, 2, 5, 10, 30);
-	load->behind = ONE_OF(prng, 3, 6, 12);
-	load->behind_us_max = ONE_OF(prng, 1000, 5000, 10000);
+	load->external = ONE_OF(prng, 3, 6, 12);
+	load->external_us_max = ONE_OF(prng, 1000, 5000, 10000);
 	load->flushes = one_in(prng, 4);
-	load->turns = one_in(prng, 4);
+	load->switches = one_in(prng, 4);
 }
 
 /* All slots of a master move to its replica, which tells the tracking sessions of before nothing; the master that was is
@@ -136,7 +136,7 @@ static void leave_failovers_only(struct hs_sim_plan *plan)
 	servers->act_us_max = 3000;
 	plan->world.rules[0].stale_us = 1000;
 	plan->world.rules[0].admit_all = true;
-	plan->load.turns = plan->load.flushes = plan->load.hang_ups = false;
+	plan->load.switches = plan->load.flushes = plan->load.hang_ups = false;
 	plan->load.plain = true;
 	plan->load.clients = 4;
 	plan->load.depth_max = 1;
@@ -171,7 +171,7 @@ static void leave_kills_only(struct hs_sim_plan *plan)
 	plan->world.rules[0].admit_all = true;
 	plan->load.plain = true;
 	plan->load.act_us_max = 300;
-	plan->load.turns = plan->load.flushes = plan->load.hang_ups = false;
+	plan->load.switches = plan->load.flushes = plan->load.hang_ups = false;
 }
 
 /* One server is troubled, and has a key with a rule as the others do. Reads that went to a copy there are given up after
@@ -180,17 +180,17 @@ static void leave_one_troubled(struct hs_sim_plan *plan, struct hs_prng *prng)
 {
 	struct hs_sim_world_options *world = &plan->world;
 
-	hs_sim_plan_leave_one_troubled(plan, prng);
+	hs_sim_plan_narrow_to_one_faulty(plan, prng);
 	for (; world->rules_count < world->servers.masters; world->rules_count++)
 		world->rules[world->rules_count] = world->rules[world->rules_count - 1];
-	plan->load.registers = HS_SIM_FATE_KEYS;
+	plan->load.registers = HS_SIM_MOVING_KEYS;
 }
 
 static void leave_away_for_long(struct hs_sim_plan *plan)
 {
 	struct hs_sim_servers_options *servers = &plan->world.servers;
 
-	if (!servers->alone || plan->world.rules[0].copies == 0)
+	if (!servers->one_faulty || plan->world.rules[0].copies == 0)
 		return;
 	servers->timeout_us = 1000000;
 	servers->down_us_max = 1000000;
@@ -201,23 +201,23 @@ static void help_mistake(struct hs_sim_plan *plan)
 {
 	struct hs_sim_rule *rule = &plan->world.rules[0];
 
-	switch (plan->world.engine.mistake) {
-	case HS_SIM_OLD_WHILE_READING:
-		rule->swr_us = 5000;
+	switch (plan->world.engine.bug) {
+	case HS_SIM_OLD_DURING_FETCH:
+		rule->stale_while_revalidate_us = 5000;
 		break;
 	case HS_SIM_COPIES_LEFT: /* where no server fails there is no excuse for that */
 		plan->load.faults = false;
 		plan->world.servers.act_us_max = 0;
 		plan->world.servers.lose_one_in = plan->world.servers.mute_one_in = 0;
 		/* fall through */
-	case HS_SIM_COPIES_KEPT:
+	case HS_SIM_COPIES_NOT_INVALIDATED:
 		hs_sim_plan_make_cluster(plan);
 		draw_copies(plan, true);
-		rule->swr_us = rule->stale_if_error_us = 0;
+		rule->stale_while_revalidate_us = rule->stale_if_error_us = 0;
 		rule->copies = 3;
 		plan->load.writes = 5;
 		break;
-	case HS_SIM_COPY_WAITED_FOR:
+	case HS_SIM_WAITS_FOR_COPY:
 		draw_copies(plan, true);
 		plan->world.servers.act_us_max = 20000; /* when there are copies */
 		plan->world.servers.slow_us = 0;
@@ -225,82 +225,82 @@ static void help_mistake(struct hs_sim_plan *plan)
 		plan->world.servers.crashes = false;
 		plan->load.writes = 2;
 		break;
-	case HS_SIM_PROOF_AT_REPLY: /* the way there and back takes about as long as it may be old */
+	case HS_SIM_LIVENESS_AT_REPLY: /* the way there and back takes about as long as it may be old */
 		rule->stale_us = 1000;
 		plan->world.servers.latency_us_max = 1000;
-		rule->ttl_us = rule->negative_us = 1000000;
+		rule->ttl_us = rule->negative_ttl_us = 1000000;
 		rule->admit_all = true;
-		plan->load.behind = 30;
-		plan->load.behind_us_max = 2000;
+		plan->load.external = 30;
+		plan->load.external_us_max = 2000;
 		plan->load.act_us_max = 100;
 		plan->load.plain = true;
 		plan->load.writes = 2;
 		/* fall through */
 	case HS_SIM_PUSH_LATE:
 	case HS_SIM_PUSH_LOST:
-		rule->swr_us = rule->stale_if_error_us = 0;
+		rule->stale_while_revalidate_us = rule->stale_if_error_us = 0;
 		break;
-	case HS_SIM_DEAD_VOUCH:
+	case HS_SIM_DEAD_SESSION:
 		/* What is read anew is right: so there must be more that the connection was asked for. */
 		plan->world.servers.cluster = false;
 		plan->world.engine.partitions = 1;
-		plan->world.together = HS_TOGETHER_ALL;
+		plan->world.op_scope = HS_OP_SCOPE_ALL;
 		plan->world.rules_count = 2;
 		plan->load.registers = 3;
 		plan->world.rules[1] = *rule;
 		/* fall through */
-	case HS_SIM_BELIEVED_AFTER_MOVE:
-		rule->swr_us = rule->stale_if_error_us = 0;
-		rule->ttl_us = rule->negative_us = 1000000;
+	case HS_SIM_SESSION_SURVIVES_MOVE:
+		rule->stale_while_revalidate_us = rule->stale_if_error_us = 0;
+		rule->ttl_us = rule->negative_ttl_us = 1000000;
 		if (plan->world.rules_count > 1)
 			plan->world.rules[1] = *rule;
 		plan->world.servers.lose_one_in = 100;
 		plan->world.servers.mute_one_in = 0;
-		if (plan->world.engine.mistake == HS_SIM_BELIEVED_AFTER_MOVE)
+		if (plan->world.engine.bug == HS_SIM_SESSION_SURVIVES_MOVE)
 			leave_failovers_only(plan);
 		else
 			leave_kills_only(plan);
-		plan->load.behind = 60;
-		plan->load.behind_us_max = 2000;
+		plan->load.external = 60;
+		plan->load.external_us_max = 2000;
 		plan->load.writes = 2;
 		plan->load.ttl_ms_max = 0;
-		plan->load.turns = false;
+		plan->load.switches = false;
 		break;
-	case HS_SIM_MISSING_BELIEVED:
-		rule->swr_us = rule->stale_if_error_us = 0;
-		rule->ttl_us = rule->negative_us = 1000000;
+	case HS_SIM_MISSING_CACHED_IN_MOVE:
+		rule->stale_while_revalidate_us = rule->stale_if_error_us = 0;
+		rule->ttl_us = rule->negative_ttl_us = 1000000;
 		leave_moves_only(plan);
-		plan->load.behind = 60;
-		plan->load.behind_us_max = 2000;
+		plan->load.external = 60;
+		plan->load.external_us_max = 2000;
 		plan->load.writes = 2;
 		plan->load.ttl_ms_max = 0;
 		break;
 	case HS_SIM_NEGATIVE_FOREVER: /* a key that is missing is asked for again and again */
-		rule->negative_us = 1000;
+		rule->negative_ttl_us = 1000;
 		rule->ttl_us = 1000000;
-		rule->swr_us = rule->stale_if_error_us = 0;
+		rule->stale_while_revalidate_us = rule->stale_if_error_us = 0;
 		rule->stale_us = 1000;
 		plan->load.plain = true;
 		plan->load.writes = 2;
-		plan->load.behind = 3;
+		plan->load.external = 3;
 		rule->admit_all = true;
 		break;
-	case HS_SIM_CACHE_UNCOUNTED:
+	case HS_SIM_CACHE_UNLIMITED:
 		plan->world.core.cache_bytes = CACHE_BYTES_LOW * (uint64_t)plan->world.workers;
 		rule->admit_all = true;
 		break;
-	case HS_SIM_TURN_UNHEARD:
-		plan->load.turns = true;
+	case HS_SIM_SWITCH_IGNORED:
+		plan->load.switches = true;
 		break;
-	case HS_SIM_REPLICA_UNPROVED:
+	case HS_SIM_REPLICA_BEHIND:
 		draw_replica_reads(plan);
 		hs_sim_plan_make_cluster(plan);
 		plan->world.servers.replicas = 1;
 		plan->world.servers.stream_us_max = 20000;
 		for (uint32_t i = 0; i < plan->world.rules_count; i++)
 			plan->world.rules[i].stale_us = 1000;
-		plan->load.behind = 30;
-		plan->load.behind_us_max = 2000;
+		plan->load.external = 30;
+		plan->load.external_us_max = 2000;
 		break;
 	case HS_SIM_FLUSH_ONE:
 		plan->load.flushes = true;
@@ -309,7 +309,7 @@ static void help_mistake(struct hs_sim_plan *plan)
 		plan->world.servers.lose_one_in = 30;
 		plan->load.writes = WRITES_MAX;
 		break;
-	case HS_SIM_SHELVES_APART:
+	case HS_SIM_CACHES_APART:
 		plan->world.workers = 2;
 		break;
 	default:
@@ -320,18 +320,17 @@ static void help_mistake(struct hs_sim_plan *plan)
 /* The mistake that is planted does nothing where nothing goes wrong. */
 static bool needs_faults(const struct hs_sim_plan *plan)
 {
-	enum hs_sim_mistake mistake = plan->world.engine.mistake;
+	enum hs_sim_bug bug = plan->world.engine.bug;
 
-	return mistake == HS_SIM_DEAD_VOUCH || mistake == HS_SIM_BELIEVED_AFTER_MOVE ||
-	       mistake == HS_SIM_MISSING_BELIEVED || mistake == HS_SIM_UNKNOWN_RESENT ||
-	       (mistake != HS_SIM_NO_MISTAKE && hs_sim_plan_has_one_troubled(plan));
+	return bug == HS_SIM_DEAD_SESSION || bug == HS_SIM_SESSION_SURVIVES_MOVE ||
+	       bug == HS_SIM_MISSING_CACHED_IN_MOVE || bug == HS_SIM_UNKNOWN_RESENT ||
+	       (bug != HS_SIM_NO_BUG && hs_sim_plan_has_one_faulty(plan));
 }
 
 void hs_sim_plan_draw_rules(struct hs_sim_plan *plan, struct hs_prng *prng)
 {
 	struct hs_sim_world_options *world = &plan->world;
-	bool embedded =
-		one_in(prng, 8) && world->engine.mistake == HS_SIM_NO_MISTAKE && !plan->fleet;
+	bool embedded = one_in(prng, 8) && world->engine.bug == HS_SIM_NO_BUG && !plan->fleet;
 	bool faults = one_in(prng, 2) || needs_faults(plan);
 	uint32_t most;
 
@@ -346,14 +345,14 @@ void hs_sim_plan_draw_rules(struct hs_sim_plan *plan, struct hs_prng *prng)
 		draw_rule(prng, &world->rules[i]);
 	draw_load(prng, &plan->load, world->rules_count);
 	if (embedded)
-		plan->load.behind = 0; /* nobody else is there */
+		plan->load.external = 0; /* nobody else is there */
 	else
 		draw_servers(prng, plan);
 	if (world->servers.replicas > 0 && one_in(prng, 4))
 		draw_replica_reads(plan);
 	if (!embedded && faults)
 		draw_faults(prng, plan);
-	if (!embedded && faults && hs_sim_plan_has_one_troubled(plan))
+	if (!embedded && faults && hs_sim_plan_has_one_faulty(plan))
 		leave_one_troubled(plan, prng);
 	draw_copies(plan, false);
 	help_mistake(plan);
@@ -378,10 +377,11 @@ void hs_sim_plan_describe_rules(const struct hs_sim_plan *plan, struct hs_buf *t
 			"ttl=%uus "
 			"negative-ttl=%uus jitter=%u%% refresh-ahead=%u admit=%s replica-reads=%s "
 			"copies=%u\n",
-			hs_sim_name(plan->world.tied, i, name), rule->stale_us, rule->swr_us,
-			rule->stale_if_error_us, rule->ttl_us, rule->negative_us,
-			rule->jitter_percent, rule->ahead, rule->admit_all ? "all" : "hot",
-			rule->replica_reads ? "yes" : "no", rule->copies);
+			hs_sim_name(plan->world.tied, i, name), rule->stale_us,
+			rule->stale_while_revalidate_us, rule->stale_if_error_us, rule->ttl_us,
+			rule->negative_ttl_us, rule->jitter_percent, rule->refresh_ahead,
+			rule->admit_all ? "all" : "hot", rule->replica_reads ? "yes" : "no",
+			rule->copies);
 	}
 }
 
@@ -389,16 +389,16 @@ static void simplify_rule(struct hs_sim_rule *rule, uint32_t number)
 {
 	switch (number) {
 	case 0:
-		rule->swr_us = 0;
+		rule->stale_while_revalidate_us = 0;
 		break;
 	case 1:
 		rule->stale_if_error_us = 0;
 		break;
 	case 2:
-		rule->ttl_us = rule->negative_us = 1000000;
+		rule->ttl_us = rule->negative_ttl_us = 1000000;
 		break;
 	case 3:
-		rule->jitter_percent = rule->ahead = 0;
+		rule->jitter_percent = rule->refresh_ahead = 0;
 		break;
 	case 4:
 		rule->copies = 0;
@@ -413,24 +413,24 @@ void hs_sim_plan_simplify_rules(struct hs_sim_plan *plan, uint32_t number)
 	for (uint32_t i = 0; number < 6 && i < plan->world.rules_count; i++)
 		simplify_rule(&plan->world.rules[i], number);
 	if (number == 6)
-		hs_sim_less(&plan->load.behind, 1);
+		hs_sim_halve(&plan->load.external, 1);
 	else if (number == 7)
 		plan->load.flushes = false;
 	else if (number == 8)
-		plan->load.turns = false;
+		plan->load.switches = false;
 }
 
 uint64_t hs_sim_plan_weight_rules(const struct hs_sim_plan *plan)
 {
-	uint64_t weight = (uint64_t)plan->load.behind + plan->load.flushes + plan->load.turns;
+	uint64_t weight = (uint64_t)plan->load.external + plan->load.flushes + plan->load.switches;
 
 	for (uint32_t i = 0; i < plan->world.rules_count; i++) {
 		const struct hs_sim_rule *rule = &plan->world.rules[i];
 
-		weight += 1u + (rule->swr_us > 0) + (rule->stale_if_error_us > 0) +
-			  (rule->ttl_us < 1000000) + (rule->negative_us < 1000000) +
-			  (rule->copies > 0) + (rule->jitter_percent > 0) + (rule->ahead > 0) +
-			  !rule->admit_all;
+		weight += 1u + (rule->stale_while_revalidate_us > 0) +
+			  (rule->stale_if_error_us > 0) + (rule->ttl_us < 1000000) +
+			  (rule->negative_ttl_us < 1000000) + (rule->copies > 0) +
+			  (rule->jitter_percent > 0) + (rule->refresh_ahead > 0) + !rule->admit_all;
 	}
 	return weight;
 }

@@ -26,12 +26,13 @@ static const struct hs_rules *add(const struct hs_rules *rules, const char *key,
 	snprintf(words[count++], WORD_BYTES, "%s", key);
 	snprintf(words[count++], WORD_BYTES, "cache");
 	snprintf(words[count++], WORD_BYTES, "stale=%uus", rule->stale_us);
-	snprintf(words[count++], WORD_BYTES, "stale-while-revalidate=%uus", rule->swr_us);
+	snprintf(words[count++], WORD_BYTES, "stale-while-revalidate=%uus",
+		 rule->stale_while_revalidate_us);
 	snprintf(words[count++], WORD_BYTES, "stale-if-error=%uus", rule->stale_if_error_us);
 	snprintf(words[count++], WORD_BYTES, "ttl=%uus", rule->ttl_us);
-	snprintf(words[count++], WORD_BYTES, "negative-ttl=%uus", rule->negative_us);
+	snprintf(words[count++], WORD_BYTES, "negative-ttl=%uus", rule->negative_ttl_us);
 	snprintf(words[count++], WORD_BYTES, "jitter=%u%%", rule->jitter_percent);
-	snprintf(words[count++], WORD_BYTES, "refresh-ahead=%u", rule->ahead);
+	snprintf(words[count++], WORD_BYTES, "refresh-ahead=%u", rule->refresh_ahead);
 	snprintf(words[count++], WORD_BYTES, "admit=%s", rule->admit_all ? "all" : "hot");
 	snprintf(words[count++], WORD_BYTES, "replica-reads=%s",
 		 rule->replica_reads ? "yes" : "no");
@@ -52,7 +53,7 @@ void hs_sim_rules_create(struct hs_sim_world *world)
 	const struct hs_sim_world_options *options = &world->options;
 	char name[HS_SIM_NAME_BYTES_MAX];
 
-	world->shelves = hs_mem_zalloc(world->workers_count * sizeof(struct hs_shared *));
+	world->shared_caches = hs_mem_zalloc(world->workers_count * sizeof(struct hs_shared *));
 	world->no_rules = hs_rules_create();
 	world->rules = hs_rules_create();
 	world->rules_on = true;
@@ -65,36 +66,37 @@ void hs_sim_rules_start(struct hs_sim_heatsink *heatsink)
 {
 	struct hs_sim_world *world = heatsink->world;
 	const struct hs_sim_world_options *options = &world->options;
-	struct hs_shared **shelves = world->shelves + heatsink->first;
-	bool apart = options->engine.mistake == HS_SIM_SHELVES_APART;
+	struct hs_shared **shared_caches = world->shared_caches + heatsink->first;
+	bool apart = options->engine.bug == HS_SIM_CACHES_APART;
 
 	for (uint32_t i = 0; i < options->workers; i++) {
-		shelves[i] = i > 0 && !apart ? shelves[0]
-					     : hs_shared_create(options->engine.seed, SHELF_BYTES);
-		hs_shared_use(shelves[i], options->rules_count > 0);
+		shared_caches[i] = i > 0 && !apart
+					   ? shared_caches[0]
+					   : hs_shared_create(options->engine.seed, SHELF_BYTES);
+		hs_shared_use(shared_caches[i], options->rules_count > 0);
 	}
 }
 
 void hs_sim_rules_stop(struct hs_sim_heatsink *heatsink)
 {
-	struct hs_shared **shelves = heatsink->world->shelves + heatsink->first;
+	struct hs_shared **shared_caches = heatsink->world->shared_caches + heatsink->first;
 
 	for (uint32_t i = heatsink->world->options.workers; i-- > 0;) {
-		if (i == 0 || shelves[i] != shelves[i - 1])
-			hs_shared_destroy(&shelves[i]);
-		shelves[i] = NULL;
+		if (i == 0 || shared_caches[i] != shared_caches[i - 1])
+			hs_shared_destroy(&shared_caches[i]);
+		shared_caches[i] = NULL;
 	}
 }
 
 void hs_sim_rules_destroy(struct hs_sim_world *world)
 {
-	hs_mem_free(&world->shelves);
-	hs_mem_free(&world->fills);
+	hs_mem_free(&world->shared_caches);
+	hs_mem_free(&world->fetches);
 	hs_rules_unref(&world->rules);
 	hs_rules_unref(&world->no_rules);
 }
 
-bool hs_sim_world_may_be_old(const struct hs_sim_world *world, const struct hs_op *op)
+bool hs_sim_world_read_may_be_stale(const struct hs_sim_world *world, const struct hs_op *op)
 {
 	if (op->kind != HS_OP_COMMAND || !(op->command->flags & HS_CMD_READONLY))
 		return false;
@@ -122,7 +124,7 @@ static void count_diverted(struct hs_sim_worker *worker, const struct hs_op *op)
 {
 	const struct hs_sim_world *world = worker->world;
 
-	if (world->options.servers.alone && is_of_copies(op) &&
+	if (world->options.servers.one_faulty && is_of_copies(op) &&
 	    !(op->command->flags & HS_CMD_WRITE) && goes_to_troubled(world, op))
 		worker->heatsink->progress.diverted++;
 }
@@ -131,7 +133,7 @@ static void count_internal(struct hs_sim_worker *worker, const struct hs_op *op)
 {
 	const struct hs_sim_world *world = worker->world;
 
-	if (world->options.servers.alone && (op->track || is_of_copies(op)) &&
+	if (world->options.servers.one_faulty && (op->track || is_of_copies(op)) &&
 	    !goes_to_troubled(world, op))
 		worker->heatsink->progress.internal++;
 }
@@ -157,20 +159,20 @@ void hs_sim_rules_sent(struct hs_sim_worker *worker, const struct hs_op *op)
 	if (!op->track || !(op->command->flags & HS_CMD_READONLY))
 		return;
 	/* Of copies that were turned off while they were being made nobody remembers that. */
-	if (world->turns > 0 && hs_bytes_is_word(op->argv[0], "dump"))
+	if (world->switches > 0 && hs_bytes_is_word(op->argv[0], "dump"))
 		return;
-	for (size_t i = 0; i < world->fills_count; i++) {
-		if (world->fills[i].worker == worker && is_same(world->fills[i].op, op))
-			hs_sim_verdict_set(&world->broken, HS_SIM_LAW_FILLS,
+	for (size_t i = 0; i < world->fetches_count; i++) {
+		if (world->fetches[i].worker == worker && is_same(world->fetches[i].op, op))
+			hs_sim_verdict_set(&world->broken, HS_SIM_LAW_FETCHES,
 					   "worker %u reads %.*s twice at once to keep it",
 					   worker->number, (int)op->argv[1].len, op->argv[1].data);
 	}
-	if (world->fills_count == world->fills_cap) {
-		world->fills_cap = world->fills_cap ? 2 * world->fills_cap : 16;
-		world->fills =
-			hs_mem_realloc(world->fills, world->fills_cap * sizeof *world->fills);
+	if (world->fetches_count == world->fetches_cap) {
+		world->fetches_cap = world->fetches_cap ? 2 * world->fetches_cap : 16;
+		world->fetches =
+			hs_mem_realloc(world->fetches, world->fetches_cap * sizeof *world->fetches);
 	}
-	world->fills[world->fills_count++] = (struct hs_sim_fetching){worker, op};
+	world->fetches[world->fetches_count++] = (struct hs_sim_fetch_in_flight){worker, op};
 }
 
 void hs_sim_rules_back(struct hs_sim_worker *worker, const struct hs_op *op)
@@ -178,9 +180,9 @@ void hs_sim_rules_back(struct hs_sim_worker *worker, const struct hs_op *op)
 	struct hs_sim_world *world = worker->world;
 
 	count_internal(worker, op);
-	for (size_t i = 0; i < world->fills_count; i++) {
-		if (world->fills[i].op == op)
-			world->fills[i--] = world->fills[--world->fills_count];
+	for (size_t i = 0; i < world->fetches_count; i++) {
+		if (world->fetches[i].op == op)
+			world->fetches[i--] = world->fetches[--world->fetches_count];
 	}
 }
 
@@ -194,19 +196,20 @@ static void configure(void *context, void *target, uint64_t number)
 
 	options.mitigate = (enum hs_mitigate)(number >> 1);
 	options.rules = number & 1 ? world->rules : world->no_rules;
-	hs_sim_heatsink_mislead(world->options.engine.mistake, &options);
-	if (worker->core && (world->options.engine.mistake != HS_SIM_TURN_UNHEARD ||
+	hs_sim_heatsink_plant_limit_bug(world->options.engine.bug, &options);
+	if (worker->core && (world->options.engine.bug != HS_SIM_SWITCH_IGNORED ||
 			     options.mitigate == HS_MITIGATE_ON))
 		hs_core_configure(worker->core, &options);
-	world->telling--;
+	world->unaware_workers--;
 	hs_sim_after_core(world, worker->number);
 }
 
-void hs_sim_world_turn(struct hs_sim_world *world, enum hs_mitigate mitigate, bool rules_on)
+void hs_sim_world_set_mitigations(struct hs_sim_world *world, enum hs_mitigate mitigate,
+				  bool rules_on)
 {
 	world->mitigate = mitigate;
 	world->rules_on = rules_on;
-	world->turns++;
+	world->switches++;
 	for (uint32_t i = 0; i < world->workers_count; i++) {
 		struct hs_sim_worker *worker = &world->workers[i];
 		uint64_t at_us = world->now.mono_us;
@@ -215,7 +218,7 @@ void hs_sim_world_turn(struct hs_sim_world *world, enum hs_mitigate mitigate, bo
 		if (at_us < worker->turn_us) /* they keep their order */
 			at_us = worker->turn_us;
 		worker->turn_us = at_us;
-		world->telling++;
+		world->unaware_workers++;
 		hs_sim_events_plan(&world->events,
 				   (struct hs_sim_event){
 					   .at_us = at_us,
@@ -232,7 +235,7 @@ const struct hs_sim_rule *hs_sim_world_rule(const struct hs_sim_world *world, ui
 {
 	bool off = !world->rules_on || world->mitigate != HS_MITIGATE_ON;
 
-	if (key >= world->options.rules_count || (off && world->telling == 0))
+	if (key >= world->options.rules_count || (off && world->unaware_workers == 0))
 		return NULL;
 	return &world->options.rules[key];
 }

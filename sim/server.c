@@ -43,7 +43,7 @@ void hs_sim_server_init(struct hs_sim_server *server, struct hs_sim_cluster *clu
 	server->cluster = cluster;
 	server->number = number;
 	hs_sim_id_draw(&cluster->prng, server->id);
-	hs_list_init(&server->conns);
+	hs_list_init(&server->clients);
 	hs_list_init(&server->ready);
 	hs_list_init(&server->writes);
 	server->map = hs_memkv_create();
@@ -53,9 +53,9 @@ void hs_sim_server_init(struct hs_sim_server *server, struct hs_sim_cluster *clu
 
 void hs_sim_server_deinit(struct hs_sim_server *server)
 {
-	while (!hs_list_empty(&server->conns))
+	while (!hs_list_empty(&server->clients))
 		hs_sim_conn_free(
-			hs_list_entry(server->conns.next, struct hs_sim_server_conn, link));
+			hs_list_entry(server->clients.next, struct hs_sim_server_conn, link));
 	hs_sim_tracking_deinit(server);
 	hs_memkv_destroy(&server->map);
 	hs_watch_destroy(&server->watch);
@@ -81,7 +81,7 @@ struct hs_sim_server_conn *hs_sim_server_open(struct hs_sim_server *server, void
 	hs_list_init(&conn->ready);
 	hs_list_init(&conn->writes);
 	hs_list_init(&conn->topics);
-	hs_list_append(&server->conns, &conn->link);
+	hs_list_append(&server->clients, &conn->link);
 	return conn;
 }
 
@@ -129,9 +129,9 @@ void hs_sim_conn_close(struct hs_sim_server_conn *conn)
 
 void hs_sim_server_close_all(struct hs_sim_server *server)
 {
-	while (!hs_list_empty(&server->conns))
+	while (!hs_list_empty(&server->clients))
 		hs_sim_conn_close(
-			hs_list_entry(server->conns.next, struct hs_sim_server_conn, link));
+			hs_list_entry(server->clients.next, struct hs_sim_server_conn, link));
 }
 
 void hs_sim_server_disconnect(struct hs_sim_server_conn *conn)
@@ -151,7 +151,8 @@ uint64_t hs_sim_server_conn_id(const struct hs_sim_server_conn *conn)
 
 struct hs_sim_server_conn *hs_sim_server_conn_by_id(const struct hs_sim_server *server, uint64_t id)
 {
-	for (struct hs_link *link = server->conns.next; link != &server->conns; link = link->next) {
+	for (struct hs_link *link = server->clients.next; link != &server->clients;
+	     link = link->next) {
 		struct hs_sim_server_conn *conn =
 			hs_list_entry(link, struct hs_sim_server_conn, link);
 
@@ -167,7 +168,8 @@ void hs_sim_server_plan(struct hs_sim_server *server, uint64_t us_max, hs_sim_ev
 			uint64_t number)
 {
 	struct hs_sim_cluster *cluster = server->cluster;
-	uint64_t in_us = us_max > 0 && !cluster->calm ? hs_prng_below(&cluster->prng, us_max) : 0;
+	uint64_t in_us =
+		us_max > 0 && !cluster->faults_stopped ? hs_prng_below(&cluster->prng, us_max) : 0;
 
 	hs_sim_events_plan(cluster->host.events, (struct hs_sim_event){
 							 .at_us = hs_sim_now_us(cluster) + in_us,
@@ -200,7 +202,7 @@ static void handle_input(struct hs_sim_server_conn *conn)
 			hs_sim_conn_wrote(conn);
 			break;
 		}
-		if (request->argc > 0 && !hs_sim_run(conn, request->argc, request->argv))
+		if (request->argc > 0 && !hs_sim_execution(conn, request->argc, request->argv))
 			break; /* writes are paused: it is tried again */
 		at += (size_t)used;
 	}
@@ -271,7 +273,7 @@ void hs_sim_server_pause(struct hs_sim_server *server, bool pause)
 	bool goes_on = server->paused && !pause;
 
 	server->paused = pause;
-	for (struct hs_link *link = server->conns.next; goes_on && link != &server->conns;
+	for (struct hs_link *link = server->clients.next; goes_on && link != &server->clients;
 	     link = link->next) {
 		struct hs_sim_server_conn *conn =
 			hs_list_entry(link, struct hs_sim_server_conn, link);

@@ -38,7 +38,7 @@ static bool is_true(const struct hs_sim_server *server, uint16_t slot)
 	owner = hs_sim_slots_owner(&cluster->truth, slot);
 	if (owner == server->number)
 		return true;
-	if (owner == HS_SIM_NOBODY)
+	if (owner == HS_SIM_NO_NODE)
 		return false;
 	move = hs_sim_view_move((struct hs_sim_view *)&cluster->servers[owner].view, slot, false);
 	return move && move->other == server->number;
@@ -68,11 +68,11 @@ static void tell(struct hs_sim_server *server, enum hs_sim_change_cause cause,
 	bool leads = hs_sim_server_is_master(server);
 
 	if (key) {
-		hs_sim_tracking_tell(server, *key);
+		hs_sim_tracking_invalidate(server, *key);
 		if (leads)
 			hs_sim_stream_note_key(server, hs_slot_of(*key), *key);
 	} else {
-		hs_sim_tracking_tell_all(server);
+		hs_sim_tracking_invalidate_all(server);
 		if (leads)
 			hs_sim_stream_note_all(server);
 	}
@@ -80,7 +80,7 @@ static void tell(struct hs_sim_server *server, enum hs_sim_change_cause cause,
 		tell_host(server, cause, key);
 }
 
-void hs_sim_data_tell(struct hs_sim_server *server, enum hs_sim_change_cause cause)
+void hs_sim_data_notify(struct hs_sim_server *server, enum hs_sim_change_cause cause)
 {
 	struct hs_changed *changed = &server->changed;
 
@@ -110,7 +110,7 @@ void hs_sim_data_remove(struct hs_sim_server *server, struct hs_bytes key, bool 
 	hs_memkv_commit(server->map);
 	if (!tells)
 		return;
-	hs_sim_tracking_tell(server, key);
+	hs_sim_tracking_invalidate(server, key);
 	if (hs_sim_server_is_master(server))
 		hs_sim_stream_note_key(server, slot, key);
 }
@@ -167,7 +167,7 @@ void hs_sim_data_sweep(struct hs_sim_server *server)
 	swept = hs_keyspace_sweep(&ks, SWEEP_MAX);
 	hs_check(swept >= 0);
 	hs_memkv_commit(server->map);
-	hs_sim_data_tell(server, HS_SIM_CHANGE_EXPIRED);
+	hs_sim_data_notify(server, HS_SIM_CHANGE_EXPIRED);
 	hs_sim_stream_end_group(server);
 	hs_sim_server_wake(server); /* broadcasts */
 }
@@ -286,5 +286,5 @@ void hs_sim_data_run(struct hs_sim_server_conn *conn, const struct hs_command *c
 	}
 	hs_memkv_commit(server->map);
 	put_in_order(&server->changed, command);
-	hs_sim_data_tell(server, HS_SIM_CHANGE_COMMAND);
+	hs_sim_data_notify(server, HS_SIM_CHANGE_COMMAND);
 }

@@ -75,7 +75,7 @@ static void run_as(struct hs_sim_server_conn *conn, enum hs_command_id id, size_
 static void run_both(struct hs_sim_server_conn *conn, const struct hs_bytes *argv,
 		     struct hs_reply *reply)
 {
-	const struct hs_bytes unnamed[] = {HS_LIT("SET"), HS_LIT("key0"), argv[2]};
+	const struct hs_bytes unnamed_key[] = {HS_LIT("SET"), HS_LIT("key0"), argv[2]};
 	const struct hs_bytes named[] = {HS_LIT("SET"), argv[1], argv[2]};
 	const struct hs_command *set = hs_command_by_id(HS_CMD_ID_SET);
 	struct hs_buf out = {0};
@@ -83,13 +83,13 @@ static void run_both(struct hs_sim_server_conn *conn, const struct hs_bytes *arg
 
 	/* As a script that names no keys: it may use those that this node has. (A script on a node that imports the slot
 	 * may even write a key that is still elsewhere, and that write is lost when the key arrives.) */
-	if (!hs_sim_route_serves(conn, set, 3, unnamed)) {
+	if (!hs_sim_route_serves(conn, set, 3, unnamed_key)) {
 		hs_reply_error(reply, "ERR Script attempted to access a non local key in a cluster "
 				      "node");
 		return;
 	}
 	run_as(conn, HS_CMD_ID_SET, 3, named, reply);
-	run_as(conn, HS_CMD_ID_SET, 3, unnamed, &nobody);
+	run_as(conn, HS_CMD_ID_SET, 3, unnamed_key, &nobody);
 	hs_buf_deinit(&out);
 }
 
@@ -223,7 +223,8 @@ static void run_timeout(void *context, void *target, uint64_t number)
 	struct hs_sim_server *server = target;
 
 	(void)context;
-	for (struct hs_link *link = server->conns.next; link != &server->conns; link = link->next) {
+	for (struct hs_link *link = server->clients.next; link != &server->clients;
+	     link = link->next) {
 		struct hs_sim_server_conn *conn =
 			hs_list_entry(link, struct hs_sim_server_conn, link);
 
@@ -321,7 +322,8 @@ static void each_blocked(struct hs_sim_server *server,
 			 void (*what)(struct hs_sim_server_conn *conn, const void *context),
 			 const void *context)
 {
-	for (struct hs_link *link = server->conns.next; link != &server->conns; link = link->next) {
+	for (struct hs_link *link = server->clients.next; link != &server->clients;
+	     link = link->next) {
 		struct hs_sim_server_conn *conn =
 			hs_list_entry(link, struct hs_sim_server_conn, link);
 
@@ -358,7 +360,7 @@ static void end_moved(struct hs_sim_server_conn *conn, const void *context)
 		return;
 	}
 	owner = hs_sim_slots_owner(&server->view.slots, slot);
-	if (owner == server->number || owner == HS_SIM_NOBODY)
+	if (owner == server->number || owner == HS_SIM_NO_NODE)
 		return;
 	snprintf(text, sizeof text, "MOVED %u %s:%u", slot, server->cluster->servers[owner].host,
 		 server->cluster->servers[owner].port);

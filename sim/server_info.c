@@ -12,7 +12,8 @@ static uint32_t count_clients(const struct hs_sim_server *server)
 {
 	uint32_t count = 0;
 
-	for (struct hs_link *link = server->conns.next; link != &server->conns; link = link->next)
+	for (struct hs_link *link = server->clients.next; link != &server->clients;
+	     link = link->next)
 		count++;
 	return count;
 }

@@ -8,7 +8,7 @@
  *     server_multi.c     MULTI, EXEC, WATCH
  *     server_tracking.c  who is told of changed keys, and when; server_tracking_command.c: who wants it
  *     server_pubsub.c    channels
- *     server_words.c     commands on the connection itself: HELLO, CLIENT …
+ *     server_commands.c     commands on the connection itself: HELLO, CLIENT …
  *     server_info.c      INFO
  *     server_keys.c      records as they lie in the map: moved, copied, counted
  *     server_stream.c    replication
@@ -108,7 +108,7 @@ struct hs_sim_server_conn {
 /* ---- the Cluster as one node sees it ---- */
 
 /* Another node, or itself. */
-struct hs_sim_seen {
+struct hs_sim_peer_view {
 	uint64_t config_epoch;
 	uint64_t failed_us;
 	uint8_t master; /* whom it follows; HS_SIM_NOBODY: it is a master */
@@ -129,7 +129,7 @@ struct hs_sim_view {
 	 * them: whoever does is believed. Without ranges: none. */
 	struct hs_sim_slots unclaimed;
 	uint64_t epoch;
-	struct hs_sim_seen nodes[HS_SIM_NODES_MAX];
+	struct hs_sim_peer_view nodes[HS_SIM_NODES_MAX];
 	struct hs_sim_move *moves;
 	uint16_t moves_count, moves_cap;
 	bool ok;	     /* cluster_state */
@@ -146,7 +146,7 @@ struct hs_sim_server {
 	uint64_t loading_until_us; /* 0: it is not */
 
 	/* Connections and cycles. */
-	struct hs_link conns, ready, writes;
+	struct hs_link clients, ready, writes;
 	uint64_t ids;
 	struct hs_sim_server_conn *current; /* whose command is handled now */
 	uint64_t waits;			    /* ever: numbers them */
@@ -199,17 +199,17 @@ struct hs_sim_server {
 	char stream[HS_SIM_ID_LEN + 1], stream_before[HS_SIM_ID_LEN + 1];
 };
 
-struct hs_sim_memory;
+struct hs_sim_snapshot;
 
 struct hs_sim_cluster {
 	struct hs_sim_cluster_options options;
 	struct hs_sim_cluster_host host;
 	struct hs_prng prng;
-	uint64_t hash_seed;	   /* of all maps: records can be copied as they are */
-	struct hs_sim_slots truth; /* who owns what */
-	uint64_t epoch;		   /* the last one given */
-	struct hs_link letters;	   /* messages on the bus */
-	bool calm;
+	uint64_t hash_seed;	     /* of all maps: records can be copied as they are */
+	struct hs_sim_slots truth;   /* who owns what */
+	uint64_t epoch;		     /* the last one given */
+	struct hs_link bus_messages; /* messages on the bus */
+	bool faults_stopped;
 	uint8_t count;
 	struct hs_sim_server servers[];
 };
@@ -235,7 +235,7 @@ static inline bool hs_sim_server_runs(const struct hs_sim_server *server)
 
 static inline bool hs_sim_server_is_master(const struct hs_sim_server *server)
 {
-	return server->view.nodes[server->number].master == HS_SIM_NOBODY;
+	return server->view.nodes[server->number].master == HS_SIM_NO_NODE;
 }
 
 /* Whether nodes hear of each other. */
@@ -276,7 +276,7 @@ static inline struct hs_reply hs_sim_conn_reply(struct hs_sim_server_conn *conn)
 
 /* One command of the connection, its reply behind conn->out. False: it must be handed in again, when
  * the server serves writes again. */
-bool hs_sim_run(struct hs_sim_server_conn *conn, size_t argc, const struct hs_bytes *argv);
+bool hs_sim_execution(struct hs_sim_server_conn *conn, size_t argc, const struct hs_bytes *argv);
 /* Past all checks. */
 void hs_sim_call(struct hs_sim_server_conn *conn, const struct hs_command *command, size_t argc,
 		 const struct hs_bytes *argv);
@@ -315,7 +315,7 @@ bool hs_sim_data_is_expired(struct hs_sim_server *server, uint16_t slot, struct 
 /* Removes the key if its time is up and this node may; true: it was up, be it still there. */
 bool hs_sim_data_expire(struct hs_sim_server *server, uint16_t slot, struct hs_bytes key);
 /* The map has changed: tells whoever must know. `changed` is emptied. */
-void hs_sim_data_tell(struct hs_sim_server *server, enum hs_sim_change_cause cause);
+void hs_sim_data_notify(struct hs_sim_server *server, enum hs_sim_change_cause cause);
 void hs_sim_data_sweep(struct hs_sim_server *server);
 /* The key is gone from here. Who tracks or watches it is told, and so are replicas; or nobody is. */
 void hs_sim_data_remove(struct hs_sim_server *server, struct hs_bytes key, bool tell);
@@ -406,8 +406,8 @@ void hs_sim_tracking_stop(struct hs_sim_server_conn *conn);
 /* The connection has read these keys (server_tracking.c, again). */
 void hs_sim_tracking_remember(struct hs_sim_server_conn *conn, const struct hs_command *command,
 			      size_t argc, const struct hs_bytes *argv);
-void hs_sim_tracking_tell(struct hs_sim_server *server, struct hs_bytes key);
-void hs_sim_tracking_tell_all(struct hs_sim_server *server);
+void hs_sim_tracking_invalidate(struct hs_sim_server *server, struct hs_bytes key);
+void hs_sim_tracking_invalidate_all(struct hs_sim_server *server);
 void hs_sim_tracking_flush_pending(struct hs_sim_server *server);
 void hs_sim_tracking_broadcast(struct hs_sim_server *server);
 void hs_sim_tracking_limit(struct hs_sim_server *server);
@@ -425,7 +425,7 @@ bool hs_sim_pubsub_run(struct hs_sim_server_conn *conn, const struct hs_command 
 void hs_sim_pubsub_forget(struct hs_sim_server_conn *conn);
 /* The slots are another node's now: who listens to its shard channels is told. */
 void hs_sim_pubsub_drop_slot(struct hs_sim_server *server, uint16_t first, uint16_t last);
-void hs_sim_letters_deinit(struct hs_sim_cluster *cluster);
+void hs_sim_bus_messages_deinit(struct hs_sim_cluster *cluster);
 static inline bool hs_sim_conn_listens(const struct hs_sim_server_conn *conn)
 {
 	return conn->topics_count[HS_SIM_CHANNEL] + conn->topics_count[HS_SIM_PATTERN] +
@@ -433,16 +433,16 @@ static inline bool hs_sim_conn_listens(const struct hs_sim_server_conn *conn)
 	       0;
 }
 
-/* ---- server_words.c, server_info.c ---- */
+/* ---- server_commands.c, server_info.c ---- */
 
 /* Commands on the connection, the server and the Cluster. */
-void hs_sim_words_run(struct hs_sim_server_conn *conn, const struct hs_command *command,
-		      size_t argc, const struct hs_bytes *argv, struct hs_reply *reply);
+void hs_sim_commands_run(struct hs_sim_server_conn *conn, const struct hs_command *command,
+			 size_t argc, const struct hs_bytes *argv, struct hs_reply *reply);
 void hs_sim_info(struct hs_sim_server *server, size_t argc, const struct hs_bytes *argv,
 		 struct hs_reply *reply);
-/* CLUSTER …, in cluster_words.c. */
-void hs_sim_cluster_words_run(struct hs_sim_server_conn *conn, const struct hs_command *command,
-			      size_t argc, const struct hs_bytes *argv, struct hs_reply *reply);
+/* CLUSTER …, in cluster_commands.c. */
+void hs_sim_cluster_commands_run(struct hs_sim_server_conn *conn, const struct hs_command *command,
+				 size_t argc, const struct hs_bytes *argv, struct hs_reply *reply);
 
 /* ---- server_stream.c ---- */
 
@@ -480,7 +480,7 @@ void hs_sim_gossip_one(struct hs_sim_server *from, struct hs_sim_server *to);
 void hs_sim_gossip_deliver(struct hs_sim_server *from, struct hs_sim_server *to);
 /* A node that was away hears of the others before it serves anybody. Redis does not promise that: for some ms a
  * master that was replaced meanwhile may answer as before, and no client can tell. */
-void hs_sim_gossip_hear_all(struct hs_sim_server *server);
+void hs_sim_gossip_receive_all(struct hs_sim_server *server);
 void hs_sim_view_give(struct hs_sim_server *server, uint16_t first, uint16_t last, uint8_t node);
 /* Its claims are the latest from now on; the second does nothing if they are already. */
 void hs_sim_view_new_epoch(struct hs_sim_server *server);
@@ -491,7 +491,7 @@ void hs_sim_truth_give(struct hs_sim_cluster *cluster, uint16_t first, uint16_t 
 /* ---- cluster_health.c ---- */
 
 /* `to` has heard of `from`: it is there. */
-void hs_sim_health_heard(struct hs_sim_server *to, struct hs_sim_server *from);
+void hs_sim_health_mark_alive(struct hs_sim_server *to, struct hs_sim_server *from);
 /* Something about who reaches whom has changed. */
 void hs_sim_health_changed(struct hs_sim_server *server);
 void hs_sim_health_judge(struct hs_sim_server *server);
@@ -507,9 +507,9 @@ void hs_sim_setslot(struct hs_sim_server *server, size_t argc, const struct hs_b
 /* ---- cluster_truth.c ---- */
 
 /* What the slots of a node hold in truth, to find out what a fault makes of it. */
-struct hs_sim_memory *hs_sim_memory_create(struct hs_sim_cluster *cluster, uint8_t owner);
+struct hs_sim_snapshot *hs_sim_snapshot_create(struct hs_sim_cluster *cluster, uint8_t owner);
 /* They are this node's by now: tells the host of every key that has another value. Frees it. */
-void hs_sim_memory_compare(struct hs_sim_memory **memory, uint8_t owner);
+void hs_sim_snapshot_compare(struct hs_sim_snapshot **memory, uint8_t owner);
 
 /* ---- cluster_failover.c ---- */
 

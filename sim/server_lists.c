@@ -134,7 +134,8 @@ static struct hs_sim_server_conn *find_waiting(struct hs_sim_server *server, uin
 {
 	struct hs_sim_server_conn *first = NULL;
 
-	for (struct hs_link *link = server->conns.next; link != &server->conns; link = link->next) {
+	for (struct hs_link *link = server->clients.next; link != &server->clients;
+	     link = link->next) {
 		struct hs_sim_server_conn *conn =
 			hs_list_entry(link, struct hs_sim_server_conn, link);
 

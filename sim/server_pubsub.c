@@ -125,7 +125,7 @@ void hs_sim_pubsub_forget(struct hs_sim_server_conn *conn)
 
 void hs_sim_pubsub_drop_slot(struct hs_sim_server *server, uint16_t first, uint16_t last)
 {
-	for (struct hs_link *at = server->conns.next; at != &server->conns; at = at->next) {
+	for (struct hs_link *at = server->clients.next; at != &server->clients; at = at->next) {
 		struct hs_sim_server_conn *conn =
 			hs_list_entry(at, struct hs_sim_server_conn, link);
 
@@ -158,7 +158,8 @@ static int64_t deliver(struct hs_sim_server *server, bool shard, struct hs_bytes
 	int64_t told = 0;
 
 	for (int patterns = 0; patterns < 2; patterns++) {
-		for (struct hs_link *at = server->conns.next; at != &server->conns; at = at->next) {
+		for (struct hs_link *at = server->clients.next; at != &server->clients;
+		     at = at->next) {
 			struct hs_sim_server_conn *conn =
 				hs_list_entry(at, struct hs_sim_server_conn, link);
 
@@ -186,7 +187,7 @@ static int64_t deliver(struct hs_sim_server *server, bool shard, struct hs_bytes
 }
 
 /* A message on the bus, to one node. */
-struct hs_sim_letter {
+struct hs_sim_bus_message {
 	struct hs_link link;
 	bool shard;
 	size_t channel_len, message_len;
@@ -195,31 +196,33 @@ struct hs_sim_letter {
 
 static void run_letter(void *context, void *target, uint64_t number)
 {
-	struct hs_sim_letter *letter = target;
+	struct hs_sim_bus_message *bus_message = target;
 	struct hs_sim_cluster *cluster = context;
 	struct hs_sim_server *server = &cluster->servers[number];
-	struct hs_bytes channel = {letter->bytes, letter->channel_len};
-	struct hs_bytes message = {letter->bytes + letter->channel_len, letter->message_len};
+	struct hs_bytes channel = {bus_message->bytes, bus_message->channel_len};
+	struct hs_bytes message = {bus_message->bytes + bus_message->channel_len,
+				   bus_message->message_len};
 
 	if (hs_sim_server_runs(server) && !server->cut)
-		deliver(server, letter->shard, channel, message);
-	hs_list_remove(&letter->link);
-	hs_mem_free(&letter);
+		deliver(server, bus_message->shard, channel, message);
+	hs_list_remove(&bus_message->link);
+	hs_mem_free(&bus_message);
 }
 
 static void post(struct hs_sim_server *from, struct hs_sim_server *to, bool shard,
 		 struct hs_bytes channel, struct hs_bytes message)
 {
 	struct hs_sim_cluster *cluster = from->cluster;
-	struct hs_sim_letter *letter = hs_mem_alloc(sizeof *letter + channel.len + message.len);
+	struct hs_sim_bus_message *bus_message =
+		hs_mem_alloc(sizeof *bus_message + channel.len + message.len);
 	uint64_t us_max = cluster->options.gossip_us_max;
 
-	letter->shard = shard;
-	letter->channel_len = channel.len;
-	letter->message_len = message.len;
-	memcpy(letter->bytes, channel.data, channel.len);
-	memcpy(letter->bytes + channel.len, message.data, message.len);
-	hs_list_append(&cluster->letters, &letter->link);
+	bus_message->shard = shard;
+	bus_message->channel_len = channel.len;
+	bus_message->message_len = message.len;
+	memcpy(bus_message->bytes, channel.data, channel.len);
+	memcpy(bus_message->bytes + channel.len, message.data, message.len);
+	hs_list_append(&cluster->bus_messages, &bus_message->link);
 	/* What one node publishes reaches another in its order. */
 	uint64_t at_us =
 		hs_sim_now_us(cluster) + (us_max > 0 ? hs_prng_below(&cluster->prng, us_max) : 0);
@@ -231,19 +234,19 @@ static void post(struct hs_sim_server *from, struct hs_sim_server *to, bool shar
 							 .at_us = at_us,
 							 .run = run_letter,
 							 .context = cluster,
-							 .target = letter,
+							 .target = bus_message,
 							 .number = to->number,
 						 });
 }
 
-void hs_sim_letters_deinit(struct hs_sim_cluster *cluster)
+void hs_sim_bus_messages_deinit(struct hs_sim_cluster *cluster)
 {
-	while (!hs_list_empty(&cluster->letters)) {
-		struct hs_sim_letter *letter =
-			hs_list_entry(cluster->letters.next, struct hs_sim_letter, link);
+	while (!hs_list_empty(&cluster->bus_messages)) {
+		struct hs_sim_bus_message *bus_message =
+			hs_list_entry(cluster->bus_messages.next, struct hs_sim_bus_message, link);
 
-		hs_list_remove(&letter->link);
-		hs_mem_free(&letter);
+		hs_list_remove(&bus_message->link);
+		hs_mem_free(&bus_message);
 	}
 }
 
@@ -251,7 +254,7 @@ static uint8_t shard_of(const struct hs_sim_server *server, uint8_t node)
 {
 	uint8_t master = server->view.nodes[node].master;
 
-	return master == HS_SIM_NOBODY ? node : master;
+	return master == HS_SIM_NO_NODE ? node : master;
 }
 
 static void publish(struct hs_sim_server_conn *conn, bool shard, struct hs_bytes channel,

@@ -42,7 +42,7 @@ static void look_at(struct route *route, struct hs_bytes key)
 		route->first = key;
 		route->slot = slot;
 		route->owner = hs_sim_slots_owner(&view->slots, slot);
-		route->unbound = route->owner == HS_SIM_NOBODY;
+		route->unbound = route->owner == HS_SIM_NO_NODE;
 		if (view->moves_count > 0 && !route->unbound) {
 			if (route->owner == server->number)
 				route->migrating = hs_sim_view_move(view, slot, false);
@@ -102,17 +102,17 @@ static void count(const struct hs_sim_server_conn *conn, const char *text)
 {
 	static const struct {
 		const char *word;
-		enum hs_sim_reached what;
+		enum hs_sim_coverage what;
 	} words[] = {
-		{"MOVED ", HS_SIM_REACHED_MOVED},
-		{"ASK ", HS_SIM_REACHED_ASK},
-		{"TRYAGAIN ", HS_SIM_REACHED_TRYAGAIN},
-		{"CLUSTERDOWN ", HS_SIM_REACHED_CLUSTERDOWN},
+		{"MOVED ", HS_SIM_COVERAGE_MOVED},
+		{"ASK ", HS_SIM_COVERAGE_ASK},
+		{"TRYAGAIN ", HS_SIM_COVERAGE_TRYAGAIN},
+		{"CLUSTERDOWN ", HS_SIM_COVERAGE_CLUSTERDOWN},
 	};
 
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
 		if (strncmp(text, words[i].word, strlen(words[i].word)) == 0)
-			hs_sim_reach(conn->server->cluster->host.reached, words[i].what);
+			hs_sim_cover(conn->server->cluster->host.coverage, words[i].what);
 	}
 }
 

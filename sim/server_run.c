@@ -300,7 +300,7 @@ static void call(struct hs_sim_server_conn *conn, const struct hs_command *comma
 	else if (command->id == HS_CMD_ID_EXEC)
 		hs_sim_exec(conn);
 	else if (!hs_sim_pubsub_run(conn, command, argc, argv))
-		hs_sim_words_run(conn, command, argc, argv, &reply);
+		hs_sim_commands_run(conn, command, argc, argv, &reply);
 }
 
 /* Its reply is not wanted: CLIENT REPLY. Pushes stand behind it, and stay. */
@@ -335,7 +335,7 @@ void hs_sim_call(struct hs_sim_server_conn *conn, const struct hs_command *comma
 	}
 }
 
-bool hs_sim_run(struct hs_sim_server_conn *conn, size_t argc, const struct hs_bytes *argv)
+bool hs_sim_execution(struct hs_sim_server_conn *conn, size_t argc, const struct hs_bytes *argv)
 {
 	size_t start = conn->out.len;
 	const struct hs_command *command;

@@ -80,7 +80,7 @@ static void apply_key(struct hs_sim_server *server, uint16_t slot, struct hs_byt
 	if (server->watch && record.len == 0)
 		hs_watch_touch(server->watch, &ks, slot, key);
 	hs_memkv_commit(server->map);
-	hs_sim_tracking_tell(server, key);
+	hs_sim_tracking_invalidate(server, key);
 }
 
 static void apply_all(struct hs_sim_server *server)
@@ -93,7 +93,7 @@ static void apply_all(struct hs_sim_server *server)
 	}
 	hs_sim_keys_clear(server);
 	hs_memkv_commit(server->map);
-	hs_sim_tracking_tell_all(server);
+	hs_sim_tracking_invalidate_all(server);
 }
 
 /* Whole groups. */
@@ -121,7 +121,7 @@ static struct hs_sim_server *master_of(const struct hs_sim_server *server)
 {
 	uint8_t master = server->view.nodes[server->number].master;
 
-	return master == HS_SIM_NOBODY ? NULL : hs_sim_server_of(server->cluster, master);
+	return master == HS_SIM_NO_NODE ? NULL : hs_sim_server_of(server->cluster, master);
 }
 
 /* A replica may itself be followed, by one that has not heard yet of a failover. */

@@ -21,7 +21,7 @@ enum { BUCKETS = 64, EFFORT = 100 };
 /* A key, and who has read it. */
 struct hs_sim_tracked {
 	struct hs_sim_tracked *next; /* in its bucket */
-	struct hs_sim_server_conn **conns;
+	struct hs_sim_server_conn **clients;
 	uint32_t conns_count, conns_cap;
 	size_t len;
 	char key[];
@@ -30,7 +30,7 @@ struct hs_sim_tracked {
 /* A prefix of BCAST, and the keys that changed in this cycle, in the order of their bytes. */
 struct hs_sim_prefix {
 	struct hs_sim_prefix *next;
-	struct hs_sim_server_conn **conns;
+	struct hs_sim_server_conn **clients;
 	uint32_t conns_count, conns_cap;
 	struct changed_key {
 		struct changed_key *next;
@@ -44,36 +44,36 @@ struct hs_sim_prefix {
 
 /* ---- lists of connections ---- */
 
-static bool has(struct hs_sim_server_conn *const *conns, uint32_t count,
+static bool has(struct hs_sim_server_conn *const *clients, uint32_t count,
 		const struct hs_sim_server_conn *conn)
 {
 	for (uint32_t i = 0; i < count; i++) {
-		if (conns[i] == conn)
+		if (clients[i] == conn)
 			return true;
 	}
 	return false;
 }
 
-static void add(struct hs_sim_server_conn ***conns, uint32_t *count, uint32_t *cap,
+static void add(struct hs_sim_server_conn ***clients, uint32_t *count, uint32_t *cap,
 		struct hs_sim_server_conn *conn)
 {
-	if (has(*conns, *count, conn))
+	if (has(*clients, *count, conn))
 		return;
 	if (*count == *cap) {
 		*cap = *cap ? *cap * 2 : 4;
-		*conns = hs_mem_realloc(*conns, *cap * sizeof **conns);
+		*clients = hs_mem_realloc(*clients, *cap * sizeof **clients);
 	}
-	(*conns)[(*count)++] = conn;
+	(*clients)[(*count)++] = conn;
 }
 
-static void take_out(struct hs_sim_server_conn **conns, uint32_t *count,
+static void take_out(struct hs_sim_server_conn **clients, uint32_t *count,
 		     const struct hs_sim_server_conn *conn)
 {
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < *count; i++) {
-		if (conns[i] != conn)
-			conns[kept++] = conns[i];
+		if (clients[i] != conn)
+			clients[kept++] = clients[i];
 	}
 	*count = kept;
 }
@@ -183,7 +183,7 @@ static void forget_key(struct hs_sim_server *server, struct hs_sim_tracked **at)
 	struct hs_sim_tracked *tracked = *at;
 
 	*at = tracked->next;
-	hs_mem_free(&tracked->conns);
+	hs_mem_free(&tracked->clients);
 	hs_mem_free(&tracked);
 	server->tracked_count--;
 }
@@ -201,7 +201,7 @@ static void remember(struct hs_sim_server_conn *conn, struct hs_bytes key)
 		*at = tracked;
 		server->tracked_count++;
 	}
-	add(&tracked->conns, &tracked->conns_count, &tracked->conns_cap, conn);
+	add(&tracked->clients, &tracked->conns_count, &tracked->conns_cap, conn);
 }
 
 void hs_sim_tracking_remember(struct hs_sim_server_conn *conn, const struct hs_command *command,
@@ -267,11 +267,11 @@ static void tell_readers(struct hs_sim_server *server, struct hs_bytes key)
 	if (!*at)
 		return;
 	for (uint32_t i = 0; i < (*at)->conns_count; i++)
-		tell_one(server, (*at)->conns[i], &key);
+		tell_one(server, (*at)->clients[i], &key);
 	forget_key(server, at);
 }
 
-void hs_sim_tracking_tell(struct hs_sim_server *server, struct hs_bytes key)
+void hs_sim_tracking_invalidate(struct hs_sim_server *server, struct hs_bytes key)
 {
 	if (server->prefixes)
 		note_for_prefixes(server, key);
@@ -287,10 +287,10 @@ static void forget_all(struct hs_sim_server *server)
 	}
 }
 
-void hs_sim_tracking_tell_all(struct hs_sim_server *server)
+void hs_sim_tracking_invalidate_all(struct hs_sim_server *server)
 {
-	for (struct hs_link *link = server->conns.next;
-	     server->tracking_conns > 0 && link != &server->conns; link = link->next) {
+	for (struct hs_link *link = server->clients.next;
+	     server->tracking_conns > 0 && link != &server->clients; link = link->next) {
 		struct hs_sim_server_conn *conn =
 			hs_list_entry(link, struct hs_sim_server_conn, link);
 
@@ -339,7 +339,7 @@ void hs_sim_tracking_broadcast(struct hs_sim_server *server)
 {
 	for (struct hs_sim_prefix *prefix = server->prefixes; prefix; prefix = prefix->next) {
 		for (uint32_t i = 0; prefix->keys && i < prefix->conns_count; i++)
-			broadcast_to(prefix, prefix->conns[i]);
+			broadcast_to(prefix, prefix->clients[i]);
 		drop_keys(prefix);
 	}
 }
@@ -362,7 +362,7 @@ void hs_sim_prefix_join(struct hs_sim_server_conn *conn, struct hs_bytes bytes)
 			memcpy(prefix->bytes, bytes.data, bytes.len);
 		*at = prefix;
 	}
-	add(&prefix->conns, &prefix->conns_count, &prefix->conns_cap, conn);
+	add(&prefix->clients, &prefix->conns_count, &prefix->conns_cap, conn);
 }
 
 void hs_sim_prefix_leave_all(struct hs_sim_server_conn *conn)
@@ -370,7 +370,7 @@ void hs_sim_prefix_leave_all(struct hs_sim_server_conn *conn)
 	for (struct hs_sim_prefix **at = &conn->server->prefixes; *at;) {
 		struct hs_sim_prefix *prefix = *at;
 
-		take_out(prefix->conns, &prefix->conns_count, conn);
+		take_out(prefix->clients, &prefix->conns_count, conn);
 		for (struct changed_key *key = prefix->keys; key; key = key->next) {
 			if (key->by == conn)
 				key->by = NULL;
@@ -381,7 +381,7 @@ void hs_sim_prefix_leave_all(struct hs_sim_server_conn *conn)
 		}
 		*at = prefix->next;
 		drop_keys(prefix);
-		hs_mem_free(&prefix->conns);
+		hs_mem_free(&prefix->clients);
 		hs_mem_free(&prefix);
 	}
 }
@@ -391,7 +391,7 @@ const struct hs_sim_prefix *hs_sim_prefix_next(const struct hs_sim_server_conn *
 					       struct hs_bytes *bytes)
 {
 	at = at ? at->next : conn->server->prefixes;
-	while (at && !has(at->conns, at->conns_count, conn))
+	while (at && !has(at->clients, at->conns_count, conn))
 		at = at->next;
 	if (at)
 		*bytes = (struct hs_bytes){at->bytes, at->len};
@@ -443,7 +443,7 @@ void hs_sim_tracking_forget(struct hs_sim_server_conn *conn)
 		struct hs_sim_tracked *at = server->tracked[i];
 
 		for (; at; at = at->next)
-			take_out(at->conns, &at->conns_count, conn);
+			take_out(at->clients, &at->conns_count, conn);
 	}
 	for (struct hs_sim_prefix *prefix = server->prefixes; prefix; prefix = prefix->next) {
 		for (struct changed_key *key = prefix->keys; key; key = key->next) {

@@ -2,7 +2,7 @@
 
 #include "base/slot.h"
 #include "sim/cluster.h"
-#include "sim/fate.h"
+#include "sim/faults.h"
 #include "sim/network.h"
 #include "sim/world_internal.h"
 
@@ -31,7 +31,7 @@ static void create_network(struct hs_sim_world *world)
 		.lose_one_in = servers->lose_one_in,
 		.mute_one_in = servers->mute_one_in,
 		.cuts = servers->cuts,
-		.keeps_open = world->options.engine.mistake == HS_SIM_CONNECTION_LEFT,
+		.keeps_open = world->options.engine.bug == HS_SIM_CONNECTION_LEFT,
 	};
 
 	world->network = hs_sim_network_create(&options, &world->events, &world->now);
@@ -50,7 +50,7 @@ static void create_cluster(struct hs_sim_world *world)
 		.ran = hs_sim_truth_ran_at,
 		.refused = hs_sim_truth_refused_at,
 		.context = world,
-		.reached = &world->reached,
+		.coverage = &world->coverage,
 	};
 
 	options.cluster = servers->cluster;
@@ -59,7 +59,7 @@ static void create_cluster(struct hs_sim_world *world)
 	options.replicas = servers->cluster ? servers->replicas : 0;
 	options.extras = true;
 	options.lossy = servers->lossy;
-	options.partial = servers->alone;
+	options.partial = servers->one_faulty;
 	options.bytes_max = world->options.engine.bytes_max;
 	options.tracking_keys_max = servers->tracking_keys_max;
 	options.cycle_us_max = servers->cycle_us_max;
@@ -69,10 +69,10 @@ static void create_cluster(struct hs_sim_world *world)
 	options.stream_us_max = servers->stream_us_max;
 	if (servers->node_timeout_us > 0)
 		options.node_timeout_us = servers->node_timeout_us;
-	options.serves_lost_writes = world->options.engine.mistake == HS_SIM_STALE_MAP_WRITE;
-	options.serves_lost_reads = world->options.engine.mistake == HS_SIM_STALE_MAP_READ;
-	options.serves_half_slots = world->options.engine.mistake == HS_SIM_HALF_SLOT_SERVED;
-	options.keeps_watches = world->options.engine.mistake == HS_SIM_WATCH_KEPT;
+	options.serves_lost_writes = world->options.engine.bug == HS_SIM_STALE_MAP_WRITE;
+	options.serves_lost_reads = world->options.engine.bug == HS_SIM_STALE_MAP_READ;
+	options.serves_half_slots = world->options.engine.bug == HS_SIM_HALF_SLOT_SERVED;
+	options.keeps_watches = world->options.engine.bug == HS_SIM_WATCH_REUSED;
 	world->cluster = hs_sim_cluster_create(&options, &host);
 	hs_sim_network_attach(world->network, world->cluster);
 }
@@ -88,7 +88,7 @@ static bool all_routed(const struct hs_sim_world *world)
 	for (uint32_t i = 0; i < world->options.heatsinks; i++) {
 		const struct hs_sim_heatsink *heatsink = &world->heatsinks[i];
 
-		if (!heatsink->proxy || !hs_sim_proxy_is_routed(heatsink->proxy))
+		if (!heatsink->redis || !hs_sim_redis_is_routed(heatsink->redis))
 			return false;
 	}
 	return true;
@@ -101,7 +101,7 @@ static void tick(void *context, void *target, uint64_t number)
 	struct hs_sim_world *world = context;
 
 	(void)target, (void)number;
-	if (world->calm)
+	if (world->faults_stopped)
 		return;
 	hs_sim_world_tick(world);
 	hs_sim_events_plan(&world->events,
@@ -117,9 +117,9 @@ void hs_sim_servers_start(struct hs_sim_world *world)
 	while (!all_routed(world) && world->now.mono_us < until_us && hs_sim_world_step(world)) {
 	}
 	hs_check(all_routed(world));
-	hs_sim_network_trouble(world->network, true);
-	hs_sim_fate_begin(world);
-	if (world->options.servers.alone)
+	hs_sim_network_set_faults(world->network, true);
+	hs_sim_faults_begin(world);
+	if (world->options.servers.one_faulty)
 		tick(world, NULL, 0);
 }
 
@@ -139,7 +139,7 @@ static bool is_well(const struct hs_sim_world *world)
 static void set_liveness(struct hs_sim_world *world, uint32_t liveness_us)
 {
 	for (uint32_t i = 0; i < world->options.heatsinks; i++)
-		hs_sim_proxy_set_liveness(world->heatsinks[i].proxy, liveness_us);
+		hs_sim_redis_set_liveness(world->heatsinks[i].redis, liveness_us);
 }
 
 /* Nobody reads meanwhile, so few liveness checks will do: most schedules are shorter than this time. */
@@ -152,33 +152,33 @@ static void wait_until_well(struct hs_sim_world *world)
 	while (world->now.mono_us - began_us < CALM_US_MAX &&
 	       (world->now.mono_us - began_us < CALM_US_MIN || !is_well(world))) {
 		hs_sim_world_pass(world, CALM_STEP_US);
-		hs_sim_fate_end_moves(world);
+		hs_sim_faults_finish_moves(world);
 	}
 	set_liveness(world, liveness_us);
 }
 
-void hs_sim_servers_calm(struct hs_sim_world *world)
+void hs_sim_servers_stop_faults(struct hs_sim_world *world)
 {
 	const struct hs_sim_servers_options *servers = &world->options.servers;
 
-	if (world->calm)
+	if (world->faults_stopped)
 		return;
-	world->calm = true;
-	hs_sim_fate_end(world);
-	hs_sim_network_trouble(world->network, false);
-	hs_sim_cluster_calm(world->cluster);
+	world->faults_stopped = true;
+	hs_sim_faults_end(world);
+	hs_sim_network_set_faults(world->network, false);
+	hs_sim_cluster_stop_faults(world->cluster);
 	if (servers->act_us_max > 0 || servers->lose_one_in > 0 || servers->mute_one_in > 0)
 		wait_until_well(world);
 }
 
 /* ---- one heatsink's engine ---- */
 
-struct hs_sim_proxy *hs_sim_servers_proxy(struct hs_sim_world *world,
-					  const struct hs_sim_proxy_host *host)
+struct hs_sim_redis *hs_sim_servers_create_redis(struct hs_sim_world *world,
+						 const struct hs_sim_redis_host *host)
 {
 	const struct hs_sim_servers_options *servers = &world->options.servers;
-	enum hs_sim_mistake mistake = world->options.engine.mistake;
-	const struct hs_sim_proxy_options options = {
+	enum hs_sim_bug bug = world->options.engine.bug;
+	const struct hs_sim_redis_options options = {
 		.seed = hs_prng_next(&world->prng),
 		.cluster = servers->cluster,
 		.workers = world->options.workers,
@@ -186,14 +186,13 @@ struct hs_sim_proxy *hs_sim_servers_proxy(struct hs_sim_world *world,
 		.timeout_us = servers->timeout_us,
 		.in_flight_max = servers->in_flight_max,
 		.waiting_max = servers->waiting_max,
-		.private_max =
-			mistake == HS_SIM_PRIVATE_UNCOUNTED ? UINT32_MAX : servers->private_max,
+		.private_max = bug == HS_SIM_PRIVATE_UNLIMITED ? UINT32_MAX : servers->private_max,
 		.refresh_ms = REFRESH_MS,
 		.liveness_us = servers->liveness_us,
 		.message_us_max = servers->message_us_max,
-		.mistake = mistake,
+		.bug = bug,
 		.log = &world->silence,
 	};
 
-	return hs_sim_proxy_create(&options, host);
+	return hs_sim_redis_create(&options, host);
 }

@@ -39,7 +39,7 @@ struct hs_sim_servers_options {
 	bool holds; /* for the replica of a master that will be lost gets nothing for a while */
 	/* Only this server is ever troubled: it is slow (slow_us), or stalls or crashes. The others serve all the same
 	 * (cluster-require-full-coverage no). */
-	bool alone;
+	bool one_faulty;
 	uint8_t victim;
 };
 
@@ -48,6 +48,6 @@ void hs_sim_servers_create(struct hs_sim_world *world);
 void hs_sim_servers_start(struct hs_sim_world *world);
 void hs_sim_servers_destroy(struct hs_sim_world *world);
 /* From now on nothing goes wrong, and time passes until everything is served again. */
-void hs_sim_servers_calm(struct hs_sim_world *world);
+void hs_sim_servers_stop_faults(struct hs_sim_world *world);
 
 #endif

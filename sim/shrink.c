@@ -1,7 +1,7 @@
 /* A smaller schedule with the same fault. Everything about a schedule follows from its plan, but a
  * change of the plan changes every draw behind it: so each simpler plan is tried with a few seeds. What
  * still breaks the same law is kept, and made simpler again. */
-#include "sim/run.h"
+#include "sim/schedule.h"
 
 #include "base/err.h"
 
@@ -73,7 +73,7 @@ uint32_t hs_sim_shrink(const struct hs_sim_runner *runner, uint64_t seed, uint32
 		.tries_max = tries_max,
 	};
 
-	hs_sim_plan_draw(plan, seed, runner->mistake, runner->about);
+	hs_sim_plan_draw(plan, seed, runner->bug, runner->focus);
 	shrinking.law = law_of(&shrinking, plan);
 	if (shrinking.law != 0) {
 		while (try_all_ways(&shrinking) && shrinking.tries < tries_max) {

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-enum { HS_SIM_NOBODY = 0xff };
+enum { HS_SIM_NO_NODE = 0xff };
 
 /* Reaches from the end of the range before it to `last`. */
 struct hs_sim_range {

@@ -20,7 +20,7 @@ struct stage {
 	struct hs_prng prng;
 	bool on;
 	bool remembers;
-	enum hs_sim_mistake mistake;
+	enum hs_sim_bug bug;
 	struct hs_link taken; /* requests, oldest first */
 };
 
@@ -43,7 +43,7 @@ static void turn(struct stage *stage, bool on)
 		hs_stage_want(stage->core, stage->index, HS_POINT_FLUSH, true);
 }
 
-static enum hs_verdict admit(void *self, struct hs_session *session, struct hs_call *call)
+static enum hs_stage_result admit(void *self, struct hs_session *session, struct hs_call *call)
 {
 	struct stage *stage = self;
 
@@ -67,7 +67,7 @@ static void send_all(struct stage *stage)
 
 /* What departs behind a request that was taken does not overtake it, whoever sends it: fold sends requests of
  * several sessions in an order that counts. */
-static enum hs_verdict depart(void *self, struct hs_request *request, struct hs_part *part)
+static enum hs_stage_result depart(void *self, struct hs_request *request, struct hs_part *part)
 {
 	struct stage *stage = self;
 	struct taken *taken = hs_stage_request(request, stage->request_at);
@@ -78,7 +78,7 @@ static enum hs_verdict depart(void *self, struct hs_request *request, struct hs_
 		send_all(stage);
 		return HS_PASS;
 	}
-	if ((hs_list_empty(&stage->taken) || stage->mistake == HS_SIM_STAGE_OVERTAKEN) &&
+	if ((hs_list_empty(&stage->taken) || stage->bug == HS_SIM_STAGE_OVERTAKEN) &&
 	    !one_in(stage, TAKES_ONE_IN))
 		return HS_PASS;
 	taken->request = request;
@@ -94,7 +94,7 @@ static void tick(void *self)
 
 	if (!one_in(stage, TURNS_ONE_IN))
 		return;
-	if (stage->mistake != HS_SIM_STAGE_FORGETS)
+	if (stage->bug != HS_SIM_STAGE_FORGETS)
 		send_all(stage); /* what departs while it is off would overtake them */
 	turn(stage, !stage->on);
 }
@@ -109,7 +109,7 @@ static void *create(struct hs_core *core, uint32_t index)
 	stage->request_at = core->stages.request_at[index];
 	hs_prng_init(&stage->prng, core->world.seed ^ STAGE_SEED);
 	hs_list_init(&stage->taken);
-	stage->mistake = worker->world->options.engine.mistake;
+	stage->bug = worker->world->options.engine.bug;
 	turn(stage, true);
 	return stage;
 }
@@ -118,7 +118,7 @@ static void destroy(void *self)
 {
 	struct stage *stage = self;
 
-	hs_check(hs_list_empty(&stage->taken) || stage->mistake == HS_SIM_STAGE_FORGETS);
+	hs_check(hs_list_empty(&stage->taken) || stage->bug == HS_SIM_STAGE_FORGETS);
 	hs_mem_free(&stage);
 }
 
@@ -126,7 +126,7 @@ static void flush(void *self)
 {
 	struct stage *stage = self;
 
-	if (stage->on || stage->mistake != HS_SIM_STAGE_FORGETS || stage->remembers)
+	if (stage->on || stage->bug != HS_SIM_STAGE_FORGETS || stage->remembers)
 		send_all(stage);
 }
 

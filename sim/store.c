@@ -43,7 +43,7 @@ struct hs_sim_store *hs_sim_store_create(const struct hs_sim_store_options *opti
 
 		partition->map = hs_memkv_create();
 		hs_memkv_limit(partition->map, options->bytes_max);
-		if (options->shows_late || options->mistake == HS_SIM_STALE_READ)
+		if (options->shows_late || options->bug == HS_SIM_STALE_READ)
 			partition->past = hs_memkv_create();
 		partition->watch = hs_watch_create(options->seed);
 	}
@@ -72,10 +72,10 @@ uint32_t hs_sim_store_trackers(const struct hs_sim_store *store)
 	return store->trackers;
 }
 
-/* HS_SIM_NEWS_TOO_EARLY: its keys are told when it is submitted. */
+/* HS_SIM_INVALIDATION_TOO_EARLY: its keys are told when it is submitted. */
 static bool told_early(const struct hs_sim_store *store, const struct hs_op *op)
 {
-	return store->options.mistake == HS_SIM_NEWS_TOO_EARLY && op->kind == HS_OP_COMMAND &&
+	return store->options.bug == HS_SIM_INVALIDATION_TOO_EARLY && op->kind == HS_OP_COMMAND &&
 	       op->command->key_first > 0 && (op->command->flags & HS_CMD_WRITE);
 }
 
@@ -106,10 +106,10 @@ static void tell_keys(struct hs_sim_store *store, const struct hs_changed *chang
 		store->options.event(store->options.context, hs_event_create_changed(changed));
 }
 
-void hs_sim_store_tell(struct hs_sim_store *store, uint16_t partition)
+void hs_sim_store_send_changes(struct hs_sim_store *store, uint16_t partition)
 {
 	struct hs_changed *changed = &store->partitions[partition].changed;
-	bool lost = store->options.mistake == HS_SIM_NEWS_LOST &&
+	bool lost = store->options.bug == HS_SIM_INVALIDATION_LOST &&
 		    hs_prng_below(&store->prng, MISTAKE_ONE_IN) == 0;
 
 	if (hs_changed_empty(changed))
@@ -124,7 +124,7 @@ void hs_sim_store_tell(struct hs_sim_store *store, uint16_t partition)
 	hs_changed_clear(changed);
 }
 
-void hs_sim_store_tell_early(struct hs_sim_store *store, const struct hs_op *op)
+void hs_sim_store_send_changes_early(struct hs_sim_store *store, const struct hs_op *op)
 {
 	struct hs_changed keys = {.client = op->client};
 	size_t first, step, count;
@@ -220,8 +220,8 @@ void hs_sim_store_peek(struct hs_sim_store *store, uint16_t partition, struct hs
 	peek_at(store, store->partitions[partition].map, key, now_ms, reply, expire_ms);
 }
 
-int64_t hs_sim_store_left(struct hs_sim_store *store, const struct hs_op *op, struct hs_now now,
-			  bool shown)
+int64_t hs_sim_store_ttl(struct hs_sim_store *store, const struct hs_op *op, struct hs_now now,
+			 bool shown)
 {
 	const struct partition *partition = &store->partitions[op->partition];
 	int64_t now_ms = hs_now_wall_ms(now), expire_ms;

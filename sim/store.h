@@ -6,7 +6,7 @@
 
 #include "core/event.h"
 #include "core/op.h"
-#include "sim/mistake.h"
+#include "sim/planted_bugs.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@ struct hs_sim_store_options {
 	uint16_t partitions;
 	size_t bytes_max; /* of one partition; 0: no limit */
 	bool shows_late;  /* readers see what is there only after hs_sim_store_catch_up */
-	enum hs_sim_mistake mistake;
+	enum hs_sim_bug bug;
 	void (*event)(void *context, struct hs_event *event); /* takes over the reference */
 	/* A key of the partition was changed just now; NULL: all of them may have been. By whomever, and
 	 * each time, whether anybody tracks or not. May be NULL. */
@@ -41,10 +41,10 @@ bool hs_sim_store_read(struct hs_sim_store *store, struct hs_op *op, int64_t now
  * stays, -2: there is nothing. */
 void hs_sim_store_peek(struct hs_sim_store *store, uint16_t partition, struct hs_bytes key,
 		       int64_t now_ms, struct hs_buf *reply, int64_t *expire_ms);
-/* How long the key of an operation with one has to live, as in hs_op.left_ms: what is there, or what readers see
+/* How long the key of an operation with one has to live, as in hs_op.ttl_ms: what is there, or what readers see
  * (`shown`). */
-int64_t hs_sim_store_left(struct hs_sim_store *store, const struct hs_op *op, struct hs_now now,
-			  bool shown);
+int64_t hs_sim_store_ttl(struct hs_sim_store *store, const struct hs_op *op, struct hs_now now,
+			 bool shown);
 /* Removes what has expired. */
 void hs_sim_store_sweep(struct hs_sim_store *store, uint16_t partition, int64_t now_ms);
 
@@ -56,8 +56,8 @@ void hs_sim_store_catch_up(struct hs_sim_store *store, uint16_t partition);
 bool hs_sim_store_is_behind(const struct hs_sim_store *store, uint16_t partition,
 			    struct hs_bytes key);
 /* Tells which keys of the partition have been changed since the last time; and those that an operation will. */
-void hs_sim_store_tell(struct hs_sim_store *store, uint16_t partition);
-void hs_sim_store_tell_early(struct hs_sim_store *store, const struct hs_op *op);
+void hs_sim_store_send_changes(struct hs_sim_store *store, uint16_t partition);
+void hs_sim_store_send_changes_early(struct hs_sim_store *store, const struct hs_op *op);
 
 /* A watcher's connection is gone, and with it what it watched. */
 void hs_sim_store_unwatch(struct hs_sim_store *store, uint16_t partition, uint64_t watcher);

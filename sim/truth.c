@@ -1,14 +1,14 @@
-/* What really happens to keys, whoever does it: written down for the checker (sim/past.h), and told to
+/* What really happens to keys, whoever does it: written down for the checker (sim/timeline.h), and told to
  * those who asked to be. */
 #include "sim/world_internal.h"
 
 #include "base/num.h"
 #include "base/slot.h"
-#include "route/slot.h"
+#include "route/slot_map.h"
 #include "sim/cluster.h"
 #include "sim/history.h"
 #include "sim/names.h"
-#include "wire/answer.h"
+#include "wire/parse_reply.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ static struct hs_bytes name_of(const struct hs_sim_world *world, uint32_t key,
 /* False: it is none of those that are written down. */
 static bool number_of(const struct hs_sim_world *world, struct hs_bytes name, uint32_t *key)
 {
-	return hs_sim_name_number(name, key) && *key < world->past.keys_count;
+	return hs_sim_name_number(name, key) && *key < world->timelines.keys_count;
 }
 
 static uint16_t partition_of(const struct hs_sim_world *world, struct hs_bytes key)
@@ -36,11 +36,11 @@ static uint16_t partition_of(const struct hs_sim_world *world, struct hs_bytes k
 
 static int64_t value_of(struct hs_bytes reply)
 {
-	struct hs_answer answer;
+	struct hs_parsed_reply answer;
 	int64_t value, text = 0;
 
-	hs_check(hs_answer_head(&answer, reply.data, reply.len) > 0);
-	if (answer.type == HS_ANSWER_NULL)
+	hs_check(hs_parse_reply_head(&answer, reply.data, reply.len) > 0);
+	if (answer.type == HS_PARSED_NULL)
 		return HS_SIM_NOTHING;
 	if (answer.text.len > 0 && answer.text.data[0] == 't') {
 		answer.text.data++;
@@ -84,7 +84,7 @@ static bool is_hidden(const struct hs_sim_world *world, uint32_t key, bool expir
 	char text[HS_SIM_NAME_BYTES_MAX];
 
 	if (!world->engine || expired)
-		return world->past.keys[key].hidden;
+		return world->timelines.keys[key].hidden;
 	return hs_sim_engine_is_sealing(world->engine,
 					partition_of(world, name_of(world, key, text)));
 }
@@ -92,7 +92,7 @@ static bool is_hidden(const struct hs_sim_world *world, uint32_t key, bool expir
 /* Returns when it expires, as hs_sim_store_peek does. */
 static int64_t note(struct hs_sim_world *world, uint32_t key, bool expired, int64_t from_us)
 {
-	struct hs_sim_version version = {
+	struct hs_sim_value_span span = {
 		.from = ++world->steps,
 		.from_us = from_us,
 		.expired = expired,
@@ -102,8 +102,8 @@ static int64_t note(struct hs_sim_world *world, uint32_t key, bool expired, int6
 	int64_t expire_ms;
 
 	peek(world, key, &reply, &expire_ms);
-	version.value = value_of(hs_buf_bytes(&reply));
-	hs_sim_past_note(&world->past, key, &version);
+	span.value = value_of(hs_buf_bytes(&reply));
+	hs_sim_timelines_note(&world->timelines, key, &span);
 	hs_buf_deinit(&reply);
 	return expire_ms;
 }
@@ -155,7 +155,7 @@ static void note_all(struct hs_sim_world *world, uint16_t partition)
 {
 	char text[HS_SIM_NAME_BYTES_MAX];
 
-	for (uint32_t key = 0; key < world->past.keys_count; key++) {
+	for (uint32_t key = 0; key < world->timelines.keys_count; key++) {
 		if (partition_of(world, name_of(world, key, text)) == partition)
 			note_change(world, key);
 	}
@@ -178,9 +178,10 @@ void hs_sim_truth_sealed(void *context, uint16_t partition)
 	struct hs_sim_world *world = heatsink->world;
 	char text[HS_SIM_NAME_BYTES_MAX];
 
-	for (uint32_t key = 0; key < world->past.keys_count; key++) {
+	for (uint32_t key = 0; key < world->timelines.keys_count; key++) {
 		if (partition_of(world, name_of(world, key, text)) == partition)
-			hs_sim_past_show(&world->past, key, &world->steps, world->now.wall_us);
+			hs_sim_timelines_reveal(&world->timelines, key, &world->steps,
+						world->now.wall_us);
 	}
 }
 
@@ -191,7 +192,7 @@ void hs_sim_truth_changed_at(void *context, const struct hs_sim_change *change)
 
 	if (change->void_already) /* the laws must see that it was acknowledged and is lost */
 		return;
-	for (key = 0; !change->key && key < world->past.keys_count; key++)
+	for (key = 0; !change->key && key < world->timelines.keys_count; key++)
 		note_change(world, key);
 	if (change->key && number_of(world, *change->key, &key))
 		note_change(world, key);
@@ -210,10 +211,10 @@ static void note_ran(struct hs_sim_world *world, const char *does, const struct 
 	for (size_t i = 0; i < ran->argc && strlen(words) + sizeof word + 1 < sizeof words; i++)
 		snprintf(words + strlen(words), sizeof word + 1, " %s",
 			 hs_bytes_escape(ran->argv[i], word, sizeof word));
-	hs_sim_fate_note(world, "node %u %s%s on %" PRIu64 "%s: %s", ran->node, does, words,
-			 ran->conn ? hs_sim_server_conn_id(ran->conn) : 0,
-			 ran->in_exec ? " in EXEC" : "",
-			 hs_bytes_escape(ran->reply, reply, sizeof reply));
+	hs_sim_script_note(world, "node %u %s%s on %" PRIu64 "%s: %s", ran->node, does, words,
+			   ran->conn ? hs_sim_server_conn_id(ran->conn) : 0,
+			   ran->in_exec ? " in EXEC" : "",
+			   hs_bytes_escape(ran->reply, reply, sizeof reply));
 }
 
 void hs_sim_truth_ran_at(void *context, const struct hs_sim_ran *ran)
@@ -226,12 +227,12 @@ void hs_sim_truth_ran_at(void *context, const struct hs_sim_ran *ran)
 		return;
 	if (world->ran)
 		world->ran(world->ran_context, ran);
-	hs_sim_runs_ran(&world->runs, ran);
+	hs_sim_executions_ran(&world->executions, ran);
 	for (size_t i = 1; i < ran->argc; i++) {
 		if (number_of(world, ran->argv[i], &key))
-			hs_sim_past_asked(&world->past, key, world->now.wall_us);
+			hs_sim_timelines_server_read(&world->timelines, key, world->now.wall_us);
 	}
-	hs_sim_once_note(world, ran);
+	hs_sim_duplicates_note(world, ran);
 }
 
 void hs_sim_truth_refused_at(void *context, const struct hs_sim_ran *not_run)
@@ -258,8 +259,8 @@ static void note_engine_ran(struct hs_sim_world *world, const struct hs_op *op)
 	for (size_t i = 0; op->tx && i < op->tx->count; i++)
 		add_words(&words, op->tx->commands[i].argc, op->tx->commands[i].argv);
 	add_words(&words, op->argc, op->argv);
-	hs_sim_fate_note(world, "partition %u runs%s for worker %u", op->partition,
-			 hs_bytes_escape(hs_buf_bytes(&words), text, sizeof text), op->worker);
+	hs_sim_script_note(world, "partition %u runs%s for worker %u", op->partition,
+			   hs_bytes_escape(hs_buf_bytes(&words), text, sizeof text), op->worker);
 	hs_buf_deinit(&words);
 }
 
@@ -271,7 +272,7 @@ void hs_sim_truth_ran(void *context, const struct hs_op *op)
 	note_engine_ran(world, op);
 	for (size_t i = 1; i < op->argc; i++) {
 		if (number_of(world, op->argv[i], &key))
-			hs_sim_past_asked(&world->past, key, world->now.wall_us);
+			hs_sim_timelines_server_read(&world->timelines, key, world->now.wall_us);
 	}
 }
 
@@ -291,12 +292,12 @@ bool hs_sim_world_same_partition(const struct hs_sim_world *world, uint32_t key,
 		       hs_slot_partition(other_slot, world->options.engine.partitions);
 	return hs_sim_cluster_owner(world->cluster, slot) ==
 		       hs_sim_cluster_owner(world->cluster, other_slot) &&
-	       hs_sim_cluster_moving_to(world->cluster, slot) == HS_SIM_NOBODY &&
-	       hs_sim_cluster_moving_to(world->cluster, other_slot) == HS_SIM_NOBODY;
+	       hs_sim_cluster_moving_to(world->cluster, slot) == HS_SIM_NO_NODE &&
+	       hs_sim_cluster_moving_to(world->cluster, other_slot) == HS_SIM_NO_NODE;
 }
 
-bool hs_sim_world_do_behind(struct hs_sim_world *world, struct hs_bytes key, size_t argc,
-			    const struct hs_bytes *argv, struct hs_buf *reply)
+bool hs_sim_world_do_external(struct hs_sim_world *world, struct hs_bytes key, size_t argc,
+			      const struct hs_bytes *argv, struct hs_buf *reply)
 {
 	uint8_t owner;
 	bool done;
@@ -304,9 +305,9 @@ bool hs_sim_world_do_behind(struct hs_sim_world *world, struct hs_bytes key, siz
 	if (!world->cluster)
 		return false;
 	owner = hs_sim_cluster_owner(world->cluster, hs_slot_of(key));
-	done = argc > 1 ? hs_sim_cluster_do_behind(world->cluster, argc, argv, reply)
-			: owner != HS_SIM_NOBODY &&
+	done = argc > 1 ? hs_sim_cluster_do_external(world->cluster, argc, argv, reply)
+			: owner != HS_SIM_NO_NODE &&
 				  hs_sim_cluster_do_at(world->cluster, owner, argc, argv, reply);
-	world->behind += done;
+	world->external += done;
 	return done;
 }

@@ -78,7 +78,7 @@ static void tell_all(void *context, struct hs_event *event)
 {
 	struct hs_sim_world *world = context;
 
-	hs_sim_news_tell(&world->heatsinks[0], event);
+	hs_sim_core_events_send(&world->heatsinks[0], event);
 }
 
 static void create_engine(struct hs_sim_world *world)
@@ -89,7 +89,7 @@ static void create_engine(struct hs_sim_world *world)
 		.partitions = options->engine.partitions,
 		.bytes_max = options->engine.bytes_max,
 		.shows_late = options->engine.put_off_us_max > 0 || options->engine.seal_us_max > 0,
-		.mistake = options->engine.mistake,
+		.bug = options->engine.bug,
 		.event = tell_all,
 		.changed = hs_sim_truth_changed,
 		.ran = hs_sim_truth_ran,
@@ -135,10 +135,10 @@ struct hs_sim_world *hs_sim_world_create(const struct hs_sim_world_options *opti
 	return world;
 }
 
-void hs_sim_world_calm(struct hs_sim_world *world)
+void hs_sim_world_stop_faults(struct hs_sim_world *world)
 {
 	if (world->cluster)
-		hs_sim_servers_calm(world);
+		hs_sim_servers_stop_faults(world);
 	for (uint16_t i = 0; world->engine && i < world->options.engine.partitions; i++)
 		hs_sim_engine_go_on(world->engine, i);
 }
@@ -149,7 +149,7 @@ void hs_sim_world_hang_up(struct hs_sim_world *world)
 		hs_sim_client_disconnect(client);
 	for (uint32_t i = 0; i < world->workers_count; i++)
 		hs_sim_after_core(world, i);
-	hs_sim_world_calm(world);
+	hs_sim_world_stop_faults(world);
 	do {
 		hs_sim_world_settle(world);
 		if (world->engine)
@@ -179,8 +179,8 @@ void hs_sim_world_destroy(struct hs_sim_world **pointer)
 	for (uint32_t i = 0; i < world->options.heatsinks; i++)
 		hs_sim_heatsink_deinit(&world->heatsinks[i]);
 	hs_sim_rules_destroy(world);
-	hs_sim_past_deinit(&world->past);
-	hs_sim_once_deinit(&world->once);
+	hs_sim_timelines_deinit(&world->timelines);
+	hs_sim_duplicates_deinit(&world->duplicates);
 	if (world->cluster) {
 		hs_sim_servers_destroy(world);
 	} else {
@@ -188,11 +188,11 @@ void hs_sim_world_destroy(struct hs_sim_world **pointer)
 		hs_sim_store_destroy(&world->store);
 	}
 	destroy_heats(world);
-	hs_sim_news_destroy(world);
+	hs_sim_core_events_destroy(world);
 	hs_sim_events_deinit(&world->events);
-	hs_sim_fate_deinit(&world->fate);
+	hs_sim_faults_deinit(&world->faults);
 	hs_mem_free(&world->reads);
-	hs_sim_runs_deinit(&world->runs);
+	hs_sim_executions_deinit(&world->executions);
 	hs_mem_free(&world->workers);
 	hs_mem_free(pointer);
 }
@@ -288,7 +288,7 @@ void hs_sim_world_settle(struct hs_sim_world *world)
 	}
 }
 
-/* HS_SIM_COPY_WAITED_FOR: none of its internal calls is ever late. */
+/* HS_SIM_WAITS_FOR_COPY: none of its internal calls is ever late. */
 static void forget_timeouts(struct hs_core *core)
 {
 	while (!hs_list_empty(&core->internal_due))
@@ -297,7 +297,7 @@ static void forget_timeouts(struct hs_core *core)
 
 void hs_sim_world_tick(struct hs_sim_world *world)
 {
-	bool waits = world->options.engine.mistake == HS_SIM_COPY_WAITED_FOR;
+	bool waits = world->options.engine.bug == HS_SIM_WAITS_FOR_COPY;
 
 	for (uint32_t i = 0; i < world->workers_count; i++) {
 		if (waits && world->workers[i].core)
@@ -311,7 +311,7 @@ void hs_sim_world_tick(struct hs_sim_world *world)
 void hs_sim_world_set_fold(struct hs_sim_world *world, bool fold)
 {
 	world->options.core.fold = fold;
-	hs_sim_world_turn(world, world->mitigate, world->rules_on);
+	hs_sim_world_set_mitigations(world, world->mitigate, world->rules_on);
 }
 
 void hs_sim_world_pass(struct hs_sim_world *world, uint64_t us)

@@ -16,15 +16,15 @@
 #include "core/core.h"
 #include "core/stage.h"
 #include "sim/check.h"
+#include "sim/coverage.h"
+#include "sim/duplicates.h"
 #include "sim/engine.h"
 #include "sim/events.h"
-#include "sim/fate.h"
+#include "sim/executions.h"
+#include "sim/faults.h"
 #include "sim/heatsink.h"
-#include "sim/once.h"
-#include "sim/past.h"
-#include "sim/reached.h"
-#include "sim/runs.h"
 #include "sim/servers.h"
+#include "sim/timeline.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,8 +33,8 @@ enum { HS_SIM_RULES_MAX = 4 };
 
 /* The contract of one key: rule i is that of key%u with i. Times are in µs. */
 struct hs_sim_rule {
-	uint32_t stale_us, swr_us, stale_if_error_us, ttl_us, negative_us;
-	uint32_t jitter_percent, ahead;
+	uint32_t stale_us, stale_while_revalidate_us, stale_if_error_us, ttl_us, negative_ttl_us;
+	uint32_t jitter_percent, refresh_ahead;
 	bool admit_all;
 	bool replica_reads;
 	uint8_t copies; /* as in the contract: 0, places, or HS_COPIES_AUTO */
@@ -45,7 +45,7 @@ struct hs_sim_world_options {
 	uint32_t workers;   /* of each */
 	struct hs_sim_engine_options engine; /* its seed, partitions and mistake are the world's */
 	struct hs_sim_servers_options servers; /* when they are on: instead of the engine */
-	enum hs_together together;	       /* in front of servers */
+	enum hs_op_scope op_scope;	       /* in front of servers */
 	struct hs_core_options core;
 	uint32_t peer_us_max;  /* from one core to another */
 	uint32_t event_us_max; /* from the engine to a core */
@@ -61,7 +61,7 @@ struct hs_sim_world_options {
 	uint32_t look_us; /* what a look at the clock costs: makes commands slow */
 	bool script;	  /* what happens to servers, and what they run, is written down */
 	/* Called with each line of the script as it is written, for a process that may not live to print it; or NULL. */
-	void (*tell)(struct hs_bytes line);
+	void (*print_line)(struct hs_bytes line);
 	const struct hs_log *log; /* NULL: nobody listens */
 };
 
@@ -72,7 +72,7 @@ struct hs_sim_client;
 struct hs_sim_ran;
 
 /* A read under way that is to be kept, and the worker that asked for it. */
-struct hs_sim_fetching {
+struct hs_sim_fetch_in_flight {
 	const struct hs_sim_worker *worker;
 	const struct hs_op *op;
 };
@@ -86,27 +86,27 @@ struct hs_sim_world {
 	struct hs_sim_engine *engine;
 	struct hs_sim_cluster *cluster; /* instead of store and engine, or NULL */
 	struct hs_sim_network *network; /* to it */
-	struct hs_sim_fate fate;
+	struct hs_sim_faults faults;
 	struct hs_sim_heatsink heatsinks[HS_SIM_HEATSINKS_MAX];
 	const struct hs_stage *stages[HS_STAGES_MAX + 1]; /* with one for the simulator */
-	struct hs_shared **shelves;			  /* of each worker: all the same one */
+	struct hs_shared **shared_caches;		  /* of each worker: all the same one */
 	const struct hs_rules *rules;			  /* all there are */
 	const struct hs_rules *no_rules;
-	bool rules_on;		   /* as they shall be; some workers may not know yet */
-	enum hs_mitigate mitigate; /* the same */
-	uint32_t telling;	   /* so many do not */
-	uint64_t turns;		   /* how often that was changed */
-	struct hs_sim_past past;   /* what keys held; nothing is noted before it is made */
-	struct hs_sim_once once;   /* what servers have run, and must run once */
-	uint64_t tainted; /* a bit for each key whose order nobody can tell: sim/caches.c */
+	bool rules_on;			   /* as they shall be; some workers may not know yet */
+	enum hs_mitigate mitigate;	   /* the same */
+	uint32_t unaware_workers;	   /* so many do not */
+	uint64_t switches;		   /* how often that was changed */
+	struct hs_sim_timelines timelines; /* what keys held; nothing is noted before it is made */
+	struct hs_sim_duplicates duplicates; /* what servers have run, and must run once */
+	uint64_t tainted; /* a bit for each key whose order nobody can tell: sim/client_caches.c */
 	/* A server has run something; NULL: nobody wants to know. */
 	void (*ran)(void *context, const struct hs_sim_ran *ran);
 	void *ran_context;
 	/* A failover has lost what this key held; NULL: nobody wants to know. */
 	void (*lost)(void *context, uint32_t key);
 	void *lost_context;
-	struct hs_sim_fetching *fills; /* reads under way that are to be kept */
-	size_t fills_count, fills_cap;
+	struct hs_sim_fetch_in_flight *fetches; /* reads under way that are to be kept */
+	size_t fetches_count, fetches_cap;
 	struct hs_log silence;
 	uint32_t workers_count; /* of all heatsinks */
 	struct hs_sim_worker *workers;
@@ -115,20 +115,21 @@ struct hs_sim_world {
 	struct hs_sim_client *clients; /* newest first */
 	uint64_t client_ids;
 	uint64_t steps;	      /* counts what happens: finer than the clock */
-	uint64_t behind;      /* commands that servers ran past heatsink */
+	uint64_t external;    /* commands that servers ran past heatsink */
 	struct hs_link event; /* on its way to workers */
-	struct hs_op **reads; /* HS_SIM_READ_REMEMBERED_LATE: under way */
+	struct hs_op **reads; /* HS_SIM_READ_TRACKED_LATE: under way */
 	size_t reads_count, reads_cap;
-	struct hs_sim_runs runs;
-	struct hs_sim_counts reached;
-	bool calm;		      /* nothing goes wrong any more */
+	struct hs_sim_executions executions;
+	struct hs_sim_coverage_counts coverage;
+	bool faults_stopped;	      /* nothing goes wrong any more */
 	bool stuck;		      /* requests are under way that no server will answer */
 	struct hs_sim_verdict broken; /* of the limits that must hold at every moment: law 6 */
 };
 
 typedef void hs_sim_client_orphaned(void *context, struct hs_sim_client *client);
 /* Where the replies of one client go, one call each. NULL: they stay in `received`. */
-typedef void hs_sim_client_hear(void *context, struct hs_sim_client *client, struct hs_bytes reply);
+typedef void hs_sim_client_on_reply(void *context, struct hs_sim_client *client,
+				    struct hs_bytes reply);
 
 struct hs_sim_client {
 	struct hs_sim_client *next;
@@ -140,11 +141,11 @@ struct hs_sim_client {
 	uint64_t arrived_us;	    /* when the last bytes did that the core has not taken */
 	struct hs_buf unread;	    /* sent, but the core takes no input now */
 	struct hs_buf unsent;	    /* replies while the client does not read */
-	bool deaf;		    /* does not read */
+	bool reading_paused;	    /* does not read */
 	bool cut;		    /* was cut off, not closed */
 	bool orphan;		    /* its heatsink has died */
 	bool broken;		    /* something came that is no reply */
-	hs_sim_client_hear *hear;
+	hs_sim_client_on_reply *on_reply;
 	hs_sim_client_orphaned *orphaned; /* its heatsink has died; may be NULL */
 	void *context;
 };
@@ -163,7 +164,8 @@ void hs_sim_world_tick(struct hs_sim_world *world);
 /* As CONFIG SET fold: every core is told. */
 void hs_sim_world_set_fold(struct hs_sim_world *world, bool fold);
 /* As HEAT MITIGATE and HEAT RULE: every core is told, each in its own time. */
-void hs_sim_world_turn(struct hs_sim_world *world, enum hs_mitigate mitigate, bool rules_on);
+void hs_sim_world_set_mitigations(struct hs_sim_world *world, enum hs_mitigate mitigate,
+				  bool rules_on);
 /* The contract that this key has now, with some worker at least; NULL: it is strict with all. */
 const struct hs_sim_rule *hs_sim_world_rule(const struct hs_sim_world *world, uint32_t key);
 /* The true value of a key, and for how many ms it will be there; 0: it stays. */
@@ -171,10 +173,10 @@ int64_t hs_sim_world_peek(struct hs_sim_world *world, uint32_t key, int64_t *ttl
 bool hs_sim_world_same_partition(const struct hs_sim_world *world, uint32_t key, uint32_t other);
 /* Somebody else does this at the key's server, now. False: that takes nothing just now. The reply, in
  * RESP2, is appended. */
-bool hs_sim_world_do_behind(struct hs_sim_world *world, struct hs_bytes key, size_t argc,
-			    const struct hs_bytes *argv, struct hs_buf *reply);
+bool hs_sim_world_do_external(struct hs_sim_world *world, struct hs_bytes key, size_t argc,
+			      const struct hs_bytes *argv, struct hs_buf *reply);
 /* From now on nothing goes wrong any more. */
-void hs_sim_world_calm(struct hs_sim_world *world);
+void hs_sim_world_stop_faults(struct hs_sim_world *world);
 /* Everybody hangs up, and everything under way comes to its end. */
 void hs_sim_world_hang_up(struct hs_sim_world *world);
 
@@ -194,10 +196,10 @@ struct hs_sim_client *hs_sim_client_connect(struct hs_sim_world *world, uint32_t
 /* Bytes arrive at the worker now. Without a connection they are lost. */
 void hs_sim_client_send(struct hs_sim_client *client, struct hs_bytes bytes);
 /* One request, from words split at spaces: "SET k v". */
-void hs_sim_client_ask(struct hs_sim_client *client, const char *words);
+void hs_sim_client_request(struct hs_sim_client *client, const char *words);
 void hs_sim_client_disconnect(struct hs_sim_client *client);
 void hs_sim_client_lose(struct hs_sim_client *client); /* its heatsink has died */
 /* A deaf client takes no replies; one that hears again gets what piled up. */
-void hs_sim_client_set_deaf(struct hs_sim_client *client, bool deaf);
+void hs_sim_client_pause_reading(struct hs_sim_client *client, bool reading_paused);
 
 #endif

@@ -1,10 +1,10 @@
-/* Private to sim/world.c, news.c, truth.c and driver.c: one core and where it stands. */
+/* Private to sim/world.c, core_events.c, truth.c and driver.c: one core and where it stands. */
 #ifndef HS_SIM_WORLD_INTERNAL_H
 #define HS_SIM_WORLD_INTERNAL_H
 
 #include "sim/world.h"
 
-enum { HS_SIM_MISTAKE_ONE_IN = 8 };
+enum { HS_SIM_BUG_ONE_IN = 8 };
 
 /* The context of a core's calls. */
 struct hs_sim_worker {
@@ -24,10 +24,10 @@ struct hs_sim_worker {
 	uint64_t event_us; /* when the last piece of news gets there: they keep their order */
 };
 
-static inline bool hs_sim_world_errs(struct hs_sim_world *world, enum hs_sim_mistake mistake)
+static inline bool hs_sim_world_bug_strikes(struct hs_sim_world *world, enum hs_sim_bug bug)
 {
-	return world->options.engine.mistake == mistake &&
-	       hs_prng_below(&world->prng, HS_SIM_MISTAKE_ONE_IN) == 0;
+	return world->options.engine.bug == bug &&
+	       hs_prng_below(&world->prng, HS_SIM_BUG_ONE_IN) == 0;
 }
 
 /* The time as a worker knows it that goes on now. It has read the clock not before `since_us`. */
@@ -46,7 +46,7 @@ static inline struct hs_sim_worker *hs_sim_worker_of(const struct hs_sim_heatsin
 }
 
 /* heatsink.c: what a core is told that has a mistake instead of a limit. */
-void hs_sim_heatsink_mislead(enum hs_sim_mistake mistake, struct hs_core_options *options);
+void hs_sim_heatsink_plant_limit_bug(enum hs_sim_bug bug, struct hs_core_options *options);
 
 /* rules.c */
 void hs_sim_rules_create(struct hs_sim_world *world);
@@ -58,7 +58,7 @@ void hs_sim_rules_stop(struct hs_sim_heatsink *heatsink);
 void hs_sim_rules_sent(struct hs_sim_worker *worker, const struct hs_op *op);
 void hs_sim_rules_back(struct hs_sim_worker *worker, const struct hs_op *op);
 /* A read of a key that has a contract. */
-bool hs_sim_world_may_be_old(const struct hs_sim_world *world, const struct hs_op *op);
+bool hs_sim_world_read_may_be_stale(const struct hs_sim_world *world, const struct hs_op *op);
 
 /* truth.c: the store says that a key has changed (none: all of a partition); that something ran. */
 void hs_sim_truth_changed(void *context, uint16_t partition, const struct hs_bytes *key);
@@ -67,8 +67,8 @@ void hs_sim_truth_ran(void *context, const struct hs_op *op);
 void hs_sim_truth_sealed(void *context, uint16_t partition);
 
 /* servers.c */
-struct hs_sim_proxy *hs_sim_servers_proxy(struct hs_sim_world *world,
-					  const struct hs_sim_proxy_host *host);
+struct hs_sim_redis *hs_sim_servers_create_redis(struct hs_sim_world *world,
+						 const struct hs_sim_redis_host *host);
 
 /* truth.c: the same, of simulated servers. */
 struct hs_sim_change;
@@ -77,13 +77,13 @@ void hs_sim_truth_changed_at(void *context, const struct hs_sim_change *change);
 void hs_sim_truth_ran_at(void *context, const struct hs_sim_ran *ran);
 void hs_sim_truth_refused_at(void *context, const struct hs_sim_ran *not_run);
 
-/* news.c: to every worker of a heatsink (the context), each in its own time, in the order told. */
-void hs_sim_news_tell(void *context, struct hs_event *event);
+/* core_events.c: to every worker of a heatsink (the context), each in its own time, in the order told. */
+void hs_sim_core_events_send(void *context, struct hs_event *event);
 /* Whatever is on its way to the workers of a heatsink that dies is heard now. True: something was. */
-bool hs_sim_news_hurry(struct hs_sim_heatsink *heatsink);
-void hs_sim_news_destroy(struct hs_sim_world *world); /* what is still on its way */
-/* For HS_SIM_READ_REMEMBERED_LATE: a read is under way; it is answered. */
-void hs_sim_news_note_read(struct hs_sim_world *world, struct hs_op *op);
-void hs_sim_news_forget_read(struct hs_sim_world *world, const struct hs_op *op);
+bool hs_sim_core_events_deliver_now(struct hs_sim_heatsink *heatsink);
+void hs_sim_core_events_destroy(struct hs_sim_world *world); /* what is still on its way */
+/* For HS_SIM_READ_TRACKED_LATE: a read is under way; it is answered. */
+void hs_sim_core_events_note_read(struct hs_sim_world *world, struct hs_op *op);
+void hs_sim_core_events_forget_read(struct hs_sim_world *world, const struct hs_op *op);
 
 #endif

@@ -5,8 +5,8 @@
 #include "absorb/entry.h"
 
 #include "base/mem.h"
-#include "wire/answer.h"
-#include "wire/dialect.h"
+#include "wire/parse_reply.h"
+#include "wire/resp3_to_resp2.h"
 
 enum {
 	MALLOC_BYTES = 16, /* what the heap adds to a piece, about */
@@ -20,30 +20,30 @@ static bool is_same_command(const struct hs_command *a, const struct hs_command 
 	return a == b || (a->id == b->id && strcmp(a->name, b->name) == 0);
 }
 
-bool hs_cache_entry_is(const struct hs_cache_entry *entry, const struct hs_cache_query *ask)
+bool hs_cache_entry_matches(const struct hs_cache_entry *entry, const struct hs_cache_query *query)
 {
-	if (entry->signature != ask->signature || entry->argc != ask->argc ||
-	    !is_same_command(entry->command, ask->command))
+	if (entry->signature != query->signature || entry->argc != query->argc ||
+	    !is_same_command(entry->command, query->command))
 		return false;
-	for (size_t i = 1; i < ask->argc; i++)
-		if (!hs_bytes_equal(entry->argv[i], ask->argv[i]))
+	for (size_t i = 1; i < query->argc; i++)
+		if (!hs_bytes_equal(entry->argv[i], query->argv[i]))
 			return false;
 	return true;
 }
 
 /* Whether the outermost element says that nothing is there. Of commands that speak of the whole key it
  * means that there is no such key. */
-static bool is_nothing(const struct hs_answer *answer)
+static bool is_nothing(const struct hs_parsed_reply *answer)
 {
 	switch (answer->type) {
-	case HS_ANSWER_NULL:
+	case HS_PARSED_NULL:
 		return true;
-	case HS_ANSWER_INT:
+	case HS_PARSED_INT:
 		return answer->integer == 0;
-	case HS_ANSWER_ARRAY:
-	case HS_ANSWER_MAP:
+	case HS_PARSED_ARRAY:
+	case HS_PARSED_MAP:
 		return answer->count == 0;
-	case HS_ANSWER_STATUS: /* TYPE */
+	case HS_PARSED_STATUS: /* TYPE */
 		return hs_bytes_equal(answer->text, HS_LIT("none"));
 	default:
 		return false;
@@ -52,62 +52,63 @@ static bool is_nothing(const struct hs_answer *answer)
 
 static unsigned dialect_of(const struct hs_command *command)
 {
-	return (command->keep & HS_CACHEABLE_PAIRS ? HS_DIALECT_PAIRS : 0u) |
-	       (command->keep & HS_CACHEABLE_NULL_ARRAYS ? HS_DIALECT_NULL_ARRAYS : 0u);
+	return (command->cacheable & HS_CACHEABLE_PAIRS ? HS_RESP2_FLAT_PAIRS : 0u) |
+	       (command->cacheable & HS_CACHEABLE_NULL_ARRAYS ? HS_RESP2_NULL_ARRAYS : 0u);
 }
 
-static struct hs_cache_entry *create(const struct hs_cache_query *ask, struct hs_bytes resp3,
+static struct hs_cache_entry *create(const struct hs_cache_query *query, struct hs_bytes resp3,
 				     struct hs_bytes resp2, bool differ)
 {
-	size_t bytes = sizeof(struct hs_cache_entry) + ask->argc * sizeof(struct hs_bytes) +
+	size_t bytes = sizeof(struct hs_cache_entry) + query->argc * sizeof(struct hs_bytes) +
 		       resp3.len + (differ ? resp2.len : 0);
 	struct hs_cache_entry *entry;
 	struct hs_bytes *argv;
 	char *room;
 
-	for (size_t i = 0; i < ask->argc; i++)
-		bytes += ask->argv[i].len;
+	for (size_t i = 0; i < query->argc; i++)
+		bytes += query->argv[i].len;
 	entry = hs_mem_alloc(bytes);
 	argv = (struct hs_bytes *)(entry + 1);
-	room = (char *)(argv + ask->argc);
+	room = (char *)(argv + query->argc);
 	*entry = (struct hs_cache_entry){
 		.refs = 1,
-		.signature = ask->signature,
-		.key_hash = ask->key_hash,
+		.signature = query->signature,
+		.key_hash = query->key_hash,
 		.until_us = UINT64_MAX,
 		.expires_us = HS_CACHE_ENTRY_EXPIRY_UNKNOWN,
-		.command = ask->command,
+		.command = query->command,
 		.argv = argv,
-		.argc = ask->argc,
+		.argc = query->argc,
 		.bytes = bytes + MALLOC_BYTES,
 	};
-	for (size_t i = 0; i < ask->argc; i++)
-		argv[i] = hs_bytes_place(&room, ask->argv[i]);
+	for (size_t i = 0; i < query->argc; i++)
+		argv[i] = hs_bytes_place(&room, query->argv[i]);
 	entry->key = argv[1];
 	entry->reply[1] = hs_bytes_place(&room, resp3);
 	entry->reply[0] = differ ? hs_bytes_place(&room, resp2) : entry->reply[1];
 	return entry;
 }
 
-struct hs_cache_entry *hs_cache_entry_create(const struct hs_cache_query *ask,
+struct hs_cache_entry *hs_cache_entry_create(const struct hs_cache_query *query,
 					     struct hs_bytes resp3)
 {
 	struct hs_buf resp2 = {0};
-	struct hs_answer answer;
+	struct hs_parsed_reply answer;
 	struct hs_cache_entry *entry;
-	int64_t used = hs_answer_head(&answer, resp3.data, resp3.len);
+	int64_t used = hs_parse_reply_head(&answer, resp3.data, resp3.len);
 	int differ;
 
 	/* Words about an answer are for who asked at the time. */
-	if (used <= 0 || answer.type == HS_ANSWER_ERROR || answer.type == HS_ANSWER_ATTRIBUTE)
+	if (used <= 0 || answer.type == HS_PARSED_ERROR || answer.type == HS_PARSED_ATTRIBUTE)
 		return NULL;
-	differ = hs_dialect_resp2(resp3, dialect_of(ask->command), &resp2);
-	entry = differ < 0 ? NULL : create(ask, resp3, hs_buf_bytes(&resp2), differ > 0);
+	differ = hs_resp3_to_resp2(resp3, dialect_of(query->command), &resp2);
+	entry = differ < 0 ? NULL : create(query, resp3, hs_buf_bytes(&resp2), differ > 0);
 	hs_buf_deinit(&resp2);
 	if (!entry)
 		return NULL;
-	entry->fields = ask->command->keep & HS_CACHEABLE_FIELDS;
-	entry->missing = ask->command->keep & HS_CACHEABLE_WHOLE && is_nothing(&answer);
+	entry->has_expiring_fields = query->command->cacheable & HS_CACHEABLE_PARTS_EXPIRE;
+	entry->missing =
+		query->command->cacheable & HS_CACHEABLE_EMPTY_IS_MISSING && is_nothing(&answer);
 	if (entry->missing) /* what is not there does not expire */
 		entry->expires_us = UINT64_MAX;
 	return entry;
@@ -132,24 +133,24 @@ void hs_cache_entry_unref(struct hs_cache_entry **entry)
  * The order of the looks matters. Who vouches marks what changed dead, and raises its epoch when it lost
  * its connection, before it proves itself again. So who has seen a proof must look at those two behind
  * it: they are then at least as new. */
-static bool known_until(struct hs_cache_entry *entry, bool writing, uint64_t now_us,
-			uint64_t *until_us)
+static bool confirmed_until(struct hs_cache_entry *entry, bool writing, uint64_t now_us,
+			    uint64_t *until_us)
 {
 	uint64_t caught_up_us;
-	bool tracked_sessions;
+	bool is_tracked;
 
 	*until_us = entry->read_us;
 	if (!entry->tracking_session)
 		return true;
 	caught_up_us = hs_tracking_session_caught_up_us(entry->tracking_session);
-	tracked_sessions =
-		hs_tracking_session_epoch(entry->tracking_session) == entry->tracking_epoch;
-	if (!tracked_sessions || (caught_up_us == UINT64_MAX && writing)) {
-		uint64_t seen_us = atomic_load_explicit(&entry->seen_us, memory_order_relaxed);
+	is_tracked = hs_tracking_session_epoch(entry->tracking_session) == entry->tracking_epoch;
+	if (!is_tracked || (caught_up_us == UINT64_MAX && writing)) {
+		uint64_t confirmed_us =
+			atomic_load_explicit(&entry->confirmed_us, memory_order_relaxed);
 
-		if (seen_us > *until_us)
-			*until_us = seen_us;
-		return tracked_sessions;
+		if (confirmed_us > *until_us)
+			*until_us = confirmed_us;
+		return is_tracked;
 	}
 	if (caught_up_us == UINT64_MAX)
 		caught_up_us = now_us;
@@ -160,16 +161,17 @@ static bool known_until(struct hs_cache_entry *entry, bool writing, uint64_t now
 
 /* Remembers under which proof it was used, for when there is nobody to ask, or a write in flight; not at every hit,
  * as all workers read this line. An older one written over a newer makes it seem older, no more. */
-static void note_proof(struct hs_cache_entry *entry, const struct hs_rule *rule, uint64_t until_us)
+static void note_confirmed(struct hs_cache_entry *entry, const struct hs_rule *rule,
+			   uint64_t until_us)
 {
-	uint64_t seen_us = atomic_load_explicit(&entry->seen_us, memory_order_relaxed);
+	uint64_t confirmed_us = atomic_load_explicit(&entry->confirmed_us, memory_order_relaxed);
 
-	if (until_us > entry->read_us && until_us > seen_us &&
-	    until_us - seen_us > rule->stale_us / SEEN_PART)
-		atomic_store_explicit(&entry->seen_us, until_us, memory_order_relaxed);
+	if (until_us > entry->read_us && until_us > confirmed_us &&
+	    until_us - confirmed_us > rule->stale_us / SEEN_PART)
+		atomic_store_explicit(&entry->confirmed_us, until_us, memory_order_relaxed);
 }
 
-static uint64_t since(uint64_t then_us, uint64_t now_us)
+static uint64_t elapsed_us(uint64_t then_us, uint64_t now_us)
 {
 	return now_us > then_us ? now_us - then_us : 0; /* another worker's clock may be ahead */
 }
@@ -181,32 +183,33 @@ enum hs_cache_entry_state hs_cache_entry_state(struct hs_cache_entry *entry,
 {
 	uint64_t until_us, expires_us;
 	bool writing = version.begun != version.done, unknown;
-	bool tracked_sessions = known_until(entry, writing, now_us, &until_us);
+	bool is_tracked = confirmed_until(entry, writing, now_us, &until_us);
 
-	if (entry->done != version.done || atomic_load_explicit(&entry->dead, memory_order_acquire))
-		return HS_CACHE_ENTRY_CHANGED;
+	if (entry->done != version.done ||
+	    atomic_load_explicit(&entry->invalid, memory_order_acquire))
+		return HS_CACHE_ENTRY_INVALID;
 	expires_us = atomic_load_explicit(&entry->expires_us, memory_order_relaxed);
 	unknown = expires_us == HS_CACHE_ENTRY_EXPIRY_UNKNOWN;
 	if (!unknown && now_us >= expires_us)
-		return HS_CACHE_ENTRY_CHANGED; /* it is gone by itself */
-	*age_us = since(until_us, now_us);
-	if (entry->tracking_session && tracked_sessions) {
-		note_proof(entry, rule, until_us);
+		return HS_CACHE_ENTRY_INVALID; /* it is gone by itself */
+	*age_us = elapsed_us(until_us, now_us);
+	if (entry->tracking_session && is_tracked) {
+		note_confirmed(entry, rule, until_us);
 		if (*age_us > rule->stale_us / WANT_PART)
 			hs_tracking_session_want_check(entry->tracking_session);
 	}
 	/* It may have gone by itself, or a part of it, and nobody would have said so. */
-	if (unknown || entry->fields)
-		*age_us = since(entry->read_us, now_us);
-	if (!tracked_sessions || *age_us > rule->stale_us || now_us >= entry->until_us)
-		return HS_CACHE_ENTRY_AGED;
+	if (unknown || entry->has_expiring_fields)
+		*age_us = elapsed_us(entry->read_us, now_us);
+	if (!is_tracked || *age_us > rule->stale_us || now_us >= entry->until_us)
+		return HS_CACHE_ENTRY_STALE;
 	return HS_CACHE_ENTRY_FRESH;
 }
 
 uint64_t hs_cache_entry_until(struct hs_prng *prng, const struct hs_rule *rule, bool missing,
 			      uint64_t read_us)
 {
-	uint64_t ttl_us = missing ? rule->negative_us : rule->ttl_us;
+	uint64_t ttl_us = missing ? rule->negative_ttl_us : rule->ttl_us;
 	uint64_t most = (uint64_t)((double)ttl_us * rule->jitter);
 
 	return read_us + ttl_us - (most > 0 ? hs_prng_below(prng, most + 1) : 0);

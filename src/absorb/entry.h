@@ -37,9 +37,9 @@ struct hs_cache_query {
 bool hs_cache_query_fits(const struct hs_command *command, size_t argc);
 /* False: it does not fit. Else everything is filled in; `seed` is the shared cache's (hs_shared_seed). What it points to
  * is the call's. */
-bool hs_cache_query_of_call(struct hs_cache_query *ask, uint64_t seed, struct hs_call *call);
+bool hs_cache_query_of_call(struct hs_cache_query *query, uint64_t seed, struct hs_call *call);
 /* "GET key" in `argv`, which has room for two and outlives the ask; `hash` is the key's (hs_shared_hash). */
-void hs_cache_query_get(struct hs_cache_query *ask, uint64_t hash, struct hs_bytes key,
+void hs_cache_query_get(struct hs_cache_query *query, uint64_t hash, struct hs_bytes key,
 			struct hs_bytes argv[2]);
 
 /* The writes of a key through this process (absorb/shared.h): handed to an engine, and answered. */
@@ -51,9 +51,9 @@ enum { HS_CACHE_ENTRY_EXPIRY_UNKNOWN = 0 };
 
 struct hs_cache_entry {
 	_Atomic uint32_t refs;
-	_Atomic bool dead; /* it changed behind us, or who would hear of that has forgotten it */
-	uint32_t worker;   /* who read it, and hears of changes */
-	uint32_t done;	   /* of its key's version, when it was read */
+	_Atomic bool invalid; /* it changed behind us, or who would hear of that has forgotten it */
+	uint32_t worker;      /* who read it, and hears of changes */
+	uint32_t done;	      /* of its key's version, when it was read */
 	uint64_t signature, key_hash;
 	struct hs_tracking_session
 		*tracking_session; /* NULL: nobody would say; it is as old as its reading */
@@ -63,8 +63,8 @@ struct hs_cache_entry {
 	uint64_t until_us; /* its time to live ends, jitter included; UINT64_MAX: never */
 	/* The key's own end; UINT64_MAX: it has none; HS_CACHE_ENTRY_EXPIRY_UNKNOWN: nobody knows. */
 	_Atomic uint64_t expires_us;
-	_Atomic uint64_t seen_us; /* the latest proof it was used under */
-	bool fields;  /* parts of the value may expire unseen: it is as old as its reading */
+	_Atomic uint64_t confirmed_us; /* the latest proof it was used under */
+	bool has_expiring_fields; /* parts of the value may expire unseen: it is as old as its reading */
 	bool missing; /* there is no such key, as far as the reply tells; it has no expiry then */
 	/* Everything below lies behind the struct. */
 	struct hs_bytes key;
@@ -81,16 +81,16 @@ uint64_t hs_cache_entry_until(struct hs_prng *prng, const struct hs_rule *rule, 
 
 /* Of a reply in RESP3; NULL when it cannot be written in RESP2, or is an error. The times, vouch and
  * version are the caller's to fill in. One reference. */
-struct hs_cache_entry *hs_cache_entry_create(const struct hs_cache_query *ask,
+struct hs_cache_entry *hs_cache_entry_create(const struct hs_cache_query *query,
 					     struct hs_bytes resp3);
 void hs_cache_entry_ref(struct hs_cache_entry *entry);
 void hs_cache_entry_unref(struct hs_cache_entry **entry);
-bool hs_cache_entry_is(const struct hs_cache_entry *entry, const struct hs_cache_query *ask);
+bool hs_cache_entry_matches(const struct hs_cache_entry *entry, const struct hs_cache_query *query);
 
 enum hs_cache_entry_state {
 	HS_CACHE_ENTRY_FRESH,
-	HS_CACHE_ENTRY_AGED,	/* not known to have changed, but its time is over */
-	HS_CACHE_ENTRY_CHANGED, /* written since, or what vouched for it forgot it */
+	HS_CACHE_ENTRY_STALE,	/* not known to have changed, but its time is over */
+	HS_CACHE_ENTRY_INVALID, /* written since, or what vouched for it forgot it */
 };
 
 /* `version`: its key's now. `age_us`: how old it may be, known for FRESH and AGED. What was kept

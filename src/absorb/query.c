@@ -16,47 +16,47 @@ static uint64_t mix(uint64_t number)
 
 /* Lengths are part of it, so that the same bytes cut elsewhere are something else. The name is not: its
  * letters may be large or small. */
-static void sign(struct hs_cache_query *ask, uint64_t hash)
+static void sign(struct hs_cache_query *query, uint64_t hash)
 {
-	ask->key_hash = hash;
-	for (size_t i = 2; i < ask->argc; i++)
-		hash = hs_hash(ask->argv[i], mix(hash + ask->argv[i].len));
-	ask->signature = mix(hash + ask->command->id);
+	query->key_hash = hash;
+	for (size_t i = 2; i < query->argc; i++)
+		hash = hs_hash(query->argv[i], mix(hash + query->argv[i].len));
+	query->signature = mix(hash + query->command->id);
 }
 
 bool hs_cache_query_fits(const struct hs_command *command, size_t argc)
 {
 	size_t least = (size_t)(command->arity < 0 ? -command->arity : command->arity);
 
-	return command->keep && hs_command_arity_fits(command, argc) &&
-	       (!(command->keep & HS_CACHEABLE_SHORT) || argc == least);
+	return command->cacheable && hs_command_arity_fits(command, argc) &&
+	       (!(command->cacheable & HS_CACHEABLE_WITHOUT_OPTIONS) || argc == least);
 }
 
-bool hs_cache_query_of_call(struct hs_cache_query *ask, uint64_t seed, struct hs_call *call)
+bool hs_cache_query_of_call(struct hs_cache_query *query, uint64_t seed, struct hs_call *call)
 {
 	if (!hs_cache_query_fits(call->command, call->argc))
 		return false;
 	/* In every command that can be cached the key is the first argument. */
-	*ask = (struct hs_cache_query){
+	*query = (struct hs_cache_query){
 		.command = call->command,
 		.argv = call->argv,
 		.argc = call->argc,
 		.key = call->argv[1],
 	};
-	sign(ask, hs_call_hash(call, ask->key, seed));
+	sign(query, hs_call_hash(call, query->key, seed));
 	return true;
 }
 
-void hs_cache_query_get(struct hs_cache_query *ask, uint64_t hash, struct hs_bytes key,
+void hs_cache_query_get(struct hs_cache_query *query, uint64_t hash, struct hs_bytes key,
 			struct hs_bytes argv[2])
 {
 	argv[0] = HS_LIT("GET");
 	argv[1] = key;
-	*ask = (struct hs_cache_query){
+	*query = (struct hs_cache_query){
 		.command = hs_command_by_id(HS_CMD_ID_GET),
 		.argv = argv,
 		.argc = 2,
 		.key = key,
 	};
-	sign(ask, hash);
+	sign(query, hash);
 }

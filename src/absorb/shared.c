@@ -48,10 +48,10 @@ struct hs_shared {
 	uint64_t seed;
 	_Atomic uint64_t bytes_max;
 	_Atomic bool in_use;
-	_Atomic uint64_t everything; /* the version of writes of everything */
-	char apart[64];		     /* what is above is read at every hit, what is below changes */
+	_Atomic uint64_t all_keys;   /* the version of writes of everything */
+	char padding[64];	     /* what is above is read at every hit, what is below changes */
 	_Atomic uint64_t bytes;	     /* on the shared cache */
-	_Atomic uint32_t hand;	     /* the cell to be emptied next */
+	_Atomic uint32_t evict_next; /* the cell to be emptied next */
 	_Atomic uint64_t versions[VERSIONS];
 	struct cell cells[CELLS];
 };
@@ -105,11 +105,11 @@ static size_t version_at(uint64_t key_hash)
 	return (size_t)(key_hash >> (64 - VERSIONS_BITS)); /* caches use the lower bits */
 }
 
-static struct hs_version sum(uint64_t key, uint64_t everything)
+static struct hs_version sum(uint64_t key, uint64_t all_keys)
 {
 	return (struct hs_version){
-		.begun = (uint32_t)(key >> 32) + (uint32_t)(everything >> 32),
-		.done = (uint32_t)key + (uint32_t)everything,
+		.begun = (uint32_t)(key >> 32) + (uint32_t)(all_keys >> 32),
+		.done = (uint32_t)key + (uint32_t)all_keys,
 	};
 }
 
@@ -124,31 +124,31 @@ static void add_done(_Atomic uint64_t *version)
 
 struct hs_version hs_shared_version(const struct hs_shared *shared, uint64_t key_hash)
 {
-	uint64_t everything = atomic_load(&shared->everything);
+	uint64_t all_keys = atomic_load(&shared->all_keys);
 
-	return sum(atomic_load(&shared->versions[version_at(key_hash)]), everything);
+	return sum(atomic_load(&shared->versions[version_at(key_hash)]), all_keys);
 }
 
-struct hs_version hs_shared_begin(struct hs_shared *shared, uint64_t key_hash)
+struct hs_version hs_shared_write_begin(struct hs_shared *shared, uint64_t key_hash)
 {
 	uint64_t before = atomic_fetch_add(&shared->versions[version_at(key_hash)], one_begun);
 
-	return sum(before, atomic_load(&shared->everything));
+	return sum(before, atomic_load(&shared->all_keys));
 }
 
-void hs_shared_begin_all(struct hs_shared *shared)
+void hs_shared_write_begin_all(struct hs_shared *shared)
 {
-	atomic_fetch_add(&shared->everything, one_begun);
+	atomic_fetch_add(&shared->all_keys, one_begun);
 }
 
-void hs_shared_end(struct hs_shared *shared, uint64_t key_hash)
+void hs_shared_write_end(struct hs_shared *shared, uint64_t key_hash)
 {
 	add_done(&shared->versions[version_at(key_hash)]);
 }
 
-void hs_shared_end_all(struct hs_shared *shared)
+void hs_shared_write_end_all(struct hs_shared *shared)
 {
-	add_done(&shared->everything);
+	add_done(&shared->all_keys);
 }
 
 /* ---- values ---- */
@@ -174,16 +174,16 @@ static bool is_empty(const struct cell *cell)
 	return !atomic_load_explicit(&cell->entry, memory_order_relaxed);
 }
 
-struct hs_cache_entry *hs_shared_get(struct hs_shared *shared, const struct hs_cache_query *ask)
+struct hs_cache_entry *hs_shared_get(struct hs_shared *shared, const struct hs_cache_query *query)
 {
-	struct cell *cell = cell_of(shared, ask->signature);
+	struct cell *cell = cell_of(shared, query->signature);
 	struct hs_cache_entry *entry;
 
 	if (is_empty(cell))
 		return NULL;
 	lock(cell);
 	entry = cell->entry;
-	if (entry && hs_cache_entry_is(entry, ask))
+	if (entry && hs_cache_entry_matches(entry, query))
 		hs_cache_entry_ref(entry);
 	else
 		entry = NULL;
@@ -192,7 +192,8 @@ struct hs_cache_entry *hs_shared_get(struct hs_shared *shared, const struct hs_c
 }
 
 /* Puts another into a cell, or nothing; what lay there is let go of behind the lock. */
-static void exchange(struct hs_shared *shared, struct cell *cell, struct hs_cache_entry *entry)
+static void replace_and_unlock(struct hs_shared *shared, struct cell *cell,
+			       struct hs_cache_entry *entry)
 {
 	struct hs_cache_entry *old = cell->entry;
 
@@ -211,12 +212,13 @@ static void exchange(struct hs_shared *shared, struct cell *cell, struct hs_cach
 static void make_room(struct hs_shared *shared, uint64_t bytes_max)
 {
 	for (size_t i = 0; i < CELLS && atomic_load(&shared->bytes) > bytes_max; i++) {
-		struct cell *cell = &shared->cells[atomic_fetch_add(&shared->hand, 1) % CELLS];
+		struct cell *cell =
+			&shared->cells[atomic_fetch_add(&shared->evict_next, 1) % CELLS];
 
 		if (is_empty(cell))
 			continue;
 		lock(cell);
-		exchange(shared, cell, NULL);
+		replace_and_unlock(shared, cell, NULL);
 	}
 }
 
@@ -224,7 +226,7 @@ static void make_room(struct hs_shared *shared, uint64_t bytes_max)
 static bool is_newer(const struct hs_cache_entry *there, const struct hs_cache_entry *entry)
 {
 	return there->signature == entry->signature && there->read_us > entry->read_us &&
-	       (int32_t)(there->done - entry->done) >= 0 && !there->dead;
+	       (int32_t)(there->done - entry->done) >= 0 && !there->invalid;
 }
 
 void hs_shared_put(struct hs_shared *shared, struct hs_cache_entry *entry)
@@ -241,7 +243,7 @@ void hs_shared_put(struct hs_shared *shared, struct hs_cache_entry *entry)
 		return;
 	}
 	hs_cache_entry_ref(entry);
-	exchange(shared, cell, entry);
+	replace_and_unlock(shared, cell, entry);
 	make_room(shared, shared->bytes_max);
 }
 

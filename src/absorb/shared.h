@@ -40,14 +40,14 @@ uint64_t hs_shared_seed(const struct hs_shared *shared); /* for hs_cache_query_o
 
 struct hs_version hs_shared_version(const struct hs_shared *shared, uint64_t key_hash);
 /* A write of the key goes to an engine, or everything may be written; returns the version before. */
-struct hs_version hs_shared_begin(struct hs_shared *shared, uint64_t key_hash);
-void hs_shared_begin_all(struct hs_shared *shared);
+struct hs_version hs_shared_write_begin(struct hs_shared *shared, uint64_t key_hash);
+void hs_shared_write_begin_all(struct hs_shared *shared);
 /* It is answered, and its client is not told yet. */
-void hs_shared_end(struct hs_shared *shared, uint64_t key_hash);
-void hs_shared_end_all(struct hs_shared *shared);
+void hs_shared_write_end(struct hs_shared *shared, uint64_t key_hash);
+void hs_shared_write_end_all(struct hs_shared *shared);
 
 /* The value of a signature, if it lies there; the caller gets a reference. */
-struct hs_cache_entry *hs_shared_get(struct hs_shared *shared, const struct hs_cache_query *ask);
+struct hs_cache_entry *hs_shared_get(struct hs_shared *shared, const struct hs_cache_query *query);
 void hs_shared_put(struct hs_shared *shared,
 		   struct hs_cache_entry *entry); /* takes a reference of its own */
 void hs_shared_clear(struct hs_shared *shared);

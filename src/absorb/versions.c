@@ -63,9 +63,9 @@ static void visit_command(struct visit *visit, struct hs_call *call)
 				     : hs_shared_hash(visit->shared, key);
 
 		if (visit->end)
-			hs_shared_end(visit->shared, hash);
+			hs_shared_write_end(visit->shared, hash);
 		else
-			visit->before = hs_shared_begin(visit->shared, hash);
+			visit->before = hs_shared_write_begin(visit->shared, hash);
 	}
 }
 
@@ -87,17 +87,17 @@ static void visit_op(struct visit *visit, struct hs_request *request, const stru
 	if (!visit->all)
 		return;
 	if (visit->end)
-		hs_shared_end_all(visit->shared);
+		hs_shared_write_end_all(visit->shared);
 	else
-		hs_shared_begin_all(visit->shared);
+		hs_shared_write_begin_all(visit->shared);
 }
 
 static bool is_counted(const struct hs_versions *at, const struct hs_part *part)
 {
-	return (part->marked & part->noted) >> at->index & 1;
+	return (part->marked & part->stage_bits) >> at->index & 1;
 }
 
-static enum hs_verdict depart(void *self, struct hs_request *request, struct hs_part *part)
+static enum hs_stage_result depart(void *self, struct hs_request *request, struct hs_part *part)
 {
 	struct versions *versions = self;
 	struct visit visit = {.shared = versions->shared};
@@ -107,13 +107,13 @@ static enum hs_verdict depart(void *self, struct hs_request *request, struct hs_
 	if (part->op.kind != HS_OP_COMMAND && part->op.kind != HS_OP_EXEC)
 		return HS_PASS;
 	part->marked |= bit;
-	part->noted &= ~bit;
+	part->stage_bits &= ~bit;
 	if (!hs_shared_in_use(versions->shared))
 		return HS_PASS;
 	visit_op(&visit, request, &part->op);
 	state->before = visit.before;
-	part->noted |= bit;
-	hs_versions_session(&versions->at, request->session)->writing++;
+	part->stage_bits |= bit;
+	hs_versions_session(&versions->at, request->session)->writes_in_flight++;
 	return HS_PASS;
 }
 
@@ -125,7 +125,7 @@ static void arrive(void *self, struct hs_request *request, struct hs_part *part)
 	struct visit end = {.shared = versions->shared, .end = true};
 
 	if (is_counted(&versions->at, part)) {
-		session->writing--;
+		session->writes_in_flight--;
 	} else {
 		/* Versions came into use while it was in flight: it counts from its answer on. */
 		if (!hs_shared_in_use(versions->shared))
@@ -137,9 +137,10 @@ static void arrive(void *self, struct hs_request *request, struct hs_part *part)
 		session->barrier_us = versions->core->now.mono_us;
 }
 
-bool hs_versions_was_alone(const struct hs_versions *versions, const struct hs_shared *shared,
-			   const struct hs_request *request, uint64_t key_hash,
-			   struct hs_version *before)
+bool hs_versions_had_no_other_write(const struct hs_versions *versions,
+				    const struct hs_shared *shared,
+				    const struct hs_request *request, uint64_t key_hash,
+				    struct hs_version *before)
 {
 	const struct versions_request *state = hs_stage_request(request, versions->request_at);
 	struct hs_version now = hs_shared_version(shared, key_hash);
@@ -156,7 +157,7 @@ bool hs_versions_was_alone(const struct hs_versions *versions, const struct hs_s
 bool hs_versions_has_write(const struct hs_versions *versions, const struct hs_session *session,
 			   struct hs_bytes key)
 {
-	uint32_t seen = 0, left = hs_versions_session(versions, session)->writing;
+	uint32_t seen = 0, left = hs_versions_session(versions, session)->writes_in_flight;
 
 	if (left == 0)
 		return false;
@@ -167,7 +168,7 @@ bool hs_versions_has_write(const struct hs_versions *versions, const struct hs_s
 		if (request->done || !command ||
 		    (hs_command_only_reads(command) && command->id != HS_CMD_ID_EXEC))
 			continue;
-		at = hs_keys_only(command, request->call.argc);
+		at = hs_keys_single(command, request->call.argc);
 		if (at == 0 || ++seen > OWN_WRITES_SEEN ||
 		    hs_bytes_equal(request->call.argv[at], key) ||
 		    hs_command_may_write_others(command))
@@ -183,8 +184,9 @@ bool hs_versions_has_write(const struct hs_versions *versions, const struct hs_s
 /* Another worker may be told of a change just now: so the time of the last revalidation is looked at first,
  * and then whether it is of this reply (absorb/entry.c). An entry that is as old as its reading is not
  * revalidated: a missing key may have been created where nobody tells of it. */
-bool hs_versions_is_since(const struct hs_versions *versions, const struct hs_session *session,
-			  const struct hs_cache_entry *entry)
+bool hs_versions_is_after_barrier(const struct hs_versions *versions,
+				  const struct hs_session *session,
+				  const struct hs_cache_entry *entry)
 {
 	uint64_t barrier_us = hs_versions_session(versions, session)->barrier_us;
 
@@ -194,7 +196,7 @@ bool hs_versions_is_since(const struct hs_versions *versions, const struct hs_se
 			HS_CACHE_ENTRY_EXPIRY_UNKNOWN &&
 		hs_tracking_session_caught_up_us(entry->tracking_session) > barrier_us &&
 		hs_tracking_session_epoch(entry->tracking_session) == entry->tracking_epoch &&
-		!atomic_load_explicit(&entry->dead, memory_order_acquire));
+		!atomic_load_explicit(&entry->invalid, memory_order_acquire));
 }
 
 bool hs_versions_holds(const struct hs_versions *versions, const struct hs_session *session,
@@ -203,7 +205,7 @@ bool hs_versions_holds(const struct hs_versions *versions, const struct hs_sessi
 	const struct hs_versions_session *state = hs_versions_session(versions, session);
 	bool writes = !hs_command_only_reads(command) || command->id == HS_CMD_ID_EXEC;
 
-	if (state->writes_apart == 0 && (state->reads_apart == 0 || !writes))
+	if (state->detached_writes == 0 && (state->detached_reads == 0 || !writes))
 		return false;
 	switch (command->place) {
 	case HS_PLACE_CORE:

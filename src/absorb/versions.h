@@ -26,10 +26,10 @@
 extern const struct hs_stage hs_stage_versions;
 
 struct hs_versions_session {
-	uint32_t writing; /* operations in flight that are counted in versions */
+	uint32_t writes_in_flight; /* operations in flight that are counted in versions */
 	uint32_t
-		reads_apart; /* requests in flight apart from the others: later writes wait for them */
-	uint32_t writes_apart; /* likewise: everything waits for them */
+		detached_reads; /* requests in flight apart from the others: later writes wait for them */
+	uint32_t detached_writes; /* likewise: everything waits for them */
 	/* Read-your-writes barrier: use only what was fetched or revalidated after this time; 0: none. */
 	uint64_t barrier_us;
 };
@@ -52,15 +52,17 @@ static inline struct hs_versions_session *hs_versions_session(const struct hs_ve
 bool hs_versions_has_write(const struct hs_versions *versions, const struct hs_session *session,
 			   struct hs_bytes key);
 /* Whether what was read is not from before the session's barrier. */
-bool hs_versions_is_since(const struct hs_versions *versions, const struct hs_session *session,
-			  const struct hs_cache_entry *entry);
+bool hs_versions_is_after_barrier(const struct hs_versions *versions,
+				  const struct hs_session *session,
+				  const struct hs_cache_entry *entry);
 /* Whether a command must wait for what its session has in flight apart from the others. */
 bool hs_versions_holds(const struct hs_versions *versions, const struct hs_session *session,
 		       const struct hs_command *command);
 /* Of a write with one key that is answered: the version before it. False: another write of the key was in
  * flight with it, so that nobody knows which one came last, or the write was not counted. */
-bool hs_versions_was_alone(const struct hs_versions *versions, const struct hs_shared *shared,
-			   const struct hs_request *request, uint64_t key_hash,
-			   struct hs_version *before);
+bool hs_versions_had_no_other_write(const struct hs_versions *versions,
+				    const struct hs_shared *shared,
+				    const struct hs_request *request, uint64_t key_hash,
+				    struct hs_version *before);
 
 #endif

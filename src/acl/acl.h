@@ -41,8 +41,8 @@ struct hs_reply;
 struct hs_acl *hs_acl_create(void); /* without anybody */
 /* With the user `default` alone, who may do everything; "": without a password. */
 struct hs_acl *hs_acl_create_open(const char *password);
-struct hs_acl *hs_acl_hold(const struct hs_acl *acl);
-void hs_acl_drop(struct hs_acl **acl); /* NULL is fine */
+struct hs_acl *hs_acl_ref(const struct hs_acl *acl);
+void hs_acl_unref(struct hs_acl **acl); /* NULL is fine */
 
 /* A copy of the set in which this user takes the place of one with the same name, or is new. Takes
  * over the caller's hold of the user, not that of the set. */
@@ -86,9 +86,9 @@ struct hs_acl_user *hs_acl_user_change(const struct hs_acl_user *base, struct hs
 				       const struct hs_acl_rules *rules,
 				       struct hs_acl_error *error) HS_MUSTCHECK;
 /* The same user, with this password alone; "": without one. What `requirepass` means. */
-struct hs_acl_user *hs_acl_user_secure(const struct hs_acl_user *user, const char *password);
-struct hs_acl_user *hs_acl_user_hold(const struct hs_acl_user *user);
-void hs_acl_user_drop(struct hs_acl_user **user);
+struct hs_acl_user *hs_acl_user_with_password(const struct hs_acl_user *user, const char *password);
+struct hs_acl_user *hs_acl_user_ref(const struct hs_acl_user *user);
+void hs_acl_user_unref(struct hs_acl_user **user);
 
 /* Names have no spaces and no zero bytes in them. */
 bool hs_acl_name_fits(struct hs_bytes name);

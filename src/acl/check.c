@@ -117,22 +117,23 @@ uint8_t hs_acl_access_of(const struct hs_command *command)
 	/* The other arguments decide, or the spec that found the key. */
 	if (command->key_specs || (hs_keys_flags(&walk) & HS_KEY_VARIABLE) ||
 	    command->id == HS_CMD_ID_SET)
-		return HS_ACL_ASK;
+		return HS_ACL_ASK_ARGUMENTS;
 	access = hs_keys_access(&walk);
 	walk.at++;
-	return (uint8_t)(access | hs_keys_access(&walk) << HS_ACL_OTHERS);
+	return (uint8_t)(access | hs_keys_access(&walk) << HS_ACL_OTHER_KEYS_SHIFT);
 }
 
 /* What the walk's key is asked for. */
 static unsigned access_at(const struct hs_acl_user *user, const struct hs_key_walk *walk)
 {
 	const struct hs_command *command = walk->command;
-	unsigned access = hs_acl_is_ours(command) ? user->access[command->id] : HS_ACL_ASK;
+	unsigned access =
+		hs_acl_is_ours(command) ? user->access[command->id] : HS_ACL_ASK_ARGUMENTS;
 
-	if (access == HS_ACL_ASK)
+	if (access == HS_ACL_ASK_ARGUMENTS)
 		return hs_keys_access(walk);
 	return walk->at == (size_t)command->key_first ? access & (HS_ACL_READ | HS_ACL_WRITE)
-						      : access >> HS_ACL_OTHERS;
+						      : access >> HS_ACL_OTHER_KEYS_SHIFT;
 }
 
 static bool key_allowed(const struct hs_acl_selector *selector, struct hs_bytes key,
@@ -242,7 +243,7 @@ static const struct {
 	const char *name;
 	bool is_pattern;
 	bool all; /* every argument is a channel, not just the first */
-} speakers[] = {
+} channel_commands[] = {
 	{"publish", false, false},   {"spublish", false, false}, {"subscribe", false, true},
 	{"ssubscribe", false, true}, {"psubscribe", true, true},
 };
@@ -256,12 +257,12 @@ static size_t forbidden_channel(const struct hs_acl_selector *selector,
 	/* Only a few commands begin with these letters. */
 	if (command->name[0] != 'p' && command->name[0] != 's')
 		return 0;
-	while (strcmp(speakers[i].name, command->name) != 0) {
-		if (++i == sizeof speakers / sizeof *speakers)
+	while (strcmp(channel_commands[i].name, command->name) != 0) {
+		if (++i == sizeof channel_commands / sizeof *channel_commands)
 			return 0;
 	}
-	for (size_t at = 1; at < (speakers[i].all ? argc : 2); at++) {
-		if (!channel_allowed(selector, argv[at], speakers[i].is_pattern))
+	for (size_t at = 1; at < (channel_commands[i].all ? argc : 2); at++) {
+		if (!channel_allowed(selector, argv[at], channel_commands[i].is_pattern))
 			return at;
 	}
 	return 0;

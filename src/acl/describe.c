@@ -84,7 +84,7 @@ void hs_acl_user_describe(const struct hs_acl_user *user, struct hs_buf *text)
 	hs_buf_printf(text, "%s %s ", user->name, user->on ? "on" : "off");
 	if (user->nopass)
 		hs_buf_printf(text, "nopass ");
-	if (user->payload != HS_ACL_PAYLOAD_UNSAID)
+	if (user->payload != HS_ACL_PAYLOAD_UNSET)
 		hs_buf_printf(text, "%s ", payload_word(user));
 	for (size_t i = 0; i < user->passwords_count; i++) {
 		hs_buf_append(text, "#", 1);
@@ -130,7 +130,7 @@ static void reply_passwords(const struct hs_acl_user *user, struct hs_reply *rep
 
 void hs_acl_user_reply(const struct hs_acl_user *user, struct hs_reply *reply)
 {
-	bool payload = user->payload != HS_ACL_PAYLOAD_UNSAID;
+	bool payload = user->payload != HS_ACL_PAYLOAD_UNSET;
 
 	hs_reply_map(reply, 6);
 	hs_reply_bulk_text(reply, "flags");

@@ -34,7 +34,7 @@ struct hs_acl_patterns {
 	size_t count;
 };
 
-enum { HS_ACL_OTHERS = 2, HS_ACL_ASK = 0xff };
+enum { HS_ACL_OTHER_KEYS_SHIFT = 2, HS_ACL_ASK_ARGUMENTS = 0xff };
 
 enum { HS_ACL_WORDS = (HS_CMD_IDS + 63) / 64 };
 
@@ -55,10 +55,10 @@ struct hs_acl_selector {
 	uint64_t allowed[HS_ACL_WORDS]; /* by command id */
 };
 
-enum hs_acl_payload { HS_ACL_PAYLOAD_UNSAID, HS_ACL_PAYLOAD_SANITIZE, HS_ACL_PAYLOAD_SKIP };
+enum hs_acl_payload { HS_ACL_PAYLOAD_UNSET, HS_ACL_PAYLOAD_SANITIZE, HS_ACL_PAYLOAD_SKIP };
 
 struct hs_acl_user {
-	_Atomic uint32_t holds;
+	_Atomic uint32_t refs;
 	char *name; /* zero-terminated; has no zero byte in it */
 	bool on;
 	bool nopass;
@@ -69,12 +69,12 @@ struct hs_acl_user {
 	struct hs_acl_selector *selectors;
 	size_t selectors_count;
 	/* What our own commands ask of their keys, worked out of the words in their rows: of the first
-	 * key, and of the others above it; or HS_ACL_ASK. Filled when a selector limits the keys. */
+	 * key, and of the others above it; or HS_ACL_ASK_ARGUMENTS. Filled when a selector limits the keys. */
 	uint8_t access[HS_CMD_IDS];
 };
 
 struct hs_acl {
-	_Atomic uint32_t holds;
+	_Atomic uint32_t refs;
 	size_t count;
 	struct hs_acl_user *users[];
 };

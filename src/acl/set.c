@@ -7,7 +7,7 @@ static struct hs_acl *make(size_t count)
 {
 	struct hs_acl *acl = hs_mem_zalloc(sizeof *acl + count * sizeof *acl->users);
 
-	acl->holds = 1;
+	acl->refs = 1;
 	acl->count = count;
 	return acl;
 }
@@ -26,28 +26,28 @@ struct hs_acl *hs_acl_create_open(const char *password)
 	struct hs_acl_user *open = hs_acl_user_change(NULL, HS_LIT("default"), &rules, &error);
 
 	hs_check(open != NULL);
-	acl->users[0] = hs_acl_user_secure(open, password);
-	hs_acl_user_drop(&open);
+	acl->users[0] = hs_acl_user_with_password(open, password);
+	hs_acl_user_unref(&open);
 	return acl;
 }
 
-struct hs_acl *hs_acl_hold(const struct hs_acl *acl)
+struct hs_acl *hs_acl_ref(const struct hs_acl *acl)
 {
 	struct hs_acl *held = (struct hs_acl *)(uintptr_t)acl;
 
-	atomic_fetch_add_explicit(&held->holds, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&held->refs, 1, memory_order_relaxed);
 	return held;
 }
 
-void hs_acl_drop(struct hs_acl **pointer)
+void hs_acl_unref(struct hs_acl **pointer)
 {
 	struct hs_acl *acl = *pointer;
 
 	*pointer = NULL;
-	if (!acl || atomic_fetch_sub_explicit(&acl->holds, 1, memory_order_acq_rel) > 1)
+	if (!acl || atomic_fetch_sub_explicit(&acl->refs, 1, memory_order_acq_rel) > 1)
 		return;
 	for (size_t i = 0; i < acl->count; i++)
-		hs_acl_user_drop(&acl->users[i]);
+		hs_acl_user_unref(&acl->users[i]);
 	hs_mem_free(&acl);
 }
 
@@ -92,7 +92,7 @@ struct hs_acl *hs_acl_with(const struct hs_acl *acl, struct hs_acl_user *user)
 			changed->users[i] = user;
 		else
 			changed->users[i] =
-				hs_acl_user_hold(acl->users[i > at && !there ? i - 1 : i]);
+				hs_acl_user_ref(acl->users[i > at && !there ? i - 1 : i]);
 	}
 	return changed;
 }
@@ -104,7 +104,7 @@ void hs_acl_add(struct hs_acl **pointer, struct hs_acl_user *user)
 	struct hs_acl *acl;
 
 	hs_check(!there);
-	hs_check((*pointer)->holds == 1);
+	hs_check((*pointer)->refs == 1);
 	acl = hs_mem_realloc(*pointer, sizeof *acl + ((*pointer)->count + 1) * sizeof *acl->users);
 	memmove(&acl->users[at + 1], &acl->users[at], (acl->count - at) * sizeof *acl->users);
 	acl->users[at] = user;
@@ -119,7 +119,7 @@ struct hs_acl *hs_acl_without(const struct hs_acl *acl, struct hs_bytes name)
 	struct hs_acl *changed = make(acl->count - there);
 
 	for (size_t i = 0; i < changed->count; i++)
-		changed->users[i] = hs_acl_user_hold(acl->users[there && i >= at ? i + 1 : i]);
+		changed->users[i] = hs_acl_user_ref(acl->users[there && i >= at ? i + 1 : i]);
 	return changed;
 }
 

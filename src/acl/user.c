@@ -20,7 +20,7 @@ static struct hs_acl_user *create(const char *name, size_t len)
 {
 	struct hs_acl_user *user = hs_mem_zalloc(sizeof *user);
 
-	user->holds = 1;
+	user->refs = 1;
 	user->name = hs_mem_dup(name, len);
 	user->selectors = hs_mem_zalloc(sizeof *user->selectors);
 	user->selectors_count = 1;
@@ -66,20 +66,20 @@ static void copy_into(struct hs_acl_user *user, const struct hs_acl_user *base)
 	user->selectors_count = base->selectors_count;
 }
 
-struct hs_acl_user *hs_acl_user_hold(const struct hs_acl_user *user)
+struct hs_acl_user *hs_acl_user_ref(const struct hs_acl_user *user)
 {
 	struct hs_acl_user *held = (struct hs_acl_user *)(uintptr_t)user;
 
-	atomic_fetch_add_explicit(&held->holds, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&held->refs, 1, memory_order_relaxed);
 	return held;
 }
 
-void hs_acl_user_drop(struct hs_acl_user **pointer)
+void hs_acl_user_unref(struct hs_acl_user **pointer)
 {
 	struct hs_acl_user *user = *pointer;
 
 	*pointer = NULL;
-	if (!user || atomic_fetch_sub_explicit(&user->holds, 1, memory_order_acq_rel) > 1)
+	if (!user || atomic_fetch_sub_explicit(&user->refs, 1, memory_order_acq_rel) > 1)
 		return;
 	clear_selectors(user);
 	hs_acl_selector_deinit(&user->selectors[0]);
@@ -372,14 +372,14 @@ struct hs_acl_user *hs_acl_user_change(const struct hs_acl_user *base, struct hs
 		note(error, rules->count > 0 ? rules->words[rules->count - 1] : name, why);
 	}
 	if (why) {
-		hs_acl_user_drop(&user);
+		hs_acl_user_unref(&user);
 		return NULL;
 	}
 	finish(user);
 	return user;
 }
 
-struct hs_acl_user *hs_acl_user_secure(const struct hs_acl_user *base, const char *password)
+struct hs_acl_user *hs_acl_user_with_password(const struct hs_acl_user *base, const char *password)
 {
 	struct hs_acl_user *user = create(base->name, strlen(base->name));
 	uint8_t digest[HS_SHA256_BYTES];

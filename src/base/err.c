@@ -18,7 +18,7 @@ const char *hs_err_text(int code)
 	}
 }
 
-int hs_err_say(int code, char *error, size_t error_size, const char *format, ...)
+int hs_err_set(int code, char *error, size_t error_size, const char *format, ...)
 {
 	va_list arguments;
 

@@ -27,7 +27,7 @@ enum hs_err {
 const char *hs_err_text(int code);
 
 /* Writes what is wrong to `error`, and returns the code: the end of a function that fails. */
-__attribute__((format(printf, 4, 5))) int hs_err_say(int code, char *error, size_t error_size,
+__attribute__((format(printf, 4, 5))) int hs_err_set(int code, char *error, size_t error_size,
 						     const char *format, ...);
 
 #endif

@@ -23,7 +23,7 @@ enum {
 	HS_TRACKING_PREFIXES_MAX = 256, /* of one connection, CLIENT TRACKING ON BCAST PREFIX … */
 	/* Connections that may wait for news of keys, for each key that may be tracked: beyond that
 	 * keys are forgotten. */
-	HS_TRACKING_CLIENTS_A_KEY = 8,
+	HS_TRACKING_CLIENTS_PER_KEY = 8,
 	HS_CHANGED_KEYS_MAX = 1 << 20, /* names in one piece of news; more are told as "all" */
 	HS_SESSION_SUBSCRIPTIONS_MAX = 1 << 18, /* channels and patterns of one connection */
 	HS_WORKER_SUBSCRIPTIONS_MAX = 1 << 20,	/* of all connections of one worker */
@@ -45,7 +45,7 @@ enum {
 
 	HS_HTTP_CONNECTIONS_MAX = 256, /* one more takes the place of an idle one */
 	HS_HTTP_RESERVED_MAX = 16,     /* beyond these, for health checks when all are busy */
-	HS_HTTP_FETCHES_MAX = 64,      /* values being read for HTTP; one more is told so */
+	HS_HTTP_KEY_READS_MAX = 64,    /* values being read for HTTP; one more is told so */
 
 	HS_HOT_KEYS_MAX = 4096, /* hot keys of one worker */
 
@@ -80,7 +80,7 @@ enum {
 #define HS_FOLD_KEY_BYTES_MAX (64 * HS_KIB)	   /* a longer key is not folded */
 #define HS_COPIES_VALUE_BYTES_MAX (16 * HS_MIB)	   /* as DUMP has it; a larger one is not copied */
 #define HS_REPLY_GUESS_BYTES (256 * HS_KIB)	   /* what a new client's replies may cost */
-#define HS_KEEP_BYTES (16 * HS_KIB)		   /* what an idle buffer keeps */
+#define HS_IDLE_BUFFER_BYTES (16 * HS_KIB)	   /* what an idle buffer keeps */
 #define HS_READ_BYTES (64 * HS_KIB)		   /* one read from a socket */
 #define HS_HTTP_REQUEST_BYTES_MAX (16 * HS_KIB)	   /* a request line and its headers */
 #define HS_HTTP_BODY_BYTES_MAX (16 * HS_MIB)	   /* one answer */

@@ -51,8 +51,8 @@ void hs_nearest_try(struct hs_nearest *nearest, const char *name)
 {
 	size_t away = distance(nearest->word, name);
 
-	if (away >= nearest->away)
+	if (away >= nearest->distance)
 		return;
-	nearest->away = away;
+	nearest->distance = away;
 	nearest->name = name;
 }

@@ -8,13 +8,13 @@
 struct hs_nearest {
 	struct hs_bytes word;
 	const char *name; /* the nearest so far; NULL: none is near enough to be meant */
-	size_t away;	  /* letters that it differs in; two that are swapped count once */
+	size_t distance;  /* letters that it differs in; two that are swapped count once */
 };
 
 static inline struct hs_nearest hs_nearest_to(struct hs_bytes word)
 {
 	/* Half of its letters may be wrong. */
-	return (struct hs_nearest){.word = word, .away = word.len / 2 + 1};
+	return (struct hs_nearest){.word = word, .distance = word.len / 2 + 1};
 }
 
 void hs_nearest_try(struct hs_nearest *nearest, const char *name);

@@ -19,7 +19,7 @@ static const struct hs_flag rows[] = {
 };
 
 static const struct hs_flags flags = {
-	.who = "heatsink check",
+	.program = "heatsink check",
 	.before = "heatsink check: read everything in a data folder and verify every checksum\n\n",
 	.after = "\nNothing is written. The exit status is 0 when everything is whole, 1 when "
 		 "damage "

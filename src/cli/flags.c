@@ -14,7 +14,7 @@ static const struct hs_flag help_row = {.name = "help", .text = "print this"};
 
 /* ---- kinds of words ---- */
 
-bool hs_flag_read_yes(const struct hs_flag *flag, void *options, const char *word)
+bool hs_flag_read_switch(const struct hs_flag *flag, void *options, const char *word)
 {
 	*(bool *)hs_flag_field(flag, options) = strcmp(word, "yes") == 0;
 	return true;
@@ -126,12 +126,12 @@ static void print_wrapped(FILE *out, const char *text)
 
 static void print_row(FILE *out, const struct hs_flag *row)
 {
-	bool has_default = row->argument && row->initial && *row->initial;
+	bool has_default = row->argument && row->default_word && *row->default_word;
 	char text[512];
 	int width = fprintf(out, "  --%s %s", row->name, row->argument ? row->argument : "");
 
 	snprintf(text, sizeof text, "%s%s%s%s", row->text, has_default ? " (default: " : "",
-		 has_default ? row->initial : "", has_default ? ")" : "");
+		 has_default ? row->default_word : "", has_default ? ")" : "");
 	fprintf(out, "%*s", width < HELP_AT ? HELP_AT - width : 1, "");
 	print_wrapped(out, text);
 	fputc('\n', out);
@@ -148,11 +148,11 @@ void hs_flags_help(const struct hs_flags *flags, FILE *out)
 
 /* ---- reading ---- */
 
-int hs_flags_complain(FILE *err, const char *who, const char *format, ...)
+int hs_flags_error(FILE *err, const char *program, const char *format, ...)
 {
 	va_list arguments;
 
-	fprintf(err, "%s: ", who);
+	fprintf(err, "%s: ", program);
 	va_start(arguments, format);
 	vfprintf(err, format, arguments);
 	va_end(arguments);
@@ -187,19 +187,20 @@ static int read_one(const struct hs_flags *flags, void *options, int argc, char 
 
 	if (strcmp(name, "-h") == 0 || strcmp(name, "--help") == 0) {
 		hs_flags_help(flags, stdout);
-		return HS_FLAGS_HELPED;
+		return HS_FLAGS_HELP_SHOWN;
 	}
 	if (!row)
-		return hs_flags_complain(err, flags->who, "unknown option '%s' (see --help)", name);
+		return hs_flags_error(err, flags->program, "unknown option '%s' (see --help)",
+				      name);
 	if (!row->argument && equals)
-		return hs_flags_complain(err, flags->who, "--%s takes no value", row->name);
+		return hs_flags_error(err, flags->program, "--%s takes no value", row->name);
 	if (row->argument && !equals && *at == argc)
-		return hs_flags_complain(err, flags->who, "%s needs %s", name, row->argument);
+		return hs_flags_error(err, flags->program, "%s needs %s", name, row->argument);
 	if (row->argument)
 		word = equals ? equals + 1 : argv[(*at)++];
 	if (!row->read(row, options, word))
-		return hs_flags_complain(err, flags->who, "--%s: bad value '%s' (%s: %s)",
-					 row->name, word, row->argument, row->text);
+		return hs_flags_error(err, flags->program, "--%s: bad value '%s' (%s: %s)",
+				      row->name, word, row->argument, row->text);
 	if (row->given)
 		*(bool *)((char *)options + row->given) = true;
 	return 0;
@@ -210,7 +211,8 @@ int hs_flags_read(const struct hs_flags *flags, void *options, int argc, char **
 	int rc = 0;
 
 	for (size_t i = 0; i < flags->count; i++)
-		hs_check(flags->rows[i].read(&flags->rows[i], options, flags->rows[i].initial));
+		hs_check(
+			flags->rows[i].read(&flags->rows[i], options, flags->rows[i].default_word));
 	for (int at = 1; at < argc && rc == 0;)
 		rc = read_one(flags, options, argc, argv, &at, err);
 	return rc;

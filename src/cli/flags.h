@@ -13,7 +13,8 @@
 struct hs_flag {
 	const char *name;
 	const char *argument; /* what it takes, for the help; NULL: nothing */
-	const char *initial;  /* read as a word where none is given; NULL: the text is NULL then */
+	const char
+		*default_word; /* read as a word where none is given; NULL: the text is NULL then */
 	const char *text;
 	/* Puts the word into the options; false when it is no good. The options may point to it. */
 	bool (*read)(const struct hs_flag *flag, void *options, const char *word);
@@ -28,27 +29,27 @@ struct hs_flag {
 #define HS_FLAG_AT(options, member) .field = offsetof(options, member)
 
 struct hs_flags {
-	const char *who;    /* "heatsink storm": stands before every complaint */
-	const char *before; /* the help's words in front of the rows, and behind them */
+	const char *program; /* "heatsink storm": stands before every complaint */
+	const char *before;  /* the help's words in front of the rows, and behind them */
 	const char *after;
 	const struct hs_flag *rows;
 	size_t count;
 };
 
-enum { HS_FLAGS_HELPED = 1 };
+enum { HS_FLAGS_HELP_SHOWN = 1 };
 
 /* Reads "--name word" and "--name=word". `options` is zeroed by the caller. A bad word gets one line on `err` that
- * names it: HS_EINVAL. --help ends the reading and prints the help on stdout: HS_FLAGS_HELPED. */
+ * names it: HS_EINVAL. --help ends the reading and prints the help on stdout: HS_FLAGS_HELP_SHOWN. */
 int hs_flags_read(const struct hs_flags *flags, void *options, int argc, char **argv,
 		  FILE *err) HS_MUSTCHECK;
 void hs_flags_help(const struct hs_flags *flags, FILE *out);
 /* Prints a complaint about flags, a line behind "who: ". Returns HS_EINVAL. */
-int hs_flags_complain(FILE *err, const char *who, const char *format, ...)
+int hs_flags_error(FILE *err, const char *program, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* Kinds of words, and the fields that they fill: bool; const char *, of at most `max` bytes if that is not 0; uint64_t,
  * from `min` to `max`, a duration in us; an enum, the word's index in `words`. */
-bool hs_flag_read_yes(const struct hs_flag *flag, void *options, const char *word);
+bool hs_flag_read_switch(const struct hs_flag *flag, void *options, const char *word);
 bool hs_flag_read_text(const struct hs_flag *flag, void *options, const char *word);
 bool hs_flag_read_uint(const struct hs_flag *flag, void *options, const char *word);
 bool hs_flag_read_bytes(const struct hs_flag *flag, void *options, const char *word);

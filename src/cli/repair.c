@@ -34,14 +34,14 @@ struct options {
 static const struct hs_flag rows[] = {
 	{"data", "DIR", "data", "the data folder; no server may be using it", hs_flag_read_text,
 	 HS_FLAG_AT(struct options, data)},
-	{"dry-run", NULL, "no", "show what would be lost and change nothing", hs_flag_read_yes,
+	{"dry-run", NULL, "no", "show what would be lost and change nothing", hs_flag_read_switch,
 	 HS_FLAG_AT(struct options, dry_run)},
-	{"yes", NULL, "no", "do it; without this nothing is changed", hs_flag_read_yes,
+	{"yes", NULL, "no", "do it; without this nothing is changed", hs_flag_read_switch,
 	 HS_FLAG_AT(struct options, yes)},
 };
 
 static const struct hs_flags flags = {
-	.who = "heatsink repair",
+	.program = "heatsink repair",
 	.before = "heatsink repair: give up what is damaged in a data folder, keep the rest\n\n",
 	.after = "\nWhat is cut is kept in a folder 'aside-TIME' in DIR. The exit status is 0 when "
 		 "the\n"
@@ -178,8 +178,8 @@ static int cut_records(struct hs_database *database, const char *aside, struct h
 	if (rc != 0)
 		rc = hs_fault_set(fault, HS_EIO, "cannot sync '%s': %s", aside, strerror(-rc));
 	for (uint16_t id = 0; id < database->partitions && rc >= 0; id++) {
-		rc = hs_audit_cut(&database->stores[id], database->seed, database->partitions,
-				  records);
+		rc = hs_audit_remove_damaged(&database->stores[id], database->seed,
+					     database->partitions, records);
 		if (rc < 0)
 			hs_fault_set(fault, rc, "cannot repair '%s': %s", database->stores[id].path,
 				     hs_err_text(rc));
@@ -208,7 +208,7 @@ static int repair(struct hs_folder *folder)
 	int rc = put_aside(folder, aside);
 
 	if (rc == 0 && folder->format_damaged)
-		rc = hs_format_heal(folder->path, &folder->format, false, &fault);
+		rc = hs_format_rewrite(folder->path, &folder->format, false, &fault);
 	if (rc != 0)
 		return rc;
 	printf("What was done (copies are in '%s'):\n", aside);

@@ -3,8 +3,8 @@
 #include "base/version.h"
 #include "cli/cli.h"
 #include "serve/options.h"
-#include "serve/secure.h"
 #include "serve/server.h"
+#include "serve/tls_options.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -74,7 +74,7 @@ static int check_config(const struct hs_options *options)
 	struct hs_tls_context *context = NULL;
 	char error[640];
 
-	if (options->tls_port && hs_secure_read(options, &context, error, sizeof error) < 0) {
+	if (options->tls_port && hs_tls_options_read(options, &context, error, sizeof error) < 0) {
 		fprintf(stderr, "heatsink: %s\n", error);
 		return 1;
 	}

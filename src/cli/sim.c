@@ -5,7 +5,7 @@
 #include "cli/cli.h"
 #include "cli/flags.h"
 #include "serve/clock.h"
-#include "sim/run.h"
+#include "sim/schedule.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,21 +14,21 @@
 
 enum { JOBS_MAX = 256 };
 
-static const char *const abouts[HS_SIM_ABOUTS] = {
-	[HS_SIM_ABOUT_ANYTHING] = "a mixture of all of these",
-	[HS_SIM_ABOUT_STRICT] = "keys without rules",
-	[HS_SIM_ABOUT_CLIENTS] = "clients that keep what they read",
-	[HS_SIM_ABOUT_RULES] = "keys with rules",
-	[HS_SIM_ABOUT_FLEET] = "several heatsinks in front of one Cluster",
+static const char *const focuses[HS_SIM_FOCUSES] = {
+	[HS_SIM_FOCUS_ANYTHING] = "a mixture of all of these",
+	[HS_SIM_FOCUS_STRICT] = "keys without rules",
+	[HS_SIM_FOCUS_TRACKING] = "clients that keep what they read",
+	[HS_SIM_FOCUS_RULES] = "keys with rules",
+	[HS_SIM_FOCUS_FLEET] = "several heatsinks in front of one Cluster",
 };
 
-static bool read_mistake(const struct hs_flag *flag, void *to, const char *word)
+static bool read_bug(const struct hs_flag *flag, void *to, const char *word)
 {
 	struct hs_sim_job_options *options = to;
 
 	(void)flag;
-	options->mistake = hs_sim_mistake_find(word);
-	return options->mistake < HS_SIM_MISTAKES;
+	options->bug = hs_sim_bug_find(word);
+	return options->bug < HS_SIM_BUGS;
 }
 
 #define FIELD(name) HS_FLAG_AT(struct hs_sim_job_options, name)
@@ -40,11 +40,11 @@ static const struct hs_flag rows[] = {
 	 hs_flag_read_uint, FIELD(schedules), .max = UINT64_MAX},
 	{"jobs", "N", "1", "processes, at most 256; 0: one for each processor", hs_flag_read_uint,
 	 FIELD(jobs), .max = JOBS_MAX},
-	{"about", "WHAT", "anything", "what the schedules are about; --help lists the words",
-	 hs_flag_read_word, FIELD(about), .words = hs_sim_abouts},
-	{"mistake", "NAME", "none",
-	 "plants a mistake in the simulated world, to see it found; --help lists the names",
-	 read_mistake, FIELD(mistake)},
+	{"focus", "WHAT", "anything", "what the schedules are focus; --help lists the words",
+	 hs_flag_read_word, FIELD(focus), .words = hs_sim_focuses},
+	{"bug", "NAME", "none",
+	 "plants a bug in the simulated world, to see it found; --help lists the names", read_bug,
+	 FIELD(bug)},
 };
 
 static const char before[] =
@@ -65,7 +65,7 @@ static const char before[] =
 	"  - a slow or dead server delayed no request for keys of another\n"
 	"  - every request was counted as heat, once, unless a heatsink has died\n"
 	"  - no client that keeps what it read (CLIENT TRACKING) is left with an old value\n"
-	"  - no answer about a key with a rule is older than the rule allows, or older than\n"
+	"  - no answer focus a key with a rule is older than the rule allows, or older than\n"
 	"    what its client, or any client of the same heatsink, has written; other clients\n"
 	"    write to these keys past heatsink\n"
 	"  - who waits (BLPOP) is answered, and what it gets nobody else does; who listens\n"
@@ -84,11 +84,11 @@ static const char before[] =
 static void list_words(struct hs_buf *text)
 {
 	hs_buf_printf(text, "\nWHAT is one of\n\n");
-	for (int i = 0; i < HS_SIM_ABOUTS; i++)
-		hs_buf_printf(text, "  %-9s %s\n", hs_sim_abouts[i], abouts[i]);
+	for (int i = 0; i < HS_SIM_FOCUSES; i++)
+		hs_buf_printf(text, "  %-9s %s\n", hs_sim_focuses[i], focuses[i]);
 	hs_buf_printf(text, "\nNAME is one of\n\n ");
-	for (int i = HS_SIM_NO_MISTAKE + 1; i < HS_SIM_MISTAKES; i++)
-		hs_buf_printf(text, " %s", hs_sim_mistake_name((enum hs_sim_mistake)i));
+	for (int i = HS_SIM_NO_BUG + 1; i < HS_SIM_BUGS; i++)
+		hs_buf_printf(text, " %s", hs_sim_bug_name((enum hs_sim_bug)i));
 	hs_buf_append(text, "\n", sizeof "\n");
 }
 
@@ -102,7 +102,7 @@ static int read_words(struct hs_sim_job_options *options, int argc, char **argv)
 	list_words(&words);
 
 	const struct hs_flags flags = {
-		.who = "heatsink sim",
+		.program = "heatsink sim",
 		.before = before,
 		.after = words.data,
 		.rows = rows,
@@ -125,12 +125,12 @@ static uint64_t processors(void)
 	return count < 1 ? 1 : count < JOBS_MAX ? (uint64_t)count : JOBS_MAX;
 }
 
-static void print_reached(const struct hs_sim_counts *reached)
+static void print_coverage(const struct hs_sim_coverage_counts *coverage)
 {
-	printf("reached:");
-	for (int i = 0; i < HS_SIM_REACHED_ALL; i++)
-		printf("%s %" PRIu64 " %s", i > 0 ? "," : "", reached->of[i],
-		       hs_sim_reached_name((enum hs_sim_reached)i));
+	printf("coverage:");
+	for (int i = 0; i < HS_SIM_COVERAGE_ALL; i++)
+		printf("%s %" PRIu64 " %s", i > 0 ? "," : "", coverage->of[i],
+		       hs_sim_coverage_name((enum hs_sim_coverage)i));
 	printf("\n");
 }
 
@@ -148,13 +148,13 @@ static int check(const struct hs_sim_job_options *options)
 	if (sums.failed)
 		hs_sim_show(options, sums.failed_seed);
 	printf("%s: %" PRIu64 " schedules, seeds %" PRIu64 " to %" PRIu64 ", %" PRIu64
-	       " requests, %" PRIu64 " folded, %" PRIu64 " kept, %" PRIu64
+	       " requests, %" PRIu64 " folded, %" PRIu64 " cached, %" PRIu64
 	       " undecided, %.1f s, %.0f schedules/s\n",
 	       sums.failed ? "a law was broken" : "every law held", sums.schedules, options->seed,
 	       options->seed + sums.schedules - (sums.schedules > 0), sums.requests, sums.folded,
-	       sums.kept, sums.undecided, took_s,
+	       sums.cached, sums.undecided, took_s,
 	       took_s > 0 ? (double)sums.schedules / took_s : 0.0);
-	print_reached(&sums.reached);
+	print_coverage(&sums.coverage);
 	return sums.failed || sums.undecided > 0 ? 1 : 0;
 }
 

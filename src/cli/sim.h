@@ -2,9 +2,9 @@
 #ifndef HS_CLI_SIM_H
 #define HS_CLI_SIM_H
 
-#include "sim/mistake.h"
+#include "sim/coverage.h"
 #include "sim/plan.h"
-#include "sim/reached.h"
+#include "sim/planted_bugs.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,15 +13,15 @@ struct hs_sim_job_options {
 	uint64_t seed;	    /* of the first schedule */
 	uint64_t schedules; /* 0: until told to stop */
 	uint64_t jobs;	    /* processes */
-	enum hs_sim_mistake mistake;
-	enum hs_sim_about about;
+	enum hs_sim_bug bug;
+	enum hs_sim_focus focus;
 };
 
 struct hs_sim_job_sums {
 	uint64_t schedules;
-	uint64_t requests, folded, kept;
+	uint64_t requests, folded, cached;
 	uint64_t undecided;
-	struct hs_sim_counts reached;
+	struct hs_sim_coverage_counts coverage;
 	bool failed;
 	uint64_t failed_seed; /* the lowest that broke a law */
 };

@@ -4,7 +4,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "cli/sim.h"
-#include "sim/run.h"
+#include "sim/schedule.h"
 
 #include <inttypes.h>
 #include <malloc.h>
@@ -23,8 +23,8 @@ enum {
 struct board {
 	_Atomic bool stop;
 	_Atomic uint64_t given; /* schedules given out so far */
-	_Atomic uint64_t schedules, requests, folded, kept, undecided;
-	_Atomic uint64_t reached[HS_SIM_REACHED_ALL];
+	_Atomic uint64_t schedules, requests, folded, cached, undecided;
+	_Atomic uint64_t coverage[HS_SIM_COVERAGE_ALL];
 	_Atomic uint64_t failed;    /* the lowest seed that broke a law, +1; 0: none */
 	_Atomic uint64_t current[]; /* of each process: the seed it is at */
 };
@@ -46,9 +46,9 @@ static void run_one(struct board *board, const struct hs_sim_runner *runner, uin
 	atomic_fetch_add(&board->schedules, 1);
 	atomic_fetch_add(&board->requests, result.requests);
 	atomic_fetch_add(&board->folded, result.folded);
-	atomic_fetch_add(&board->kept, result.kept);
-	for (int i = 0; i < HS_SIM_REACHED_ALL; i++)
-		atomic_fetch_add(&board->reached[i], result.reached.of[i]);
+	atomic_fetch_add(&board->cached, result.cached);
+	for (int i = 0; i < HS_SIM_COVERAGE_ALL; i++)
+		atomic_fetch_add(&board->coverage[i], result.coverage.of[i]);
 	if (err == HS_EINVAL)
 		note_failed(board, seed);
 	if (err == HS_ELIMIT) {
@@ -68,8 +68,8 @@ static void work(struct board *board, const struct hs_sim_job_options *options, 
 	mallopt(M_MMAP_MAX, 0);
 	mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
 	mallopt(M_TOP_PAD, KEPT_BYTES);
-	hs_sim_runner_init(&runner, options->mistake);
-	runner.about = options->about;
+	hs_sim_runner_init(&runner, options->bug);
+	runner.focus = options->focus;
 	while (!atomic_load(&board->stop) && atomic_load(&board->failed) == 0) {
 		uint64_t first = atomic_fetch_add(&board->given, BLOCK);
 		uint64_t last = first + BLOCK;
@@ -164,13 +164,13 @@ int hs_sim_jobs_run(const struct hs_sim_job_options *options, struct hs_sim_job_
 			.schedules = board->schedules,
 			.requests = board->requests,
 			.folded = board->folded,
-			.kept = board->kept,
+			.cached = board->cached,
 			.undecided = board->undecided,
 			.failed = board->failed > 0,
 			.failed_seed = board->failed > 0 ? board->failed - 1 : 0,
 		};
-		for (int i = 0; i < HS_SIM_REACHED_ALL; i++)
-			sums->reached.of[i] = board->reached[i];
+		for (int i = 0; i < HS_SIM_COVERAGE_ALL; i++)
+			sums->coverage.of[i] = board->coverage[i];
 		munmap(board, bytes);
 	}
 	hs_mem_free(&children);

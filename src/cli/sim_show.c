@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "cli/sim.h"
-#include "sim/run.h"
+#include "sim/schedule.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -90,7 +90,7 @@ static void tell(const struct hs_sim_runner *runner, const struct hs_sim_plan *p
 
 	dup2(STDOUT_FILENO, STDERR_FILENO);
 	told.world.script = true;
-	told.world.tell = print;
+	told.world.print_line = print;
 	if (hs_sim_check_plan(runner, &told, &result) != 0)
 		print(hs_buf_bytes(&result.text));
 	else
@@ -98,7 +98,7 @@ static void tell(const struct hs_sim_runner *runner, const struct hs_sim_plan *p
 }
 
 /* The process that told the schedule was ended: the rest is said here. */
-static void tell_end(const struct hs_sim_plan *plan, int status)
+static void print_end(const struct hs_sim_plan *plan, int status)
 {
 	struct hs_buf text = {0};
 
@@ -123,8 +123,8 @@ void hs_sim_show(const struct hs_sim_job_options *options, uint64_t seed)
 
 	printf("seed %" PRIu64 " breaks a law\n", seed);
 	fflush(stdout); /* what a child finds here it would print once more */
-	hs_sim_runner_init(&runner, options->mistake);
-	runner.about = options->about;
+	hs_sim_runner_init(&runner, options->bug);
+	runner.focus = options->focus;
 	tries = hs_sim_shrink(&runner, seed, SHRINK_TRIES_MAX, try_apart, &plan);
 	printf("the smallest of its kind that %u tries found:\n", tries);
 	fflush(stdout);
@@ -134,6 +134,6 @@ void hs_sim_show(const struct hs_sim_job_options *options, uint64_t seed)
 		_exit(0);
 	}
 	if (child > 0 && waitpid(child, &status, 0) == child && status != 0)
-		tell_end(&plan, status);
+		print_end(&plan, status);
 	hs_sim_runner_deinit(&runner);
 }

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "cli/cli.h"
-#include "cli/storm_judge.h"
+#include "cli/storm_check.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -138,7 +138,7 @@ static void explain_failure(const struct storm *storm, const char *what)
 	collect(storm, &counts[0], &counts[1]);
 	hs_storm_counts_merge(&counts[0], &counts[1]);
 	fprintf(stderr, "heatsink storm: %s: %s%s%s", storm->options.target.text, what,
-		counts->trouble[0] ? ": " : "", counts->trouble);
+		counts->last_error[0] ? ": " : "", counts->last_error);
 	if (counts->connect_failures)
 		fprintf(stderr, " (%" PRIu64 " connects failed)", counts->connect_failures);
 	fputc('\n', stderr);
@@ -257,8 +257,8 @@ int hs_cli_storm(int argc, char **argv)
 
 	if (code != 0)
 		return code < 0 ? 1 : 0;
-	if (*storm.options.judge)
-		return hs_storm_judge_file(storm.options.judge, stdout, stderr);
+	if (*storm.options.check_file)
+		return hs_storm_check_file(storm.options.check_file, stdout, stderr);
 	if (hs_target_open(&storm.options.target, "heatsink storm", stderr) < 0)
 		return 1;
 	signal(SIGPIPE, SIG_IGN);

@@ -5,7 +5,7 @@
  *     storm_options.c  the table of options
  *     storm_keys.c     which key is next: the shapes of skew
  *     storm_wire.c     requests as bytes
- *     storm_conn.c     a client's connections: connect, send, receive, connect again
+ *     storm_client.c     a client's connections: connect, send, receive, connect again
  *     storm_map.c      a Cluster: its nodes, and which of them owns each slot
  *     storm_cluster.c  a Cluster: redirects, and what is sent again
  *     storm_load.c     one worker: what to send when, what a reply means
@@ -13,7 +13,7 @@
  *     storm_order.c    `--ordered`: requests of one key take turns
  *     storm_verify.c   were the replies possible
  *     storm_history.c  the same for `--command all`: everything that was seen, checked in windows
- *     storm_judge.c    is there an order of one key's operations; files of those without
+ *     storm_check.c    is there an order of one key's operations; files of those without
  *     storm_report.c   the table, the JSON, the progress line
  *
  * A worker is a thread with a loop, its connections and its counts; workers share only the options
@@ -87,8 +87,9 @@ struct hs_storm_options {
 	uint64_t rate;	      /* requests per second in all; 0: closed loop */
 	uint64_t duration_us; /* 0: no limit */
 	bool duration_given;
-	uint64_t patience_us; /* a Cluster: so long a request that was not run is sent again */
-	uint64_t count;	      /* requests in all; 0: no limit */
+	uint64_t
+		resend_timeout_us; /* a Cluster: so long a request that was not run is sent again */
+	uint64_t count;		   /* requests in all; 0: no limit */
 	uint64_t threads;
 	uint64_t seed;
 	uint64_t retries;    /* failed connects in a row before a connection is given up */
@@ -96,7 +97,7 @@ struct hs_storm_options {
 	uint64_t window;     /* verify, ALL: operations from one quiet moment to the next */
 	const char *request; /* sent instead of a command; "": none */
 	const char *history_folder; /* verify, ALL: for histories that no order explains */
-	const char *judge;	    /* such a file, to be judged again; "": none */
+	const char *check_file;	    /* such a file, to be judged again; "": none */
 	bool load;
 	bool verify;
 	bool no_final; /* verify: the keys are not read once more at the end */
@@ -149,34 +150,34 @@ enum hs_storm_kind {
 };
 
 /* A request under way. One line of the processor's cache: there may be many. */
-struct hs_storm_flight {
+struct hs_storm_request {
 	uint64_t due_ns; /* when it was, or should have been, sent */
 	uint64_t key;
 	uint64_t stamp;	 /* verify: its place in the order of all events */
 	int64_t floor;	 /* verify, counters: the highest value known when it was sent */
 	uint32_t bytes;	 /* of the request */
 	uint32_t record; /* ACT, verify: the first of the `records` that it put into the history */
-	uint32_t turn;	 /* a Cluster: among the client's requests; it wraps */
-	uint32_t other;	 /* a Cluster: its second key, or its key, cut off */
+	uint32_t sequence;  /* a Cluster: among the client's requests; it wraps */
+	uint32_t other_key; /* a Cluster: its second key, or its key, cut off */
 	/* A Cluster: until then it is sent again, with its transaction if it is the first; 0: it was sent once. */
 	uint32_t give_up_ms;
 	uint16_t slot;
 	enum hs_storm_kind kind : 8;
-	uint8_t act;   /* ACT: its row */
-	uint8_t heard; /* ACT: enum hs_storm_heard */
+	uint8_t act;	     /* ACT: its row */
+	uint8_t reply_shape; /* ACT: enum hs_storm_reply_shape */
 	uint8_t records;
 	uint8_t more; /* a Cluster: requests behind it that are sent with it, of a transaction */
-	bool counter : 1;  /* the key is a counter */
-	bool read : 1;	   /* ACT: it is counted with the reads */
-	bool watching : 1; /* ACT: the WATCH */
-	bool watched : 1;  /* ACT: the GET behind a WATCH, or the EXEC that depends on it */
+	bool counter : 1;	   /* the key is a counter */
+	bool read : 1;		   /* ACT: it is counted with the reads */
+	bool is_watch : 1;	   /* ACT: the WATCH */
+	bool depends_on_watch : 1; /* ACT: the GET behind a WATCH, or the EXEC that depends on it */
 	/* A Cluster. */
-	bool told : 1;	   /* its reply was dealt with; it is sent again with its transaction */
-	bool asked : 1;	   /* it was sent behind ASKING */
-	bool returned : 1; /* it came back before */
-	bool pinned : 1;   /* it is good for its link alone */
+	bool reply_counted : 1; /* its reply was dealt with; it is sent again with its transaction */
+	bool asked : 1;		/* it was sent behind ASKING */
+	bool was_resent : 1;	/* it came back before */
+	bool pinned : 1;	/* it is good for its link alone */
 };
-_Static_assert(sizeof(struct hs_storm_flight) == 64, "a flight is a line of the cache");
+_Static_assert(sizeof(struct hs_storm_request) == 64, "a flight is a line of the cache");
 
 enum { HS_STORM_KEY_DIGITS = 12 };
 
@@ -197,7 +198,7 @@ void hs_storm_wire_init(struct hs_storm_wire *wire, const struct hs_storm_option
 void hs_storm_wire_deinit(struct hs_storm_wire *wire);
 /* Appends the request; a SET's value is at *value (a pointer into `out`) for whoever wants another
  * one there. */
-void hs_storm_wire_append(const struct hs_storm_wire *wire, const struct hs_storm_flight *flight,
+void hs_storm_wire_append(const struct hs_storm_wire *wire, const struct hs_storm_request *request,
 			  struct hs_buf *out, char **value);
 /* The slot of the key that it is about. */
 uint16_t hs_storm_wire_slot(const struct hs_storm_wire *wire, enum hs_storm_kind kind, bool counter,
@@ -222,7 +223,7 @@ enum hs_storm_phase {
 /* ---- verify ---- */
 
 /* An error reply means that nothing was done, unless it says that nobody knows. */
-bool hs_storm_says_unknown(struct hs_bytes text);
+bool hs_storm_outcome_is_unknown(struct hs_bytes text);
 
 struct hs_storm_verify;
 
@@ -231,19 +232,20 @@ struct hs_storm_verify *hs_storm_verify_create(const struct hs_storm_options *op
 void hs_storm_verify_destroy(struct hs_storm_verify **verify);
 
 /* Before a request is composed: gives it its stamp. */
-void hs_storm_verify_send(struct hs_storm_verify *verify, struct hs_storm_flight *flight);
+void hs_storm_verify_send(struct hs_storm_verify *verify, struct hs_storm_request *request);
 /* Writes the value of a SET that was just stamped. */
 void hs_storm_verify_value(const struct hs_storm_verify *verify,
-			   const struct hs_storm_flight *flight, char *value);
+			   const struct hs_storm_request *request, char *value);
 /* What a GET of a counter answers is its start in BASE, and in FINAL the sum. Returns what the reply said about its
  * key: a counter's value, a string's write. A request behind it on the same connection and key must not see less:
  * raise its floor to this. */
-int64_t hs_storm_verify_reply(struct hs_storm_verify *verify, const struct hs_storm_flight *flight,
-			      const struct hs_answer *answer, enum hs_storm_phase phase);
+int64_t hs_storm_verify_reply(struct hs_storm_verify *verify,
+			      const struct hs_storm_request *request,
+			      const struct hs_parsed_reply *answer, enum hs_storm_phase phase);
 /* The connection died before the answer: the outcome is unknown. */
-void hs_storm_verify_lost(struct hs_storm_verify *verify, const struct hs_storm_flight *flight);
+void hs_storm_verify_lost(struct hs_storm_verify *verify, const struct hs_storm_request *request);
 /* It was not done: refused, or never sent. */
-void hs_storm_verify_undone(struct hs_storm_verify *verify, const struct hs_storm_flight *flight);
+void hs_storm_verify_undone(struct hs_storm_verify *verify, const struct hs_storm_request *request);
 /* No request stamped before this one is still under way: what only they could have read may be
  * forgotten. */
 void hs_storm_verify_horizon(struct hs_storm_verify *verify, uint64_t stamp);
@@ -268,11 +270,11 @@ struct hs_storm_findings {
 const struct hs_storm_findings *hs_storm_verify_findings(const struct hs_storm_verify *verify);
 
 /* How the reply to a request of `all` belongs to what the request put into the history. */
-enum hs_storm_heard {
-	HS_STORM_HEARD_ONE,  /* it answers the one record */
-	HS_STORM_HEARD_EACH, /* an array with an element for each record: MGET, EXEC */
-	HS_STORM_HEARD_SAME, /* one +OK for all of them: MSET */
-	HS_STORM_HEARD_NONE, /* it put nothing there: MULTI, WATCH */
+enum hs_storm_reply_shape {
+	HS_STORM_REPLY_ONE,    /* it answers the one record */
+	HS_STORM_REPLY_EACH,   /* an array with an element for each record: MGET, EXEC */
+	HS_STORM_REPLY_SHARED, /* one +OK for all of them: MSET */
+	HS_STORM_REPLY_NONE,   /* it put nothing there: MULTI, WATCH */
 };
 
 struct hs_storm_history; /* storm_history.h */
@@ -280,7 +282,7 @@ struct hs_storm_order;	 /* storm_order.h */
 
 /* ---- counts ---- */
 
-enum { HS_STORM_ERRORS_MAX = 16, HS_STORM_ERROR_WORD_MAX = 32, HS_STORM_TROUBLE_BYTES = 200 };
+enum { HS_STORM_ERRORS_MAX = 16, HS_STORM_ERROR_WORD_MAX = 32, HS_STORM_LAST_ERROR_BYTES = 200 };
 
 /* Errors by their first word; when all rows are taken the last one takes the rest. */
 struct hs_storm_error {
@@ -313,7 +315,7 @@ struct hs_storm_counts {
 	HS_STORM_COUNTS(HS_COUNTER_NUMBER)
 	char not_known_name[HS_STORM_ERROR_WORD_MAX]; /* the last such command */
 	uint64_t first_ns, last_ns;
-	char trouble[HS_STORM_TROUBLE_BYTES]; /* the last error of a connection */
+	char last_error[HS_STORM_LAST_ERROR_BYTES]; /* the last error of a connection */
 };
 
 void hs_storm_counts_error(struct hs_storm_counts *counts, struct hs_bytes text);
@@ -321,10 +323,10 @@ void hs_storm_counts_merge(struct hs_storm_counts *into, const struct hs_storm_c
 
 /* ---- workers and connections ---- */
 
-enum hs_storm_conn_state {
-	HS_STORM_CONN_OPENING, /* again and again */
-	HS_STORM_CONN_READY,
-	HS_STORM_CONN_GIVEN_UP,
+enum hs_storm_client_state {
+	HS_STORM_CLIENT_OPENING, /* again and again */
+	HS_STORM_CLIENT_READY,
+	HS_STORM_CLIENT_GIVEN_UP,
 };
 
 struct hs_storm_worker;
@@ -334,9 +336,9 @@ struct hs_storm_worker;
 struct hs_storm_watch {
 	bool on;
 	bool known;
-	struct hs_storm_link *link; /* where it is; NULL: nowhere */
-	uint64_t born;		    /* in which life of the link */
-	bool asked;		    /* the slot was on its way there */
+	struct hs_storm_connection *connection; /* where it is; NULL: nowhere */
+	uint64_t generation;			/* in which life of the link */
+	bool asked;				/* the slot was on its way there */
 	uint64_t key;
 	uint64_t window; /* of the history */
 	int64_t value;
@@ -364,21 +366,21 @@ struct hs_storm_verdict {
 };
 
 /* A connection, and what is under way on it. */
-struct hs_storm_link {
-	struct hs_storm_conn *conn;
+struct hs_storm_connection {
+	struct hs_storm_client *client;
 	uint32_t node;
 	struct hs_upstream upstream;
-	uint64_t born;			 /* counts its openings */
-	bool failed_for_good;		 /* too often in a row */
-	struct hs_storm_flight *flights; /* a ring: head is the oldest */
-	uint32_t flight_head, flight_count, flight_mask;
+	uint64_t generation;		   /* counts its openings */
+	bool failed_for_good;		   /* too often in a row */
+	struct hs_storm_request *requests; /* a ring: head is the oldest */
+	uint32_t ring_head, ring_count, ring_mask;
 
 	/* A Cluster. */
-	bool wanted;	    /* though its node owns no slots */
-	bool tells_map;	    /* it is asked for it */
-	struct hs_buf kept; /* the requests under way, from kept_at on */
-	size_t kept_at;
-	uint32_t unit_replies; /* of the transaction at the head */
+	bool wanted;		    /* though its node owns no slots */
+	bool map_requested;	    /* it is asked for it */
+	struct hs_buf resend_bytes; /* the requests under way, from resend_at on */
+	size_t resend_at;
+	uint32_t transaction_replies; /* of the transaction at the head */
 	struct hs_storm_verdict verdict;
 	struct hs_buf why; /* the error that it is about */
 	/* Without a byte from a node that owns no slots. Ticks, not time: when storm itself was held up,
@@ -402,30 +404,33 @@ struct hs_storm_cluster {
 };
 
 /* A client. */
-struct hs_storm_conn {
+struct hs_storm_client {
 	struct hs_storm_worker *worker;
-	enum hs_storm_conn_state state;
-	struct hs_storm_link **links; /* by node */
-	uint32_t links_count;
-	uint32_t under_way; /* requests: on all links, and parked */
+	enum hs_storm_client_state state;
+	struct hs_storm_connection **connections; /* by node */
+	uint32_t connections_count;
+	uint32_t in_flight; /* requests: on all links, and parked */
 	struct hs_storm_watch watch;
-	uint32_t client;	    /* ALL, verify: its number in the history */
-	struct hs_storm_link *from; /* of the reply that is dealt with; NULL: from none */
+	uint32_t client;		  /* ALL, verify: its number in the history */
+	struct hs_storm_connection *from; /* of the reply that is dealt with; NULL: from none */
 
 	/* The request that is being added. */
 	struct hs_buf *out;
 	size_t out_before;
-	struct hs_storm_link *adding; /* NULL: it is parked */
-	struct hs_storm_flight *added;
+	struct hs_storm_connection *adding; /* NULL: it is parked */
+	struct hs_storm_request *added;
 	uint16_t slot;
 
 	/* A Cluster. */
-	uint8_t unit_place, unit_more; /* of a transaction: requests added, and to be added */
-	struct hs_storm_link *pin; /* where requests go whatever the map says; NULL: as it says */
+	uint8_t transaction_added,
+		transaction_left; /* of a transaction: requests added, and to be added */
+	struct hs_storm_connection
+		*pin; /* where requests go whatever the map says; NULL: as it says */
 	struct hs_storm_parked *parked;	 /* by turn */
 	struct hs_storm_parked *parking; /* the last of them that was added */
-	uint32_t turn;
-	uint64_t settled; /* the map's version under which no slot has requests on two links */
+	uint32_t sequence;
+	uint64_t
+		settled_version; /* the map's version under which no slot has requests on two links */
 };
 
 struct hs_storm_worker {
@@ -440,8 +445,8 @@ struct hs_storm_worker {
 	struct hs_storm_node *nodes; /* the seeds first */
 	uint32_t nodes_count;
 	struct hs_storm_cluster *cluster; /* NULL: one server */
-	struct hs_storm_conn *conns;
-	unsigned conn_count;
+	struct hs_storm_client *clients;
+	unsigned clients_count;
 	unsigned cursor;	      /* open loop: who sends next */
 	struct hs_conn_driver driver; /* its buffer is larger: HS_STORM_INPUT_BYTES */
 
@@ -454,11 +459,11 @@ struct hs_storm_worker {
 	enum hs_storm_phase phase;
 	bool abandoned; /* the phase ended before everything was sent and answered */
 	bool cut_short; /* so did the run, for want of an answer */
-	uint64_t under_way;
+	uint64_t in_flight;
 	uint64_t read_ns; /* when bytes last came */
 	/* The last answer on any connection, or the beginning of the phase: all go on as long as one server
 	 * answers, but a run of so many seconds. */
-	uint64_t heard_ns;
+	uint64_t last_answer_ns;
 	uint64_t start_ns, end_ns;   /* RUN; end 0: none */
 	uint64_t quota;		     /* RUN: requests to send; UINT64_MAX: no limit */
 	uint64_t stopped_ns;	     /* RUN: when the sending ended; 0: not yet */
@@ -471,9 +476,9 @@ struct hs_storm_worker {
 	struct hs_storm_order *order;	  /* --ordered; NULL: not asked for */
 	uint64_t acts_missing;	       /* ALL: a bit for each act that the server does not know */
 	int64_t value_last;	       /* ALL: of the values written */
-	bool resting;		       /* ALL: a key could not be read; wait for the tick */
+	bool retry_paused;	       /* ALL: a key could not be read; wait for the tick */
 	unsigned unread;	       /* times that happened in this phase */
-	struct hs_buf same;	       /* the last long reply: an equal one needs no reading */
+	struct hs_buf last_array;      /* the last long reply: an equal one needs no reading */
 	struct hs_storm_counts counts; /* of RUN */
 	struct hs_storm_counts side_counts; /* of the other phases */
 	_Atomic uint64_t progress;	    /* answers of RUN, for the progress line */
@@ -494,90 +499,96 @@ void hs_storm_worker_run(struct hs_storm_worker *worker);
 struct hs_storm_counts *hs_storm_worker_counts(struct hs_storm_worker *worker);
 
 /* storm_load.c, called by a connection */
-void hs_storm_worker_on_answer(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
-			       const struct hs_storm_flight *flight, struct hs_bytes reply);
+void hs_storm_worker_on_answer(struct hs_storm_worker *worker, struct hs_storm_client *client,
+			       const struct hs_storm_request *request, struct hs_bytes reply);
 /* After all answers of one read, or when the connection became ready, lost or given up. */
-void hs_storm_worker_on_progress(struct hs_storm_worker *worker, struct hs_storm_conn *conn);
+void hs_storm_worker_on_progress(struct hs_storm_worker *worker, struct hs_storm_client *client);
 /* Its connection was lost before the answer. */
-void hs_storm_worker_on_lost(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
-			     const struct hs_storm_flight *flight, bool sent);
+void hs_storm_worker_on_lost(struct hs_storm_worker *worker, struct hs_storm_client *client,
+			     const struct hs_storm_request *request, bool sent);
 
 /* storm_acts.c */
 enum { HS_STORM_ACT_REQUESTS_MAX = 8 }; /* one act is at most so many requests */
 enum { HS_STORM_PROBE_REQUESTS = 2 };	/* that read a key of a history */
 /* Composes acts until there are `count` requests, or a few more. Returns how many. */
-uint64_t hs_storm_acts_fill(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
+uint64_t hs_storm_acts_fill(struct hs_storm_worker *worker, struct hs_storm_client *client,
 			    uint64_t count, uint64_t now_ns);
 /* The GET that pins the key's value before a window is closed. */
-void hs_storm_acts_probe(struct hs_storm_worker *worker, struct hs_storm_conn *conn, uint64_t key,
-			 uint64_t now_ns);
+void hs_storm_acts_probe(struct hs_storm_worker *worker, struct hs_storm_client *client,
+			 uint64_t key, uint64_t now_ns);
 /* Counts an error reply. A command of --command all that the target does not know is counted apart. */
-void hs_storm_acts_error(const struct hs_storm_flight *flight, const struct hs_answer *answer,
-			 struct hs_storm_counts *counts);
-void hs_storm_acts_answer(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
-			  const struct hs_storm_flight *flight, const struct hs_answer *answer,
-			  struct hs_bytes body);
+void hs_storm_acts_error(const struct hs_storm_request *request,
+			 const struct hs_parsed_reply *answer, struct hs_storm_counts *counts);
+void hs_storm_acts_answer(struct hs_storm_worker *worker, struct hs_storm_client *client,
+			  const struct hs_storm_request *request,
+			  const struct hs_parsed_reply *answer, struct hs_bytes body);
 
-/* storm_conn.c */
+/* storm_client.c */
 enum { HS_STORM_SIDE_PIPELINE = 64, HS_STORM_INPUT_BYTES = 256 * 1024 };
-void hs_storm_conn_drive(struct hs_storm_worker *worker); /* sets its driver up */
-void hs_storm_conn_init(struct hs_storm_conn *conn, struct hs_storm_worker *worker);
-void hs_storm_conn_deinit(struct hs_storm_conn *conn); /* after its loop has closed its handles */
-void hs_storm_conn_start(struct hs_storm_conn *conn);
-void hs_storm_conn_stop(struct hs_storm_conn *conn); /* closes its handles; for good */
+void hs_storm_worker_init_driver(struct hs_storm_worker *worker); /* sets its driver up */
+void hs_storm_client_init(struct hs_storm_client *client, struct hs_storm_worker *worker);
+void hs_storm_client_deinit(
+	struct hs_storm_client *client); /* after its loop has closed its handles */
+void hs_storm_client_start(struct hs_storm_client *client);
+void hs_storm_client_stop(struct hs_storm_client *client); /* closes its handles; for good */
 /* Drops its connections with what is under way and connects again after a pause. */
-void hs_storm_conn_drop(struct hs_storm_conn *conn, const char *why);
-void hs_storm_conn_look(struct hs_storm_conn *conn); /* at its links: sets its state */
+void hs_storm_client_drop(struct hs_storm_client *client, const char *why);
+void hs_storm_client_update_state(
+	struct hs_storm_client *client); /* at its links: sets its state */
 /* The link to a node; made if there is none. */
-struct hs_storm_link *hs_storm_conn_link(struct hs_storm_conn *conn, uint32_t node);
+struct hs_storm_connection *hs_storm_client_connection(struct hs_storm_client *client,
+						       uint32_t node);
 /* One more request: fill it, compose it into conn->out, say so, then flush. */
-struct hs_storm_flight *hs_storm_conn_add(struct hs_storm_conn *conn, uint16_t slot);
-void hs_storm_conn_added(struct hs_storm_conn *conn);
-void hs_storm_conn_flush(struct hs_storm_conn *conn);
-uint64_t hs_storm_conn_oldest(const struct hs_storm_conn *conn); /* stamp; UINT64_MAX: none */
+struct hs_storm_request *hs_storm_client_add(struct hs_storm_client *client, uint16_t slot);
+void hs_storm_client_added(struct hs_storm_client *client);
+void hs_storm_client_flush(struct hs_storm_client *client);
+uint64_t hs_storm_client_oldest(const struct hs_storm_client *client); /* stamp; UINT64_MAX: none */
 /* The floor of what is under way on a key is this, or higher. */
-void hs_storm_conn_raise(struct hs_storm_conn *conn, uint64_t key, int64_t floor);
+void hs_storm_client_raise_floor(struct hs_storm_client *client, uint64_t key, int64_t floor);
 /* Connects again what waits for that, at this time at the latest. */
 void hs_storm_worker_wake(struct hs_storm_worker *worker, uint64_t at_us);
-struct hs_storm_flight *hs_storm_link_add(struct hs_storm_link *link);
+struct hs_storm_request *hs_storm_connection_add(struct hs_storm_connection *connection);
 /* Takes the oldest flight off the ring. */
-struct hs_storm_flight *hs_storm_link_take(struct hs_storm_link *link);
+struct hs_storm_request *hs_storm_connection_take(struct hs_storm_connection *connection);
 /* The flight at this place of those under way; 0 is the oldest. */
-static inline struct hs_storm_flight *hs_storm_link_flight(const struct hs_storm_link *link,
-							   uint32_t place)
+static inline struct hs_storm_request *hs_storm_connection_request(
+	const struct hs_storm_connection *connection, uint32_t place)
 {
-	return &link->flights[(link->flight_head + place) & link->flight_mask];
+	return &connection->requests[(connection->ring_head + place) & connection->ring_mask];
 }
-void hs_storm_link_open(struct hs_storm_link *link); /* if it is closed, and its pause over */
-void hs_storm_link_drop(struct hs_storm_link *link, const char *why);
-void hs_storm_link_leave(struct hs_storm_link *link); /* closes it if nothing is under way */
+void hs_storm_connection_open(
+	struct hs_storm_connection *connection); /* if it is closed, and its pause over */
+void hs_storm_connection_drop(struct hs_storm_connection *connection, const char *why);
+void hs_storm_connection_retire(
+	struct hs_storm_connection *connection); /* closes it if nothing is under way */
 
 /* Says something that no reply is counted for. */
-void hs_storm_link_say(struct hs_storm_link *link, enum hs_storm_kind kind, const char *words);
+void hs_storm_connection_send_control(struct hs_storm_connection *connection,
+				      enum hs_storm_kind kind, const char *words);
 
 /* storm_map.c */
 enum { HS_STORM_NODES_MAX = 2048 }; /* twice the shards of the largest Cluster (topology.h) */
 /* The number of the node at this address, which is new if nobody has it. HS_STORM_NODES_MAX: there are too many. */
 uint32_t hs_storm_node(struct hs_storm_worker *worker, const struct hs_redis_address *at);
-bool hs_storm_link_is_wanted(const struct hs_storm_link *link);
-void hs_storm_map_own(struct hs_storm_cluster *cluster, uint16_t slot, uint32_t node);
-void hs_storm_map_take(struct hs_storm_link *link, struct hs_bytes reply);
-void hs_storm_map_ask(struct hs_storm_worker *worker); /* at once */
+bool hs_storm_connection_is_wanted(const struct hs_storm_connection *connection);
+void hs_storm_map_set_owner(struct hs_storm_cluster *cluster, uint16_t slot, uint32_t node);
+void hs_storm_map_read(struct hs_storm_connection *connection, struct hs_bytes reply);
+void hs_storm_map_request(struct hs_storm_worker *worker); /* at once */
 void hs_storm_map_tick(struct hs_storm_worker *worker);
 
 /* storm_cluster.c */
 /* Where the next request goes, which is about this slot: conn->adding (NULL: it is parked) and conn->out. */
-void hs_storm_cluster_aim(struct hs_storm_conn *conn, uint16_t slot);
-struct hs_storm_flight *hs_storm_cluster_park(struct hs_storm_conn *conn);
+void hs_storm_cluster_route(struct hs_storm_client *client, uint16_t slot);
+struct hs_storm_request *hs_storm_cluster_park(struct hs_storm_client *client);
 /* It is composed; its bytes are kept until its reply is there, because it may have to be sent again. */
-void hs_storm_cluster_added(struct hs_storm_conn *conn, struct hs_storm_flight *flight);
-void hs_storm_cluster_take(struct hs_storm_link *link, struct hs_bytes reply);
+void hs_storm_cluster_added(struct hs_storm_client *client, struct hs_storm_request *request);
+void hs_storm_cluster_take(struct hs_storm_connection *connection, struct hs_bytes reply);
 /* Sends what is parked, as far as it can go. */
-void hs_storm_cluster_release(struct hs_storm_conn *conn);
-void hs_storm_cluster_give_up(struct hs_storm_conn *conn); /* what is parked; it was not run */
-/* Of what is parked: see hs_storm_conn_oldest and hs_storm_conn_raise. */
-uint64_t hs_storm_cluster_oldest(const struct hs_storm_conn *conn, uint64_t oldest);
-void hs_storm_cluster_raise(struct hs_storm_conn *conn, uint64_t key, int64_t floor);
+void hs_storm_cluster_release(struct hs_storm_client *client);
+void hs_storm_cluster_give_up(struct hs_storm_client *client); /* what is parked; it was not run */
+/* Of what is parked: see hs_storm_client_oldest and hs_storm_client_raise_floor. */
+uint64_t hs_storm_cluster_oldest(const struct hs_storm_client *client, uint64_t oldest);
+void hs_storm_cluster_raise_floor(struct hs_storm_client *client, uint64_t key, int64_t floor);
 
 /* storm_report.c */
 struct hs_storm_result {

@@ -98,7 +98,7 @@ static unsigned draw(struct hs_storm_worker *worker)
 
 struct composing {
 	struct hs_storm_worker *worker;
-	struct hs_storm_conn *conn;
+	struct hs_storm_client *client;
 	uint64_t now_ns;
 	uint64_t requests;
 	/* What the next ones are about; the second key of MGET and MSET has a name alone. */
@@ -127,26 +127,26 @@ static void aim(struct composing *to, uint64_t key)
 		to->slot = hs_slot_of(hs_bytes_of(to->names[0]));
 }
 
-static struct hs_storm_flight *add_flight(struct composing *to, unsigned act,
-					  enum hs_storm_heard heard)
+static struct hs_storm_request *add_request(struct composing *to, unsigned act,
+					    enum hs_storm_reply_shape reply_shape)
 {
-	struct hs_storm_flight *flight = hs_storm_conn_add(to->conn, to->slot);
+	struct hs_storm_request *request = hs_storm_client_add(to->client, to->slot);
 
-	*flight = (struct hs_storm_flight){.kind = HS_STORM_ACT,
-					   .due_ns = to->now_ns,
-					   .key = to->key,
-					   .other = (uint32_t)to->key,
-					   .act = (uint8_t)act,
-					   .heard = (uint8_t)heard,
-					   .read = acts[act].read};
+	*request = (struct hs_storm_request){.kind = HS_STORM_ACT,
+					     .due_ns = to->now_ns,
+					     .key = to->key,
+					     .other_key = (uint32_t)to->key,
+					     .act = (uint8_t)act,
+					     .reply_shape = (uint8_t)reply_shape,
+					     .read = acts[act].read};
 	to->requests++;
-	return flight;
+	return request;
 }
 
 /* The words of the flight that was just added. Each k is the next name, each v and d the next number. */
 static void append(struct composing *to, const char *words, const int64_t *numbers)
 {
-	struct hs_buf *out = to->conn->out;
+	struct hs_buf *out = to->client->out;
 	size_t count = 1, keys = 0;
 
 	for (const char *at = words; *at; at++)
@@ -163,16 +163,16 @@ static void append(struct composing *to, const char *words, const int64_t *numbe
 			word = (struct hs_bytes){number, hs_num_format_int(*numbers++, number)};
 		hs_compose_word(out, word);
 	}
-	hs_storm_conn_added(to->conn);
+	hs_storm_client_added(to->client);
 }
 
 /* A request that does nothing to a key. */
-static struct hs_storm_flight *add_plain(struct composing *to, const char *words)
+static struct hs_storm_request *add_plain(struct composing *to, const char *words)
 {
-	struct hs_storm_flight *flight = add_flight(to, ACT_GET, HS_STORM_HEARD_NONE);
+	struct hs_storm_request *request = add_request(to, ACT_GET, HS_STORM_REPLY_NONE);
 
 	append(to, words, NULL);
-	return flight;
+	return request;
 }
 
 static int64_t new_value(struct hs_storm_worker *worker)
@@ -182,7 +182,7 @@ static int64_t new_value(struct hs_storm_worker *worker)
 }
 
 /* Puts an operation of the flight into the history. */
-static void record(struct composing *to, struct hs_storm_flight *flight, struct hs_sim_op op,
+static void record(struct composing *to, struct hs_storm_request *request, struct hs_sim_op op,
 		   enum hs_storm_form form)
 {
 	struct hs_storm_history *history = to->worker->history;
@@ -190,14 +190,14 @@ static void record(struct composing *to, struct hs_storm_flight *flight, struct 
 
 	if (!history)
 		return;
-	op.client = to->conn->client;
+	op.client = to->client->client;
 	number = hs_storm_history_add(history, &op, form);
-	if (flight->records++ == 0)
-		flight->record = number;
+	if (request->records++ == 0)
+		request->record = number;
 }
 
 /* The same for one of the table; returns the number for its words. */
-static int64_t add_op(struct composing *to, struct hs_storm_flight *flight, uint64_t key,
+static int64_t add_op(struct composing *to, struct hs_storm_request *request, uint64_t key,
 		      unsigned act, uint32_t more)
 {
 	const struct act *row = &acts[act];
@@ -208,24 +208,24 @@ static int64_t add_op(struct composing *to, struct hs_storm_flight *flight, uint
 	if (strchr(row->words, 'd'))
 		number += (int64_t)hs_prng_below(&to->worker->prng, DELTA_MAX);
 	op.argument = row->sign ? row->sign * number : number;
-	record(to, flight, op, row->form);
+	record(to, request, op, row->form);
 	return number;
 }
 
 /* One operation by itself. */
-static struct hs_storm_flight *add_single(struct composing *to, uint64_t key, unsigned act)
+static struct hs_storm_request *add_single(struct composing *to, uint64_t key, unsigned act)
 {
-	struct hs_storm_flight *flight;
+	struct hs_storm_request *request;
 	int64_t number;
 
 	if (to->worker->history && hs_storm_kind_is_blind(acts[act].kind) &&
 	    hs_storm_history_is_blind(to->worker->history, key))
 		act = acts[act].kind == HS_SIM_DEL ? ACT_GETDEL : ACT_GETSET;
 	aim(to, key);
-	flight = add_flight(to, act, HS_STORM_HEARD_ONE);
-	number = add_op(to, flight, key, act, 0);
+	request = add_request(to, act, HS_STORM_REPLY_ONE);
+	number = add_op(to, request, key, act, 0);
 	append(to, acts[act].words, &number);
-	return flight;
+	return request;
 }
 
 /* Of a Cluster, one with the same hash tag. */
@@ -246,7 +246,7 @@ static void add_pair(struct composing *to, uint64_t key, unsigned number)
 	struct hs_storm_worker *worker = to->worker;
 	unsigned act = number == ACT_MGET ? ACT_GET : ACT_SET; /* as two of them */
 	uint64_t keys[2] = {key, second_key(worker, key)};
-	struct hs_storm_flight *flight;
+	struct hs_storm_request *request;
 	int64_t values[2];
 
 	if (number == ACT_MSET &&
@@ -258,11 +258,11 @@ static void add_pair(struct composing *to, uint64_t key, unsigned number)
 	}
 	aim(to, key);
 	name_key(worker, keys[1], to->names[1]);
-	flight = add_flight(to, number,
-			    number == ACT_MGET ? HS_STORM_HEARD_EACH : HS_STORM_HEARD_SAME);
-	flight->other = (uint32_t)keys[1];
+	request = add_request(to, number,
+			      number == ACT_MGET ? HS_STORM_REPLY_EACH : HS_STORM_REPLY_SHARED);
+	request->other_key = (uint32_t)keys[1];
 	for (int i = 0; i < 2; i++)
-		values[i] = add_op(to, flight, keys[i], act, 0);
+		values[i] = add_op(to, request, keys[i], act, 0);
 	append(to, acts[number].words, values);
 }
 
@@ -271,10 +271,10 @@ static void add_transaction(struct composing *to, uint64_t key)
 {
 	struct hs_storm_worker *worker = to->worker;
 	unsigned count = 2 + (unsigned)hs_prng_below(&worker->prng, 2);
-	struct hs_storm_flight exec = {0}, *flight;
+	struct hs_storm_request exec = {0}, *request;
 
 	aim(to, key);
-	to->conn->unit_more = (uint8_t)(count + 1);
+	to->client->transaction_left = (uint8_t)(count + 1);
 	add_plain(to, "MULTI");
 	for (unsigned i = 0; i < count; i++) {
 		unsigned act = (unsigned)hs_prng_below(&worker->prng, ACTS);
@@ -283,25 +283,25 @@ static void add_transaction(struct composing *to, uint64_t key)
 		/* The first says what was there, so that a place can be found for all. */
 		if (acts[act].single || i == 0)
 			act = ACT_GET;
-		add_flight(to, act, HS_STORM_HEARD_NONE)->read = true; /* it only queues */
+		add_request(to, act, HS_STORM_REPLY_NONE)->read = true; /* it only queues */
 		number = add_op(to, &exec, key, act, i == 0 ? count - 1 : 0);
 		append(to, acts[act].words, &number);
 	}
-	flight = add_flight(to, ACT_TRANSACTION, HS_STORM_HEARD_EACH);
-	flight->record = exec.record;
-	flight->records = exec.records;
+	request = add_request(to, ACT_TRANSACTION, HS_STORM_REPLY_EACH);
+	request->record = exec.record;
+	request->records = exec.records;
 	append(to, "EXEC", NULL);
 }
 
 /* The first half of a watched increment; nothing may follow it before its answer. */
 static void add_watch(struct composing *to, uint64_t key)
 {
-	struct hs_storm_watch *watch = &to->conn->watch;
+	struct hs_storm_watch *watch = &to->client->watch;
 
 	aim(to, key);
 	*watch = (struct hs_storm_watch){.on = true, .key = key};
-	add_plain(to, "WATCH k")->watching = true;
-	add_single(to, key, ACT_GET)->watched = true;
+	add_plain(to, "WATCH k")->is_watch = true;
+	add_single(to, key, ACT_GET)->depends_on_watch = true;
 	if (to->worker->history)
 		watch->window = hs_storm_history_windows(to->worker->history);
 }
@@ -309,55 +309,55 @@ static void add_watch(struct composing *to, uint64_t key)
 /* The connection that watches the key is still the same. */
 static bool is_there(const struct hs_storm_watch *watch)
 {
-	return watch->link && watch->link->born == watch->born &&
-	       watch->link->upstream.state == HS_UPSTREAM_UP;
+	return watch->connection && watch->connection->generation == watch->generation &&
+	       watch->connection->upstream.state == HS_UPSTREAM_UP;
 }
 
 /* The second half. */
 static void add_watched(struct composing *to)
 {
 	struct hs_storm_history *history = to->worker->history;
-	struct hs_storm_watch watch = to->conn->watch;
+	struct hs_storm_watch watch = to->client->watch;
 	uint32_t key = (uint32_t)watch.key;
 	int64_t next = watch.value == HS_SIM_NOTHING ? 1 : watch.value + 1;
-	struct hs_storm_flight *flight;
+	struct hs_storm_request *request;
 
-	to->conn->watch.on = false;
-	to->conn->pin = is_there(&watch) ? watch.link : NULL;
+	to->client->watch.on = false;
+	to->client->pin = is_there(&watch) ? watch.connection : NULL;
 	aim(to, watch.key);
 	/* Not known: the WATCH went with its connection, or the key has another name by now. */
-	if (!to->conn->pin || !watch.known ||
+	if (!to->client->pin || !watch.known ||
 	    (history && watch.window != hs_storm_history_windows(history))) {
 		add_plain(to, "UNWATCH");
-		to->conn->pin = NULL;
+		to->client->pin = NULL;
 		return;
 	}
-	to->conn->unit_more = 2;
+	to->client->transaction_left = 2;
 	add_plain(to, "MULTI");
-	add_flight(to, ACT_SET, HS_STORM_HEARD_NONE);
+	add_request(to, ACT_SET, HS_STORM_REPLY_NONE);
 	append(to, "SET k v", &next);
-	flight = add_flight(to, ACT_WATCHED, HS_STORM_HEARD_EACH);
-	flight->watched = true;
+	request = add_request(to, ACT_WATCHED, HS_STORM_REPLY_EACH);
+	request->depends_on_watch = true;
 	append(to, "EXEC", NULL);
-	to->conn->pin = NULL;
-	record(to, flight, (struct hs_sim_op){.kind = HS_SIM_GET, .key = key, .more = 1},
+	to->client->pin = NULL;
+	record(to, request, (struct hs_sim_op){.kind = HS_SIM_GET, .key = key, .more = 1},
 	       HS_STORM_FORM_VALUE);
 	if (history)
-		hs_storm_history_tell(history, flight->record, watch.value);
-	record(to, flight, (struct hs_sim_op){.kind = HS_SIM_SET, .key = key, .argument = next},
+		hs_storm_history_set_answer(history, request->record, watch.value);
+	record(to, request, (struct hs_sim_op){.kind = HS_SIM_SET, .key = key, .argument = next},
 	       HS_STORM_FORM_OK);
 }
 
-uint64_t hs_storm_acts_fill(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
+uint64_t hs_storm_acts_fill(struct hs_storm_worker *worker, struct hs_storm_client *client,
 			    uint64_t count, uint64_t now_ns)
 {
-	struct composing to = {.worker = worker, .conn = conn, .now_ns = now_ns};
+	struct composing to = {.worker = worker, .client = client, .now_ns = now_ns};
 	uint64_t elapsed_us = (now_ns - worker->start_ns) / 1000;
 	bool alone = false;
 
-	if (conn->watch.on)
+	if (client->watch.on)
 		add_watched(&to);
-	while (to.requests < count && !conn->watch.on && !alone) {
+	while (to.requests < count && !client->watch.on && !alone) {
 		uint64_t key = hs_storm_keys_next(&worker->keys, &worker->prng, elapsed_us);
 		unsigned act = draw(worker);
 
@@ -376,10 +376,10 @@ uint64_t hs_storm_acts_fill(struct hs_storm_worker *worker, struct hs_storm_conn
 	return to.requests;
 }
 
-void hs_storm_acts_probe(struct hs_storm_worker *worker, struct hs_storm_conn *conn, uint64_t key,
-			 uint64_t now_ns)
+void hs_storm_acts_probe(struct hs_storm_worker *worker, struct hs_storm_client *client,
+			 uint64_t key, uint64_t now_ns)
 {
-	struct composing to = {.worker = worker, .conn = conn, .now_ns = now_ns};
+	struct composing to = {.worker = worker, .client = client, .now_ns = now_ns};
 
 	add_single(&to, key, ACT_GET);
 	add_single(&to, key, ACT_PTTL);
@@ -387,44 +387,44 @@ void hs_storm_acts_probe(struct hs_storm_worker *worker, struct hs_storm_conn *c
 
 /* ---- hearing ---- */
 
-static void hear_watching(struct hs_storm_conn *conn, const struct hs_storm_flight *flight,
-			  const struct hs_answer *answer)
+static void read_watch_reply(struct hs_storm_client *client, const struct hs_storm_request *request,
+			     const struct hs_parsed_reply *answer)
 {
-	struct hs_storm_watch *watch = &conn->watch;
+	struct hs_storm_watch *watch = &client->watch;
 
-	if (answer->type == HS_ANSWER_ERROR || !conn->from)
+	if (answer->type == HS_PARSED_ERROR || !client->from)
 		return;
-	watch->link = conn->from;
-	watch->born = conn->from->born;
-	watch->asked = flight->asked;
+	watch->connection = client->from;
+	watch->generation = client->from->generation;
+	watch->asked = request->asked;
 }
 
-static void hear_watched(struct hs_storm_conn *conn, const struct hs_answer *answer)
+static void read_watched_value(struct hs_storm_client *client, const struct hs_parsed_reply *answer)
 {
-	struct hs_storm_watch *watch = &conn->watch;
+	struct hs_storm_watch *watch = &client->watch;
 
-	if (answer->type == HS_ANSWER_NULL) {
+	if (answer->type == HS_PARSED_NULL) {
 		watch->known = true;
 		watch->value = HS_SIM_NOTHING;
-	} else if (answer->type == HS_ANSWER_BULK) {
+	} else if (answer->type == HS_PARSED_BULK) {
 		watch->known = hs_num_parse_int(answer->text, &watch->value);
 	}
 }
 
 /* The target has no such command, as the embedded engine has no EVAL. */
-static bool is_unknown(const struct hs_storm_flight *flight, const struct hs_answer *answer)
+static bool is_unknown(const struct hs_storm_request *request, const struct hs_parsed_reply *answer)
 {
-	return flight->kind == HS_STORM_ACT && flight->heard == HS_STORM_HEARD_ONE &&
-	       flight->act < ACTS && answer->type == HS_ANSWER_ERROR &&
+	return request->kind == HS_STORM_ACT && request->reply_shape == HS_STORM_REPLY_ONE &&
+	       request->act < ACTS && answer->type == HS_PARSED_ERROR &&
 	       hs_bytes_begins(answer->text, HS_LIT("ERR unknown command"));
 }
 
-void hs_storm_acts_error(const struct hs_storm_flight *flight, const struct hs_answer *answer,
-			 struct hs_storm_counts *counts)
+void hs_storm_acts_error(const struct hs_storm_request *request,
+			 const struct hs_parsed_reply *answer, struct hs_storm_counts *counts)
 {
-	const char *words = acts[flight->act < ACTS ? flight->act : 0].words;
+	const char *words = acts[request->act < ACTS ? request->act : 0].words;
 
-	if (!is_unknown(flight, answer)) {
+	if (!is_unknown(request, answer)) {
 		hs_storm_counts_error(counts, answer->text);
 		return;
 	}
@@ -433,16 +433,16 @@ void hs_storm_acts_error(const struct hs_storm_flight *flight, const struct hs_a
 		 (int)strcspn(words, " "), words);
 }
 
-void hs_storm_acts_answer(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
-			  const struct hs_storm_flight *flight, const struct hs_answer *answer,
-			  struct hs_bytes body)
+void hs_storm_acts_answer(struct hs_storm_worker *worker, struct hs_storm_client *client,
+			  const struct hs_storm_request *request,
+			  const struct hs_parsed_reply *answer, struct hs_bytes body)
 {
-	if (flight->watching)
-		hear_watching(conn, flight, answer);
-	if (flight->watched && flight->heard == HS_STORM_HEARD_ONE)
-		hear_watched(conn, answer);
-	if (is_unknown(flight, answer))
-		worker->acts_missing |= UINT64_C(1) << flight->act;
+	if (request->is_watch)
+		read_watch_reply(client, request, answer);
+	if (request->depends_on_watch && request->reply_shape == HS_STORM_REPLY_ONE)
+		read_watched_value(client, answer);
+	if (is_unknown(request, answer))
+		worker->acts_missing |= UINT64_C(1) << request->act;
 	if (worker->history)
-		hs_storm_history_answer(worker->history, flight, answer, body);
+		hs_storm_history_answer(worker->history, request, answer, body);
 }

@@ -3,7 +3,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "cli/storm_judge.h"
+#include "cli/storm_check.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -172,7 +172,7 @@ uint32_t hs_storm_history_add(struct hs_storm_history *history, const struct hs_
 	return history->count++;
 }
 
-void hs_storm_history_tell(struct hs_storm_history *history, uint32_t record, int64_t answer)
+void hs_storm_history_set_answer(struct hs_storm_history *history, uint32_t record, int64_t answer)
 {
 	history->records[record].op.answer = answer;
 	history->records[record].told = true;
@@ -199,20 +199,22 @@ static void settle(struct hs_storm_history *history, struct record *record, enum
 	}
 }
 
-void hs_storm_history_undone(struct hs_storm_history *history, const struct hs_storm_flight *flight)
+void hs_storm_history_undone(struct hs_storm_history *history,
+			     const struct hs_storm_request *request)
 {
-	for (uint32_t i = 0; i < flight->records; i++)
-		settle(history, &history->records[flight->record + i], DROPPED);
+	for (uint32_t i = 0; i < request->records; i++)
+		settle(history, &history->records[request->record + i], DROPPED);
 }
 
 /* It may happen, as one if the request is a transaction that was one, at any time from its asking on. */
-static void leave_open(struct hs_storm_history *history, const struct hs_storm_flight *flight,
+static void leave_open(struct hs_storm_history *history, const struct hs_storm_request *request,
 		       bool apart)
 {
-	bool as_one = flight->records > 0 && history->records[flight->record].op.more > 0 && !apart;
+	bool as_one =
+		request->records > 0 && history->records[request->record].op.more > 0 && !apart;
 
-	for (uint32_t i = 0; i < flight->records; i++) {
-		struct record *record = &history->records[flight->record + i];
+	for (uint32_t i = 0; i < request->records; i++) {
+		struct record *record = &history->records[request->record + i];
 
 		record->op.loose = true;
 		if (!as_one)
@@ -226,36 +228,36 @@ static void leave_open(struct hs_storm_history *history, const struct hs_storm_f
 	}
 }
 
-void hs_storm_history_lost(struct hs_storm_history *history, const struct hs_storm_flight *flight)
+void hs_storm_history_lost(struct hs_storm_history *history, const struct hs_storm_request *request)
 {
 	history->stamp++;
-	leave_open(history, flight, false);
+	leave_open(history, request, false);
 }
 
 /* False when the answer is none that the request could have. */
-static bool read_answer(struct record *record, const struct hs_answer *answer)
+static bool read_answer(struct record *record, const struct hs_parsed_reply *answer)
 {
 	int64_t *to = &record->op.answer;
 
 	switch ((enum hs_storm_form)record->form) {
 	case HS_STORM_FORM_VALUE:
 		*to = HS_SIM_NOTHING;
-		return answer->type == HS_ANSWER_NULL ||
-		       (answer->type == HS_ANSWER_BULK && hs_num_parse_int(answer->text, to));
+		return answer->type == HS_PARSED_NULL ||
+		       (answer->type == HS_PARSED_BULK && hs_num_parse_int(answer->text, to));
 	case HS_STORM_FORM_OK:
-		return answer->type == HS_ANSWER_STATUS;
+		return answer->type == HS_PARSED_STATUS;
 	case HS_STORM_FORM_OK_NOT:
-		*to = answer->type == HS_ANSWER_STATUS;
-		return answer->type == HS_ANSWER_STATUS || answer->type == HS_ANSWER_NULL;
+		*to = answer->type == HS_PARSED_STATUS;
+		return answer->type == HS_PARSED_STATUS || answer->type == HS_PARSED_NULL;
 	case HS_STORM_FORM_NUMBER:
 		*to = answer->integer;
-		return answer->type == HS_ANSWER_INT;
+		return answer->type == HS_PARSED_INT;
 	}
 	return false;
 }
 
 static void hear(struct hs_storm_history *history, struct record *record,
-		 const struct hs_answer *answer)
+		 const struct hs_parsed_reply *answer)
 {
 	if (read_answer(record, answer)) {
 		settle(history, record, DONE);
@@ -265,68 +267,69 @@ static void hear(struct hs_storm_history *history, struct record *record,
 	settle(history, record, DROPPED);
 }
 
-static void hear_error(struct hs_storm_history *history, const struct hs_storm_flight *flight,
+static void hear_error(struct hs_storm_history *history, const struct hs_storm_request *request,
 		       struct hs_bytes text)
 {
 	/* MSET may have done a part. An EXEC whose MULTI was refused has been preceded by commands
 	 * that were not queued but done. */
 	if (hs_bytes_begins(text, HS_LIT("ERR EXEC without MULTI")))
-		leave_open(history, flight, true);
-	else if (hs_storm_says_unknown(text) || flight->heard == HS_STORM_HEARD_SAME)
-		leave_open(history, flight, false);
+		leave_open(history, request, true);
+	else if (hs_storm_outcome_is_unknown(text) || request->reply_shape == HS_STORM_REPLY_SHARED)
+		leave_open(history, request, false);
 	else
-		hs_storm_history_undone(history, flight);
+		hs_storm_history_undone(history, request);
 }
 
 /* The elements of an array, one for each record that waits for one. */
-static void hear_each(struct hs_storm_history *history, const struct hs_storm_flight *flight,
-		      const struct hs_answer *answer, struct hs_bytes body)
+static void hear_each(struct hs_storm_history *history, const struct hs_storm_request *request,
+		      const struct hs_parsed_reply *answer, struct hs_bytes body)
 {
-	struct record *records = &history->records[flight->record];
+	struct record *records = &history->records[request->record];
 	int64_t wanted = 0;
 
-	if (answer->type == HS_ANSWER_NULL && flight->watched) {
-		hs_storm_history_undone(history, flight);
+	if (answer->type == HS_PARSED_NULL && request->depends_on_watch) {
+		hs_storm_history_undone(history, request);
 		return;
 	}
-	for (uint32_t i = 0; i < flight->records; i++)
+	for (uint32_t i = 0; i < request->records; i++)
 		wanted += !records[i].told;
-	if (answer->type != HS_ANSWER_ARRAY || answer->count != wanted) {
-		fail(history, flight->key,
-		     answer->type == HS_ANSWER_NULL ? ": EXEC did nothing, and nothing was watched"
+	if (answer->type != HS_PARSED_ARRAY || answer->count != wanted) {
+		fail(history, request->key,
+		     answer->type == HS_PARSED_NULL ? ": EXEC did nothing, and nothing was watched"
 						    : ": a reply of the wrong type");
-		hs_storm_history_undone(history, flight);
+		hs_storm_history_undone(history, request);
 		return;
 	}
-	for (uint32_t i = 0; i < flight->records; i++) {
-		struct hs_answer element;
+	for (uint32_t i = 0; i < request->records; i++) {
+		struct hs_parsed_reply element;
 		int64_t used;
 
 		if (records[i].told) {
 			settle(history, &records[i], DONE);
 			continue;
 		}
-		used = hs_answer_head(&element, body.data, body.len);
+		used = hs_parse_reply_head(&element, body.data, body.len);
 		hs_check(used > 0); /* the reply is whole */
 		body = (struct hs_bytes){body.data + used, body.len - (size_t)used};
 		hear(history, &records[i], &element);
 	}
 }
 
-void hs_storm_history_answer(struct hs_storm_history *history, const struct hs_storm_flight *flight,
-			     const struct hs_answer *answer, struct hs_bytes body)
+void hs_storm_history_answer(struct hs_storm_history *history,
+			     const struct hs_storm_request *request,
+			     const struct hs_parsed_reply *answer, struct hs_bytes body)
 {
 	history->stamp++;
 	history->findings.checked++;
-	if (flight->heard == HS_STORM_HEARD_NONE)
+	if (request->reply_shape == HS_STORM_REPLY_NONE)
 		return;
-	if (answer->type == HS_ANSWER_ERROR) {
-		hear_error(history, flight, answer->text);
-	} else if (flight->heard == HS_STORM_HEARD_EACH) {
-		hear_each(history, flight, answer, body);
+	if (answer->type == HS_PARSED_ERROR) {
+		hear_error(history, request, answer->text);
+	} else if (request->reply_shape == HS_STORM_REPLY_EACH) {
+		hear_each(history, request, answer, body);
 	} else {
-		for (uint32_t i = 0; i < flight->records; i++)
-			hear(history, &history->records[flight->record + i], answer);
+		for (uint32_t i = 0; i < request->records; i++)
+			hear(history, &history->records[request->record + i], answer);
 	}
 }
 
@@ -360,7 +363,7 @@ static void keep(struct hs_storm_history *history, uint32_t key, struct hs_buf *
 	if (history->findings.failed >= HS_STORM_FINDINGS_MAX)
 		return;
 	hs_storm_history_name(history, key, name, sizeof name);
-	rc = hs_storm_judge_keep(&history->judged, history->options->history_folder, name, path,
+	rc = hs_storm_check_save(&history->judged, history->options->history_folder, name, path,
 				 sizeof path);
 	if (rc == 0)
 		hs_buf_printf(why, "; see 'heatsink storm --judge %s'", path);
@@ -375,7 +378,7 @@ static void judge(struct hs_storm_history *history, uint32_t key)
 	int rc;
 
 	gather(history, key);
-	rc = hs_storm_judge(&history->judged, STEPS_MAX, &why);
+	rc = hs_storm_check(&history->judged, STEPS_MAX, &why);
 	history->findings.windows++;
 	if (rc == HS_ELIMIT)
 		history->findings.undecided++;

@@ -50,7 +50,7 @@ uint32_t hs_storm_history_client(struct hs_storm_history *history);
 uint32_t hs_storm_history_add(struct hs_storm_history *history, const struct hs_sim_op *op,
 			      enum hs_storm_form form);
 /* The last operation's answer is not in the reply: it is this, if the request happened. */
-void hs_storm_history_tell(struct hs_storm_history *history, uint32_t record, int64_t answer);
+void hs_storm_history_set_answer(struct hs_storm_history *history, uint32_t record, int64_t answer);
 /* A write that is answered with a mere OK or a count: its place in the order is not told. */
 static inline bool hs_storm_kind_is_blind(enum hs_sim_kind kind)
 {
@@ -59,12 +59,14 @@ static inline bool hs_storm_kind_is_blind(enum hs_sim_kind kind)
 /* The key has as many writes under way whose place nothing tells as can be searched through. */
 bool hs_storm_history_is_blind(const struct hs_storm_history *history, uint64_t key);
 /* `body` is what stands behind an array's header. */
-void hs_storm_history_answer(struct hs_storm_history *history, const struct hs_storm_flight *flight,
-			     const struct hs_answer *answer, struct hs_bytes body);
-void hs_storm_history_lost(struct hs_storm_history *history, const struct hs_storm_flight *flight);
+void hs_storm_history_answer(struct hs_storm_history *history,
+			     const struct hs_storm_request *request,
+			     const struct hs_parsed_reply *answer, struct hs_bytes body);
+void hs_storm_history_lost(struct hs_storm_history *history,
+			   const struct hs_storm_request *request);
 /* It did not happen. */
 void hs_storm_history_undone(struct hs_storm_history *history,
-			     const struct hs_storm_flight *flight);
+			     const struct hs_storm_request *request);
 /* The window has all it takes: send no more, wait for the answers, read every key that was
  * touched, then close it. */
 bool hs_storm_history_is_full(const struct hs_storm_history *history);

@@ -83,11 +83,11 @@ void hs_storm_worker_init(struct hs_storm_worker *worker, const struct hs_storm_
 		worker->cluster = hs_mem_zalloc(sizeof *worker->cluster);
 		worker->cluster->began_ms = uv_hrtime() / 1000000;
 	}
-	hs_storm_conn_drive(worker);
-	worker->conn_count = (unsigned)share_of(options->connections, options->threads, index);
-	worker->conns = hs_mem_alloc(worker->conn_count * sizeof *worker->conns);
-	for (unsigned i = 0; i < worker->conn_count; i++)
-		hs_storm_conn_init(&worker->conns[i], worker);
+	hs_storm_worker_init_driver(worker);
+	worker->clients_count = (unsigned)share_of(options->connections, options->threads, index);
+	worker->clients = hs_mem_alloc(worker->clients_count * sizeof *worker->clients);
+	for (unsigned i = 0; i < worker->clients_count; i++)
+		hs_storm_client_init(&worker->clients[i], worker);
 	if (options->ordered)
 		worker->order = hs_storm_order_create(options->keys, room_aside(options));
 }
@@ -97,19 +97,19 @@ void hs_storm_worker_deinit(struct hs_storm_worker *worker)
 	uv_close((uv_handle_t *)&worker->tick, NULL);
 	uv_close((uv_handle_t *)&worker->reconnect, NULL);
 	uv_close((uv_handle_t *)&worker->pace, NULL);
-	for (unsigned i = 0; i < worker->conn_count; i++)
-		hs_storm_conn_stop(&worker->conns[i]);
+	for (unsigned i = 0; i < worker->clients_count; i++)
+		hs_storm_client_stop(&worker->clients[i]);
 	uv_run(&worker->loop, UV_RUN_DEFAULT);
 	hs_check(uv_loop_close(&worker->loop) == 0);
 	close(worker->pace_fd);
-	for (unsigned i = 0; i < worker->conn_count; i++)
-		hs_storm_conn_deinit(&worker->conns[i]);
-	hs_mem_free(&worker->conns);
+	for (unsigned i = 0; i < worker->clients_count; i++)
+		hs_storm_client_deinit(&worker->clients[i]);
+	hs_mem_free(&worker->clients);
 	hs_mem_free(&worker->driver.buffer);
 	hs_mem_free(&worker->nodes);
 	hs_mem_free(&worker->cluster);
 	hs_buf_deinit(&worker->again);
-	hs_buf_deinit(&worker->same);
+	hs_buf_deinit(&worker->last_array);
 	hs_storm_order_destroy(&worker->order);
 	hs_storm_wire_deinit(&worker->wire);
 }
@@ -122,8 +122,8 @@ static void begin_keys(struct hs_storm_worker *worker, enum hs_storm_phase phase
 	worker->key_step = worker->options->threads;
 	worker->again.len = 0;
 	worker->unread = 0;
-	worker->resting = false;
-	worker->heard_ns = uv_hrtime();
+	worker->retry_paused = false;
+	worker->last_answer_ns = uv_hrtime();
 }
 
 void hs_storm_worker_prepare(struct hs_storm_worker *worker, enum hs_storm_phase phase)
@@ -132,7 +132,7 @@ void hs_storm_worker_prepare(struct hs_storm_worker *worker, enum hs_storm_phase
 
 	begin_keys(worker, phase);
 	worker->abandoned = false;
-	worker->start_ns = worker->heard_ns;
+	worker->start_ns = worker->last_answer_ns;
 	worker->stopped_ns = 0;
 	if (phase != HS_STORM_PHASE_RUN)
 		return;
@@ -242,93 +242,96 @@ static enum hs_storm_kind next_kind(struct hs_storm_worker *worker, uint64_t key
 	return worker->phase == HS_STORM_PHASE_LOAD ? HS_STORM_SET : HS_STORM_GET;
 }
 
-static void compose(struct hs_storm_worker *worker, struct hs_storm_conn *conn, uint64_t key,
+static void compose(struct hs_storm_worker *worker, struct hs_storm_client *client, uint64_t key,
 		    enum hs_storm_kind kind, uint64_t due_ns)
 {
 	bool counter = hs_storm_key_is_counter(worker->options, key);
 	uint16_t slot = worker->cluster ? hs_storm_wire_slot(&worker->wire, kind, counter, key) : 0;
-	struct hs_storm_flight *flight = hs_storm_conn_add(conn, slot);
+	struct hs_storm_request *request = hs_storm_client_add(client, slot);
 	char *value;
 
-	*flight = (struct hs_storm_flight){.key = key,
-					   .other = (uint32_t)key,
-					   .kind = kind,
-					   .due_ns = due_ns,
-					   .counter = counter};
+	*request = (struct hs_storm_request){.key = key,
+					     .other_key = (uint32_t)key,
+					     .kind = kind,
+					     .due_ns = due_ns,
+					     .counter = counter};
 	if (worker->verify)
-		hs_storm_verify_send(worker->verify, flight);
-	hs_storm_wire_append(&worker->wire, flight, conn->out, &value);
+		hs_storm_verify_send(worker->verify, request);
+	hs_storm_wire_append(&worker->wire, request, client->out, &value);
 	if (worker->verify && kind == HS_STORM_SET && !counter)
-		hs_storm_verify_value(worker->verify, flight, value);
-	hs_storm_conn_added(conn);
+		hs_storm_verify_value(worker->verify, request, value);
+	hs_storm_client_added(client);
 }
 
 /* Draws the key and the kind of the run's next request, and composes it. */
-static void compose_next(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
+static void compose_next(struct hs_storm_worker *worker, struct hs_storm_client *client,
 			 uint64_t due_ns)
 {
 	uint64_t elapsed_us = (due_ns - worker->start_ns) / 1000;
 	uint64_t key = hs_storm_keys_next(&worker->keys, &worker->prng, elapsed_us);
 
 	worker->quota--;
-	compose(worker, conn, key, next_kind(worker, key), due_ns);
+	compose(worker, client, key, next_kind(worker, key), due_ns);
 }
 
 /* ---- closed loop, and the phases beside the run ---- */
 
 /* The next request whose key has its turn: the oldest put aside, or a new one, while some are left
  * to draw and those that cannot go yet find room aside. */
-static bool next_turn(struct hs_storm_worker *worker, uint64_t elapsed_us,
-		      struct hs_storm_turn *turn)
+static bool next_access(struct hs_storm_worker *worker, uint64_t elapsed_us,
+			struct hs_storm_access *access)
 {
-	if (hs_storm_order_take(worker->order, turn))
+	if (hs_storm_order_take(worker->order, access))
 		return true;
 	while (hs_storm_order_waiting(worker->order) < worker->quota &&
 	       hs_storm_order_has_room(worker->order)) {
-		turn->key = hs_storm_keys_next(&worker->keys, &worker->prng, elapsed_us);
-		turn->write = draw_write(worker);
-		if (hs_storm_order_offer(worker->order, *turn))
+		access->key = hs_storm_keys_next(&worker->keys, &worker->prng, elapsed_us);
+		access->write = draw_write(worker);
+		if (hs_storm_order_offer(worker->order, *access))
 			return true;
 		worker->counts.put_aside++;
 	}
 	return false;
 }
 
-static void fill_ordered(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
+static void fill_ordered(struct hs_storm_worker *worker, struct hs_storm_client *client,
 			 uint64_t now_ns)
 {
 	uint64_t elapsed_us = (now_ns - worker->start_ns) / 1000;
-	struct hs_storm_turn turn;
+	struct hs_storm_access access;
 
-	for (uint64_t i = 0; i < worker->options->pipeline && next_turn(worker, elapsed_us, &turn);
-	     i++) {
+	for (uint64_t i = 0;
+	     i < worker->options->pipeline && next_access(worker, elapsed_us, &access); i++) {
 		worker->quota--;
-		compose(worker, conn, turn.key, kind_of(worker, turn.key, turn.write), now_ns);
+		compose(worker, client, access.key, kind_of(worker, access.key, access.write),
+			now_ns);
 	}
 }
 
 /* Requests of the run, as many as are asked for at once. */
-static void fill_run(struct hs_storm_worker *worker, struct hs_storm_conn *conn, uint64_t now_ns)
+static void fill_run(struct hs_storm_worker *worker, struct hs_storm_client *client,
+		     uint64_t now_ns)
 {
 	uint64_t batch = worker->options->pipeline;
 
 	if (worker->order) {
-		fill_ordered(worker, conn, now_ns);
+		fill_ordered(worker, client, now_ns);
 		return;
 	}
 	if (batch > worker->quota)
 		batch = worker->quota;
 	if (worker->options->command == HS_STORM_COMMAND_ALL) {
-		batch = hs_storm_acts_fill(worker, conn, batch, now_ns);
+		batch = hs_storm_acts_fill(worker, client, batch, now_ns);
 		worker->quota -= batch < worker->quota ? batch : worker->quota;
 		return;
 	}
 	while (batch--)
-		compose_next(worker, conn, now_ns);
+		compose_next(worker, client, now_ns);
 }
 
 /* Requests of a phase that goes through the keys. */
-static void fill_side(struct hs_storm_worker *worker, struct hs_storm_conn *conn, uint64_t now_ns)
+static void fill_side(struct hs_storm_worker *worker, struct hs_storm_client *client,
+		      uint64_t now_ns)
 {
 	int requests = worker->history ? HS_STORM_PROBE_REQUESTS : 1;
 	uint64_t key;
@@ -336,47 +339,48 @@ static void fill_side(struct hs_storm_worker *worker, struct hs_storm_conn *conn
 	for (int i = requests; i <= HS_STORM_SIDE_PIPELINE && next_side_key(worker, &key);
 	     i += requests) {
 		if (worker->history)
-			hs_storm_acts_probe(worker, conn, key, now_ns);
+			hs_storm_acts_probe(worker, client, key, now_ns);
 		else
-			compose(worker, conn, key, next_kind(worker, key), now_ns);
+			compose(worker, client, key, next_kind(worker, key), now_ns);
 	}
 }
 
 /* Whether there is a reason not to send anything now. */
 static bool must_wait(const struct hs_storm_worker *worker)
 {
-	return worker->resting || (worker->phase == HS_STORM_PHASE_RUN && worker->history &&
-				   hs_storm_history_is_full(worker->history));
+	return worker->retry_paused || (worker->phase == HS_STORM_PHASE_RUN && worker->history &&
+					hs_storm_history_is_full(worker->history));
 }
 
-static void fill(struct hs_storm_worker *worker, struct hs_storm_conn *conn)
+static void fill(struct hs_storm_worker *worker, struct hs_storm_client *client)
 {
 	uint64_t now_ns;
 
-	if (conn->state != HS_STORM_CONN_READY || conn->under_way || must_wait(worker))
+	if (client->state != HS_STORM_CLIENT_READY || client->in_flight || must_wait(worker))
 		return;
 	now_ns = uv_hrtime();
 	if (!has_more(worker, now_ns))
 		return;
 	if (worker->phase == HS_STORM_PHASE_RUN)
-		fill_run(worker, conn, now_ns);
+		fill_run(worker, client, now_ns);
 	else
-		fill_side(worker, conn, now_ns);
-	hs_storm_conn_flush(conn);
+		fill_side(worker, client, now_ns);
+	hs_storm_client_flush(client);
 }
 
 /* ---- open loop ---- */
 
 /* The next connection with room, in turn. */
-static struct hs_storm_conn *find_room(struct hs_storm_worker *worker)
+static struct hs_storm_client *find_room(struct hs_storm_worker *worker)
 {
-	for (unsigned i = 0; i < worker->conn_count; i++) {
-		struct hs_storm_conn *conn = &worker->conns[worker->cursor];
+	for (unsigned i = 0; i < worker->clients_count; i++) {
+		struct hs_storm_client *client = &worker->clients[worker->cursor];
 
-		worker->cursor = worker->cursor + 1 < worker->conn_count ? worker->cursor + 1 : 0;
-		if (conn->state == HS_STORM_CONN_READY &&
-		    conn->under_way < worker->options->pipeline)
-			return conn;
+		worker->cursor =
+			worker->cursor + 1 < worker->clients_count ? worker->cursor + 1 : 0;
+		if (client->state == HS_STORM_CLIENT_READY &&
+		    client->in_flight < worker->options->pipeline)
+			return client;
 	}
 	return NULL;
 }
@@ -403,42 +407,42 @@ static void pump(struct hs_storm_worker *worker)
 
 	while (has_more(worker, now_ns)) {
 		uint64_t due = due_ns(worker);
-		struct hs_storm_conn *conn;
+		struct hs_storm_client *client;
 
 		if (due > now_ns) {
 			arm_pace(worker, due - now_ns);
 			break;
 		}
-		conn = find_room(worker);
-		if (!conn)
+		client = find_room(worker);
+		if (!client)
 			break;
-		compose_next(worker, conn, due);
+		compose_next(worker, client, due);
 		any = true;
 	}
 	if (worker->end_ns && now_ns >= worker->end_ns && !worker->stopped_ns)
 		worker->stopped_ns = worker->end_ns;
-	for (unsigned i = 0; any && i < worker->conn_count; i++)
-		hs_storm_conn_flush(&worker->conns[i]);
+	for (unsigned i = 0; any && i < worker->clients_count; i++)
+		hs_storm_client_flush(&worker->clients[i]);
 }
 
 /* ---- events ---- */
 
 /* Gives everybody who is idle something to do. */
-static void kick(struct hs_storm_worker *worker)
+static void send_all(struct hs_storm_worker *worker)
 {
 	if (is_open(worker)) {
 		pump(worker);
 		return;
 	}
-	for (unsigned i = 0; i < worker->conn_count; i++)
-		fill(worker, &worker->conns[i]);
+	for (unsigned i = 0; i < worker->clients_count; i++)
+		fill(worker, &worker->clients[i]);
 }
 
 /* Nothing is under way. From a full window to the reading of its keys, and on to the next one. False:
  * there is nothing of that to do. */
 static bool turn_window(struct hs_storm_worker *worker)
 {
-	if (!worker->history || worker->under_way || worker->abandoned)
+	if (!worker->history || worker->in_flight || worker->abandoned)
 		return false;
 	if (worker->phase == HS_STORM_PHASE_RUN && hs_storm_history_is_full(worker->history)) {
 		begin_keys(worker, HS_STORM_PHASE_PROBE);
@@ -448,7 +452,7 @@ static bool turn_window(struct hs_storm_worker *worker)
 	} else {
 		return false;
 	}
-	kick(worker);
+	send_all(worker);
 	return true;
 }
 
@@ -456,12 +460,12 @@ static void check_end(struct hs_storm_worker *worker)
 {
 	bool settled = true, alive = false;
 
-	for (unsigned i = 0; i < worker->conn_count; i++) {
-		enum hs_storm_conn_state state = worker->conns[i].state;
+	for (unsigned i = 0; i < worker->clients_count; i++) {
+		enum hs_storm_client_state state = worker->clients[i].state;
 
 		settled = settled &&
-			  (state == HS_STORM_CONN_READY || state == HS_STORM_CONN_GIVEN_UP);
-		alive = alive || state != HS_STORM_CONN_GIVEN_UP;
+			  (state == HS_STORM_CLIENT_READY || state == HS_STORM_CLIENT_GIVEN_UP);
+		alive = alive || state != HS_STORM_CLIENT_GIVEN_UP;
 	}
 	if (!alive)
 		worker->abandoned = true;
@@ -469,7 +473,7 @@ static void check_end(struct hs_storm_worker *worker)
 	}
 	if (worker->phase == HS_STORM_PHASE_CONNECT
 		    ? settled || worker->abandoned
-		    : worker->under_way == 0 && !has_more(worker, uv_hrtime()))
+		    : worker->in_flight == 0 && !has_more(worker, uv_hrtime()))
 		uv_stop(&worker->loop);
 }
 
@@ -480,120 +484,122 @@ static void move_horizon(struct hs_storm_worker *worker)
 
 	if (!hs_storm_verify_wants_horizon(worker->verify, &oldest))
 		return;
-	for (unsigned i = 0; i < worker->conn_count; i++) {
-		uint64_t stamp = hs_storm_conn_oldest(&worker->conns[i]);
+	for (unsigned i = 0; i < worker->clients_count; i++) {
+		uint64_t stamp = hs_storm_client_oldest(&worker->clients[i]);
 
 		oldest = stamp < oldest ? stamp : oldest;
 	}
 	hs_storm_verify_horizon(worker->verify, oldest);
 }
 
-void hs_storm_worker_on_progress(struct hs_storm_worker *worker, struct hs_storm_conn *conn)
+void hs_storm_worker_on_progress(struct hs_storm_worker *worker, struct hs_storm_client *client)
 {
 	if (worker->verify)
 		move_horizon(worker);
 	if (is_open(worker))
 		pump(worker);
 	else if (worker->order)
-		kick(worker); /* what was answered here may let others go */
+		send_all(worker); /* what was answered here may let others go */
 	else
-		fill(worker, conn);
+		fill(worker, client);
 	/* The end is looked for when it may be near, not after every answer of a long run. */
-	if (worker->under_way == 0 || conn->state != HS_STORM_CONN_READY ||
+	if (worker->in_flight == 0 || client->state != HS_STORM_CLIENT_READY ||
 	    worker->phase == HS_STORM_PHASE_CONNECT)
 		check_end(worker);
 }
 
-static void add_again(struct hs_storm_worker *worker, uint64_t key)
+static void add_retry(struct hs_storm_worker *worker, uint64_t key)
 {
 	hs_buf_append(&worker->again, &key, sizeof key);
 }
 
 /* A key that could not be read is asked for again after a while, for some time. */
-static void probe_again(struct hs_storm_worker *worker, uint64_t key)
+static void probe_later(struct hs_storm_worker *worker, uint64_t key)
 {
 	if (++worker->unread > UNREAD_MAX) {
 		hs_storm_history_unread(worker->history, key,
 					worker->phase == HS_STORM_PHASE_FINAL);
 		return;
 	}
-	add_again(worker, key);
-	worker->resting = true;
+	add_retry(worker, key);
+	worker->retry_paused = true;
 }
 
 /* What a connection was told, the requests behind it on that connection must not contradict. */
-static void verify_answer(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
-			  const struct hs_storm_flight *flight, const struct hs_answer *answer)
+static void verify_answer(struct hs_storm_worker *worker, struct hs_storm_client *client,
+			  const struct hs_storm_request *request,
+			  const struct hs_parsed_reply *answer)
 {
-	if (answer->type == HS_ANSWER_ERROR && worker->phase == HS_STORM_PHASE_FINAL)
-		hs_storm_verify_unread(worker->verify, flight->key);
-	hs_storm_conn_raise(conn, flight->key,
-			    hs_storm_verify_reply(worker->verify, flight, answer, worker->phase));
+	if (answer->type == HS_PARSED_ERROR && worker->phase == HS_STORM_PHASE_FINAL)
+		hs_storm_verify_unread(worker->verify, request->key);
+	hs_storm_client_raise_floor(
+		client, request->key,
+		hs_storm_verify_reply(worker->verify, request, answer, worker->phase));
 }
 
 /* --ordered: the flight is over, one way or the other. */
-static void end_turn(struct hs_storm_worker *worker, const struct hs_storm_flight *flight)
+static void end_access(struct hs_storm_worker *worker, const struct hs_storm_request *request)
 {
 	if (worker->order && worker->phase == HS_STORM_PHASE_RUN)
 		hs_storm_order_done(
 			worker->order,
-			(struct hs_storm_turn){flight->key, flight->kind != HS_STORM_GET});
+			(struct hs_storm_access){request->key, request->kind != HS_STORM_GET});
 }
 
-static bool is_read(const struct hs_storm_flight *flight)
+static bool is_read(const struct hs_storm_request *request)
 {
-	return flight->kind == HS_STORM_GET || flight->kind == HS_STORM_REQUEST || flight->read;
+	return request->kind == HS_STORM_GET || request->kind == HS_STORM_REQUEST || request->read;
 }
 
 /* What a reply says, which matters to those who check it alone. */
-static void read_answer(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
-			const struct hs_storm_flight *flight, struct hs_bytes reply)
+static void read_answer(struct hs_storm_worker *worker, struct hs_storm_client *client,
+			const struct hs_storm_request *request, struct hs_bytes reply)
 {
-	struct hs_answer answer = {0};
-	int64_t head = hs_answer_head(&answer, reply.data, reply.len);
-	bool error = answer.type == HS_ANSWER_ERROR;
+	struct hs_parsed_reply answer = {0};
+	int64_t head = hs_parse_reply_head(&answer, reply.data, reply.len);
+	bool error = answer.type == HS_PARSED_ERROR;
 
 	hs_check(head > 0);
 	if (error)
-		hs_storm_acts_error(flight, &answer, hs_storm_worker_counts(worker));
-	if (flight->kind == HS_STORM_ACT) {
+		hs_storm_acts_error(request, &answer, hs_storm_worker_counts(worker));
+	if (request->kind == HS_STORM_ACT) {
 		hs_storm_acts_answer(
-			worker, conn, flight, &answer,
+			worker, client, request, &answer,
 			(struct hs_bytes){reply.data + head, reply.len - (size_t)head});
 		if (worker->phase != HS_STORM_PHASE_RUN && error)
-			probe_again(worker, flight->key);
+			probe_later(worker, request->key);
 	}
 	if (worker->verify)
-		verify_answer(worker, conn, flight, &answer);
+		verify_answer(worker, client, request, &answer);
 }
 
-void hs_storm_worker_on_answer(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
-			       const struct hs_storm_flight *flight, struct hs_bytes reply)
+void hs_storm_worker_on_answer(struct hs_storm_worker *worker, struct hs_storm_client *client,
+			       const struct hs_storm_request *request, struct hs_bytes reply)
 {
 	struct hs_storm_counts *counts = hs_storm_worker_counts(worker);
 	bool error = reply.data[0] == '-' || reply.data[0] == '!';
 	uint64_t now_ns = worker->read_ns;
 
-	worker->under_way--;
-	conn->under_way--;
-	worker->heard_ns = now_ns;
+	worker->in_flight--;
+	client->in_flight--;
+	worker->last_answer_ns = now_ns;
 	counts->answered++;
 	counts->last_ns = now_ns;
 	if (!error)
-		hs_histogram_add(is_read(flight) ? &counts->reads_ns : &counts->writes_ns,
-				 now_ns > flight->due_ns ? now_ns - flight->due_ns : 0);
-	if (error || flight->kind == HS_STORM_ACT || worker->verify)
-		read_answer(worker, conn, flight, reply);
-	end_turn(worker, flight);
+		hs_histogram_add(is_read(request) ? &counts->reads_ns : &counts->writes_ns,
+				 now_ns > request->due_ns ? now_ns - request->due_ns : 0);
+	if (error || request->kind == HS_STORM_ACT || worker->verify)
+		read_answer(worker, client, request, reply);
+	end_access(worker, request);
 }
 
-void hs_storm_worker_on_lost(struct hs_storm_worker *worker, struct hs_storm_conn *conn,
-			     const struct hs_storm_flight *flight, bool sent)
+void hs_storm_worker_on_lost(struct hs_storm_worker *worker, struct hs_storm_client *client,
+			     const struct hs_storm_request *request, bool sent)
 {
 	struct hs_storm_counts *counts = hs_storm_worker_counts(worker);
 
-	worker->under_way--;
-	conn->under_way--;
+	worker->in_flight--;
+	client->in_flight--;
 	if (sent) {
 		counts->lost++;
 	} else { /* as if it had not been drawn */
@@ -602,12 +608,12 @@ void hs_storm_worker_on_lost(struct hs_storm_worker *worker, struct hs_storm_con
 		worker->quota += worker->phase == HS_STORM_PHASE_RUN && worker->quota < UINT64_MAX;
 	}
 	if (worker->verify)
-		(sent ? hs_storm_verify_lost : hs_storm_verify_undone)(worker->verify, flight);
+		(sent ? hs_storm_verify_lost : hs_storm_verify_undone)(worker->verify, request);
 	if (worker->history)
-		(sent ? hs_storm_history_lost : hs_storm_history_undone)(worker->history, flight);
-	end_turn(worker, flight);
+		(sent ? hs_storm_history_lost : hs_storm_history_undone)(worker->history, request);
+	end_access(worker, request);
 	if (worker->phase != HS_STORM_PHASE_RUN)
-		add_again(worker, flight->key);
+		add_retry(worker, request->key);
 }
 
 static void on_pace(uv_poll_t *poll, int status, int events)
@@ -630,28 +636,29 @@ static void give_up_waiting(struct hs_storm_worker *worker, uint64_t waited_ns, 
 
 	snprintf(why, sizeof why, "no answer for %g s%s", (double)waited_ns / 1e9, when);
 	worker->abandoned = true;
-	for (unsigned i = 0; i < worker->conn_count; i++) {
-		if (worker->conns[i].under_way)
-			hs_storm_conn_drop(&worker->conns[i], why);
+	for (unsigned i = 0; i < worker->clients_count; i++) {
+		if (worker->clients[i].in_flight)
+			hs_storm_client_drop(&worker->clients[i], why);
 	}
 }
 
 static void watch_silence(struct hs_storm_worker *worker, uint64_t now_ns, bool more)
 {
 	const struct hs_storm_options *options = worker->options;
-	uint64_t patience_ns = options->cluster ? options->patience_us * 1000 : 0;
+	uint64_t resend_timeout_ns = options->cluster ? options->resend_timeout_us * 1000 : 0;
 
 	if (worker->phase != HS_STORM_PHASE_RUN) {
-		if (now_ns > worker->heard_ns + SILENCE_NS)
+		if (now_ns > worker->last_answer_ns + SILENCE_NS)
 			give_up_waiting(worker, SILENCE_NS, "");
 	} else if (!more) {
-		if (now_ns > worker->stopped_ns + DRAIN_NS + patience_ns)
-			give_up_waiting(worker, DRAIN_NS + patience_ns, " after the run");
-	} else if (!worker->end_ns && worker->under_way > 0) {
+		if (now_ns > worker->stopped_ns + DRAIN_NS + resend_timeout_ns)
+			give_up_waiting(worker, DRAIN_NS + resend_timeout_ns, " after the run");
+	} else if (!worker->end_ns && worker->in_flight > 0) {
 		/* A run of so many requests; one of so many seconds ends by itself. */
-		worker->cut_short = now_ns > worker->heard_ns + SILENCE_NS + patience_ns;
+		worker->cut_short =
+			now_ns > worker->last_answer_ns + SILENCE_NS + resend_timeout_ns;
 		if (worker->cut_short)
-			give_up_waiting(worker, SILENCE_NS + patience_ns, "");
+			give_up_waiting(worker, SILENCE_NS + resend_timeout_ns, "");
 	}
 }
 
@@ -661,12 +668,12 @@ static void on_tick(uv_timer_t *timer)
 	uint64_t now_ns = uv_hrtime();
 	bool more = has_more(worker, now_ns);
 
-	worker->resting = false;
+	worker->retry_paused = false;
 	atomic_store_explicit(&worker->progress, worker->counts.answered, memory_order_relaxed);
 	watch_silence(worker, now_ns, more);
 	if (worker->cluster)
 		hs_storm_map_tick(worker);
-	kick(worker);
+	send_all(worker);
 	check_end(worker);
 	if (worker->on_tick)
 		worker->on_tick(worker->on_tick_context, worker);
@@ -705,9 +712,10 @@ void hs_storm_worker_run(struct hs_storm_worker *worker)
 {
 	uv_update_time(&worker->loop);
 	uv_timer_start(&worker->tick, on_tick, TICK_MS, TICK_MS);
-	for (unsigned i = 0; worker->phase == HS_STORM_PHASE_CONNECT && i < worker->conn_count; i++)
-		hs_storm_conn_start(&worker->conns[i]);
-	kick(worker);
+	for (unsigned i = 0; worker->phase == HS_STORM_PHASE_CONNECT && i < worker->clients_count;
+	     i++)
+		hs_storm_client_start(&worker->clients[i]);
+	send_all(worker);
 	check_end(worker);
 	uv_run(&worker->loop, UV_RUN_DEFAULT);
 	uv_timer_stop(&worker->tick);

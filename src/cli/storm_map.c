@@ -23,9 +23,9 @@ uint32_t hs_storm_node(struct hs_storm_worker *worker, const struct hs_redis_add
 			return i;
 	}
 	if (worker->nodes_count == HS_STORM_NODES_MAX) {
-		char *trouble = hs_storm_worker_counts(worker)->trouble;
+		char *last_error = hs_storm_worker_counts(worker)->last_error;
 
-		snprintf(trouble, HS_STORM_TROUBLE_BYTES,
+		snprintf(last_error, HS_STORM_LAST_ERROR_BYTES,
 			 "more than %d addresses of nodes: %.100s:%u is left out",
 			 HS_STORM_NODES_MAX, at->host, at->port);
 		return HS_STORM_NODES_MAX;
@@ -36,35 +36,38 @@ uint32_t hs_storm_node(struct hs_storm_worker *worker, const struct hs_redis_add
 	return worker->nodes_count++;
 }
 
-bool hs_storm_link_is_wanted(const struct hs_storm_link *link)
+bool hs_storm_connection_is_wanted(const struct hs_storm_connection *connection)
 {
-	const struct hs_storm_worker *worker = link->conn->worker;
+	const struct hs_storm_worker *worker = connection->client->worker;
 
 	return !worker->cluster || !worker->cluster->known || worker->cluster->lost ||
-	       worker->nodes[link->node].owner || link->wanted;
+	       worker->nodes[connection->node].owner || connection->wanted;
 }
 
 /* ---- the map ---- */
 
-void hs_storm_map_ask(struct hs_storm_worker *worker)
+void hs_storm_map_request(struct hs_storm_worker *worker)
 {
 	struct hs_storm_cluster *cluster = worker->cluster;
 	bool any_up = false;
 
-	for (unsigned i = 0; i < worker->conn_count; i++) {
-		struct hs_storm_conn *conn = &worker->conns[cluster->cursor++ % worker->conn_count];
+	for (unsigned i = 0; i < worker->clients_count; i++) {
+		struct hs_storm_client *client =
+			&worker->clients[cluster->cursor++ % worker->clients_count];
 
-		for (uint32_t j = 0; j < conn->links_count; j++) {
+		for (uint32_t j = 0; j < client->connections_count; j++) {
 			/* Not always the same node: it may be the one that is cut off. */
-			struct hs_storm_link *link =
-				conn->links[(j + cluster->cursor) % conn->links_count];
+			struct hs_storm_connection *connection =
+				client->connections[(j + cluster->cursor) %
+						    client->connections_count];
 
-			any_up = any_up || link->upstream.state == HS_UPSTREAM_UP;
-			if (link->upstream.state != HS_UPSTREAM_UP || link->tells_map)
+			any_up = any_up || connection->upstream.state == HS_UPSTREAM_UP;
+			if (connection->upstream.state != HS_UPSTREAM_UP ||
+			    connection->map_requested)
 				continue;
-			link->tells_map = true;
-			hs_storm_link_say(link, HS_STORM_MAP, "CLUSTER SLOTS");
-			hs_storm_conn_flush(conn);
+			connection->map_requested = true;
+			hs_storm_connection_send_control(connection, HS_STORM_MAP, "CLUSTER SLOTS");
+			hs_storm_client_flush(client);
 			cluster->asked_ns = uv_hrtime();
 			cluster->wanted = false;
 			return;
@@ -73,7 +76,7 @@ void hs_storm_map_ask(struct hs_storm_worker *worker)
 	cluster->lost = !any_up;
 }
 
-void hs_storm_map_own(struct hs_storm_cluster *cluster, uint16_t slot, uint32_t node)
+void hs_storm_map_set_owner(struct hs_storm_cluster *cluster, uint16_t slot, uint32_t node)
 {
 	if (node == HS_STORM_NODES_MAX || (cluster->known && cluster->slots[slot] == node))
 		return;
@@ -84,30 +87,30 @@ void hs_storm_map_own(struct hs_storm_cluster *cluster, uint16_t slot, uint32_t 
 /* Links to all that own slots, none that is idle to others. */
 static void use_map(struct hs_storm_worker *worker)
 {
-	for (unsigned i = 0; i < worker->conn_count; i++) {
-		struct hs_storm_conn *conn = &worker->conns[i];
+	for (unsigned i = 0; i < worker->clients_count; i++) {
+		struct hs_storm_client *client = &worker->clients[i];
 
 		for (uint32_t j = 0; j < worker->nodes_count; j++) {
 			if (worker->nodes[j].owner)
-				hs_storm_link_open(hs_storm_conn_link(conn, j));
-			else if (j < conn->links_count)
-				hs_storm_link_leave(conn->links[j]);
+				hs_storm_connection_open(hs_storm_client_connection(client, j));
+			else if (j < client->connections_count)
+				hs_storm_connection_retire(client->connections[j]);
 		}
-		hs_storm_conn_look(conn);
+		hs_storm_client_update_state(client);
 	}
 }
 
-void hs_storm_map_take(struct hs_storm_link *link, struct hs_bytes reply)
+void hs_storm_map_read(struct hs_storm_connection *connection, struct hs_bytes reply)
 {
-	struct hs_storm_worker *worker = link->conn->worker;
+	struct hs_storm_worker *worker = connection->client->worker;
 	struct hs_storm_cluster *cluster = worker->cluster;
 	struct hs_topology *topology;
 	uint32_t *numbers;
 
-	if (hs_topology_parse(&topology, reply, worker->nodes[link->node].at.host, PARTITIONS,
+	if (hs_topology_parse(&topology, reply, worker->nodes[connection->node].at.host, PARTITIONS,
 			      cluster->why, sizeof cluster->why) < 0) {
 		if (!cluster->known)
-			hs_upstream_close(&link->upstream, cluster->why);
+			hs_upstream_close(&connection->upstream, cluster->why);
 		return;
 	}
 	for (uint32_t i = 0; i < worker->nodes_count; i++)
@@ -122,7 +125,7 @@ void hs_storm_map_take(struct hs_storm_link *link, struct hs_bytes reply)
 		const struct hs_topology_range *range = &topology->ranges[i];
 
 		for (uint32_t slot = range->first; slot <= range->last; slot++)
-			hs_storm_map_own(cluster, (uint16_t)slot, numbers[range->shard]);
+			hs_storm_map_set_owner(cluster, (uint16_t)slot, numbers[range->shard]);
 	}
 	hs_mem_free(&numbers);
 	hs_topology_destroy(&topology);
@@ -134,14 +137,16 @@ void hs_storm_map_take(struct hs_storm_link *link, struct hs_bytes reply)
 /* ---- time ---- */
 
 /* A node that was replaced and hangs: nobody else will answer what it was sent. */
-static void watch_deserted(struct hs_storm_link *link)
+static void watch_former_owner(struct hs_storm_connection *connection)
 {
-	const struct hs_storm_worker *worker = link->conn->worker;
+	const struct hs_storm_worker *worker = connection->client->worker;
 
-	if (!worker->cluster->known || worker->nodes[link->node].owner || link->flight_count == 0)
-		link->silent_ticks = 0;
-	if (link->silent_ticks++ >= SILENT_TICKS_MAX)
-		hs_storm_link_drop(link, "it owns no slots any more and does not answer");
+	if (!worker->cluster->known || worker->nodes[connection->node].owner ||
+	    connection->ring_count == 0)
+		connection->silent_ticks = 0;
+	if (connection->silent_ticks++ >= SILENT_TICKS_MAX)
+		hs_storm_connection_drop(connection,
+					 "it owns no slots any more and does not answer");
 }
 
 void hs_storm_map_tick(struct hs_storm_worker *worker)
@@ -150,12 +155,12 @@ void hs_storm_map_tick(struct hs_storm_worker *worker)
 	uint64_t age_ns = uv_hrtime() - cluster->asked_ns;
 
 	if (age_ns > MAP_NS || (cluster->wanted && age_ns > MAP_NS / 10))
-		hs_storm_map_ask(worker);
-	for (unsigned i = 0; i < worker->conn_count; i++) {
-		struct hs_storm_conn *conn = &worker->conns[i];
+		hs_storm_map_request(worker);
+	for (unsigned i = 0; i < worker->clients_count; i++) {
+		struct hs_storm_client *client = &worker->clients[i];
 
-		for (uint32_t j = 0; j < conn->links_count; j++)
-			watch_deserted(conn->links[j]);
-		hs_storm_cluster_release(conn);
+		for (uint32_t j = 0; j < client->connections_count; j++)
+			watch_former_owner(client->connections[j]);
+		hs_storm_cluster_release(client);
 	}
 }

@@ -133,11 +133,11 @@ static const struct hs_flag rows[] = {
 		       "cluster://[USER:PASSWORD@]HOST[:PORT],HOST... With TLS: rediss://, "
 		       "clusters://"),
 	{"cluster", NULL, "no", "the target is a node of a Cluster, as with cluster://",
-	 hs_flag_read_yes, FIELD(cluster)},
-	{"patience", "TIME", "30s",
+	 hs_flag_read_switch, FIELD(cluster)},
+	{"resend-timeout", "TIME", "30s",
 	 "a Cluster: how long a request is sent again that no node has run, because its slot is on "
 	 "the move or its node gone, before that is its reply",
-	 hs_flag_read_duration, FIELD(patience_us), .min = 1, .max = UINT32_MAX},
+	 hs_flag_read_duration, FIELD(resend_timeout_us), .min = 1, .max = UINT32_MAX},
 	{"shape", "SHAPE", "uniform",
 	 "which keys: uniform, zipf:EXPONENT, viral:SHARE (one key takes that share), "
 	 "moving:TIME[:SHARE] (the viral key changes), flash:REQUESTS[:SHARE] (it changes after so "
@@ -184,19 +184,20 @@ static const struct hs_flag rows[] = {
 	 "at the start ends the storm at once",
 	 hs_flag_read_uint, FIELD(retries), .max = 1000000,
 	 .given = offsetof(struct hs_storm_options, retries_given)},
-	{"load", NULL, "no", "write every key once before the run", hs_flag_read_yes, FIELD(load)},
+	{"load", NULL, "no", "write every key once before the run", hs_flag_read_switch,
+	 FIELD(load)},
 	{"verify", NULL, "no",
 	 "check the replies: no acknowledged write lost, no increment answered twice, sums right; "
 	 "with --command all, an order of the requests that explains every answer; nobody else may "
 	 "write to the keys",
-	 hs_flag_read_yes, FIELD(verify)},
+	 hs_flag_read_switch, FIELD(verify)},
 	{"no-final", NULL, "no", "--verify: do not read every written key once more at the end",
-	 hs_flag_read_yes, FIELD(no_final)},
+	 hs_flag_read_switch, FIELD(no_final)},
 	{"ordered", NULL, "no",
 	 "requests of one key take turns: a write goes when all earlier ones are answered, later "
 	 "ones go when the write is answered, reads go together; so that with --verify every read "
 	 "must be the last value written. Requests of other keys go on meanwhile",
-	 hs_flag_read_yes, FIELD(ordered)},
+	 hs_flag_read_switch, FIELD(ordered)},
 	{"window", "N", "4000",
 	 "--command all --verify: after so many operations wait for all answers and look for their "
 	 "order",
@@ -204,13 +205,13 @@ static const struct hs_flag rows[] = {
 	{"history-folder", "DIR", ".",
 	 "--command all --verify: where the operations of a window are kept that no order explains",
 	 hs_flag_read_text, FIELD(history_folder), .max = HS_STORM_FOLDER_MAX - 1},
-	{"judge", "FILE", "", "send nothing: read such a file and look for an order again",
-	 hs_flag_read_text, FIELD(judge), .max = HS_STORM_FOLDER_MAX - 1},
-	{"json", NULL, "no", "print the result as JSON", hs_flag_read_yes, FIELD(json)},
+	{"check-history", "FILE", "", "send nothing: read such a file and look for an order again",
+	 hs_flag_read_text, FIELD(check_file), .max = HS_STORM_FOLDER_MAX - 1},
+	{"json", NULL, "no", "print the result as JSON", hs_flag_read_switch, FIELD(json)},
 };
 
 static const struct hs_flags flags = {
-	.who = "heatsink storm",
+	.program = "heatsink storm",
 	.before = "heatsink storm: a load generator for any Redis endpoint\n\n",
 	.after = "\nExit status: 0 all requests were answered without an error; 1 wrong options,\n"
 		 "no connection, no answer, or --verify found something wrong; 2 --verify found\n"
@@ -264,7 +265,7 @@ int hs_storm_options_read(struct hs_storm_options *options, int argc, char **arg
 	*options = (struct hs_storm_options){0};
 	rc = hs_flags_read(&flags, options, argc, argv, err);
 	if (rc == 0)
-		rc = hs_target_read(&options->target, flags.who, err);
+		rc = hs_target_read(&options->target, flags.program, err);
 	if (rc != 0)
 		return rc;
 	options->cluster |= options->target.url.kind == HS_REDIS_CLUSTER;
@@ -273,5 +274,5 @@ int hs_storm_options_read(struct hs_storm_options *options, int argc, char **arg
 	if (options->writes < 0)
 		options->writes = writes[options->command];
 	complaint = complaint_about(options);
-	return complaint ? hs_flags_complain(err, flags.who, "%s", complaint) : 0;
+	return complaint ? hs_flags_error(err, flags.program, "%s", complaint) : 0;
 }

@@ -16,17 +16,17 @@ struct aside {
 };
 
 struct key {
-	struct hs_link asides;
-	struct hs_link turn; /* in `turns`, or alone */
-	uint32_t reading;    /* under way */
+	struct hs_link waiting_requests;
+	struct hs_link access; /* in `turns`, or alone */
+	uint32_t reading;      /* under way */
 	bool writing;
 };
 
 struct hs_storm_order {
 	struct key *keys;
-	struct aside *asides; /* all there are */
+	struct aside *waiting_requests; /* all there are */
 	struct hs_link free;
-	struct hs_link turns; /* keys whose oldest can go */
+	struct hs_link ready; /* keys whose oldest can go */
 	uint64_t waiting;
 };
 
@@ -37,14 +37,14 @@ struct hs_storm_order *hs_storm_order_create(uint64_t keys, uint64_t room)
 	hs_check(room > 0 && room <= HS_STORM_ASIDE_MAX);
 	order->keys = hs_mem_zalloc(keys * sizeof *order->keys);
 	for (uint64_t i = 0; i < keys; i++) {
-		hs_list_init(&order->keys[i].asides);
-		hs_list_init(&order->keys[i].turn);
+		hs_list_init(&order->keys[i].waiting_requests);
+		hs_list_init(&order->keys[i].access);
 	}
-	order->asides = hs_mem_zalloc(room * sizeof *order->asides);
+	order->waiting_requests = hs_mem_zalloc(room * sizeof *order->waiting_requests);
 	hs_list_init(&order->free);
 	for (uint64_t i = 0; i < room; i++)
-		hs_list_append(&order->free, &order->asides[i].link);
-	hs_list_init(&order->turns);
+		hs_list_append(&order->free, &order->waiting_requests[i].link);
+	hs_list_init(&order->ready);
 	return order;
 }
 
@@ -53,7 +53,7 @@ void hs_storm_order_destroy(struct hs_storm_order **order)
 	if (!*order)
 		return;
 	hs_mem_free(&(*order)->keys);
-	hs_mem_free(&(*order)->asides);
+	hs_mem_free(&(*order)->waiting_requests);
 	hs_mem_free(order);
 }
 
@@ -77,54 +77,54 @@ static void put_aside(struct hs_storm_order *order, struct key *key, bool write)
 	hs_check(aside);
 	aside->write = write;
 	hs_list_remove(&aside->link);
-	hs_list_append(&key->asides, &aside->link);
+	hs_list_append(&key->waiting_requests, &aside->link);
 	order->waiting++;
 }
 
-bool hs_storm_order_offer(struct hs_storm_order *order, struct hs_storm_turn turn)
+bool hs_storm_order_offer(struct hs_storm_order *order, struct hs_storm_access access)
 {
-	struct key *key = &order->keys[turn.key];
+	struct key *key = &order->keys[access.key];
 
-	if (!hs_list_empty(&key->asides) || !can_go(key, turn.write)) {
-		put_aside(order, key, turn.write);
+	if (!hs_list_empty(&key->waiting_requests) || !can_go(key, access.write)) {
+		put_aside(order, key, access.write);
 		return false;
 	}
-	go(key, turn.write);
+	go(key, access.write);
 	return true;
 }
 
 /* Lists the key if its oldest can go. */
 static void look(struct hs_storm_order *order, struct key *key)
 {
-	const struct aside *first = hs_list_first(&key->asides, struct aside, link);
+	const struct aside *first = hs_list_first(&key->waiting_requests, struct aside, link);
 
-	if (first && hs_list_empty(&key->turn) && can_go(key, first->write))
-		hs_list_append(&order->turns, &key->turn);
+	if (first && hs_list_empty(&key->access) && can_go(key, first->write))
+		hs_list_append(&order->ready, &key->access);
 }
 
-bool hs_storm_order_take(struct hs_storm_order *order, struct hs_storm_turn *turn)
+bool hs_storm_order_take(struct hs_storm_order *order, struct hs_storm_access *access)
 {
-	struct key *key = hs_list_first(&order->turns, struct key, turn);
+	struct key *key = hs_list_first(&order->ready, struct key, access);
 	struct aside *aside;
 
 	if (!key)
 		return false;
-	aside = hs_list_first(&key->asides, struct aside, link);
-	*turn = (struct hs_storm_turn){(uint64_t)(key - order->keys), aside->write};
-	hs_list_remove(&key->turn);
+	aside = hs_list_first(&key->waiting_requests, struct aside, link);
+	*access = (struct hs_storm_access){(uint64_t)(key - order->keys), aside->write};
+	hs_list_remove(&key->access);
 	hs_list_remove(&aside->link);
 	hs_list_append(&order->free, &aside->link);
 	order->waiting--;
-	go(key, turn->write);
+	go(key, access->write);
 	look(order, key);
 	return true;
 }
 
-void hs_storm_order_done(struct hs_storm_order *order, struct hs_storm_turn turn)
+void hs_storm_order_done(struct hs_storm_order *order, struct hs_storm_access access)
 {
-	struct key *key = &order->keys[turn.key];
+	struct key *key = &order->keys[access.key];
 
-	if (turn.write) {
+	if (access.write) {
 		hs_check(key->writing);
 		key->writing = false;
 	} else {

@@ -23,7 +23,7 @@ enum { HS_STORM_ASIDE_MAX = 65536 };
 
 struct hs_storm_order;
 
-struct hs_storm_turn {
+struct hs_storm_access {
 	uint64_t key;
 	bool write;
 };
@@ -33,11 +33,11 @@ struct hs_storm_order *hs_storm_order_create(uint64_t keys, uint64_t room);
 void hs_storm_order_destroy(struct hs_storm_order **order);
 
 /* A new request. True: it goes now; false: it was put aside, for which there must be room. */
-bool hs_storm_order_offer(struct hs_storm_order *order, struct hs_storm_turn turn);
+bool hs_storm_order_offer(struct hs_storm_order *order, struct hs_storm_access access);
 /* The next of those put aside that can go; it counts as gone. False: none can. */
-bool hs_storm_order_take(struct hs_storm_order *order, struct hs_storm_turn *turn);
+bool hs_storm_order_take(struct hs_storm_order *order, struct hs_storm_access *access);
 /* One that went is answered, or will never be. */
-void hs_storm_order_done(struct hs_storm_order *order, struct hs_storm_turn turn);
+void hs_storm_order_done(struct hs_storm_order *order, struct hs_storm_access access);
 
 uint64_t hs_storm_order_waiting(const struct hs_storm_order *order);
 bool hs_storm_order_has_room(const struct hs_storm_order *order);

@@ -59,8 +59,8 @@ void hs_storm_counts_merge(struct hs_storm_counts *into, const struct hs_storm_c
 		into->first_ns = from->first_ns;
 	if (from->last_ns > into->last_ns)
 		into->last_ns = from->last_ns;
-	if (from->trouble[0])
-		memcpy(into->trouble, from->trouble, sizeof into->trouble);
+	if (from->last_error[0])
+		memcpy(into->last_error, from->last_error, sizeof into->last_error);
 }
 
 /* ---- rows and columns ---- */
@@ -103,8 +103,8 @@ static void print_trouble(const struct hs_storm_counts *counts, FILE *out)
 			counts->errors[i].word, counts->errors[i].example);
 #define LINE(field, text) print_count(out, counts->field, text);
 	HS_STORM_COUNTS(LINE)
-	if (counts->trouble[0])
-		fprintf(out, "           last trouble: %s\n", counts->trouble);
+	if (counts->last_error[0])
+		fprintf(out, "           last trouble: %s\n", counts->last_error);
 }
 
 static void print_nodes(const struct hs_storm_result *result, FILE *out)

@@ -178,15 +178,15 @@ static void sight(struct hs_storm_verify *verify, struct string_key *key, uint64
 }
 
 void hs_storm_verify_value(const struct hs_storm_verify *verify,
-			   const struct hs_storm_flight *flight, char *value)
+			   const struct hs_storm_request *request, char *value)
 {
 	char tag[TAG_BYTES + 1];
 
 	snprintf(tag, sizeof tag, "hs:%s:%016llx:", verify->run_text,
-		 (unsigned long long)flight->stamp);
+		 (unsigned long long)request->stamp);
 	memcpy(value, tag, TAG_BYTES);
 	/* The filling differs from write to write: a value put together from two would show. */
-	memset(value + TAG_BYTES, (int)('a' + flight->stamp % 26),
+	memset(value + TAG_BYTES, (int)('a' + request->stamp % 26),
 	       verify->options->value_bytes - TAG_BYTES);
 }
 
@@ -215,33 +215,33 @@ static uint64_t stamp_of(const struct hs_storm_verify *verify, struct hs_bytes v
 	return stamp;
 }
 
-static void check_get(struct hs_storm_verify *verify, const struct hs_storm_flight *flight,
-		      const struct hs_answer *answer, enum hs_storm_phase phase)
+static void check_get(struct hs_storm_verify *verify, const struct hs_storm_request *request,
+		      const struct hs_parsed_reply *answer, enum hs_storm_phase phase)
 {
-	struct string_key *key = &verify->strings[flight->key];
-	uint64_t stamp = answer->type == HS_ANSWER_NULL ? 0 : stamp_of(verify, answer->text);
+	struct string_key *key = &verify->strings[request->key];
+	uint64_t stamp = answer->type == HS_PARSED_NULL ? 0 : stamp_of(verify, answer->text);
 	struct write *write = find_write(key, stamp);
 	const char *again = phase == HS_STORM_PHASE_FINAL ? " at the end" : "";
 
 	if (stamp == 0 && key->count == 0)
 		return; /* never written by us: anything may be there */
 	if (stamp == NEVER) {
-		fail(verify, flight->key, false, ": a damaged value was read%s", again);
-	} else if (stamp == 0 && (!write || write->dead < flight->stamp)) {
-		fail(verify, flight->key, false, ": an acknowledged SET is lost: %s was read%s",
-		     answer->type == HS_ANSWER_NULL ? "no value" : "a value from before the run",
+		fail(verify, request->key, false, ": a damaged value was read%s", again);
+	} else if (stamp == 0 && (!write || write->dead < request->stamp)) {
+		fail(verify, request->key, false, ": an acknowledged SET is lost: %s was read%s",
+		     answer->type == HS_PARSED_NULL ? "no value" : "a value from before the run",
 		     again);
-	} else if (!write || write->dead < flight->stamp) {
-		fail(verify, flight->key, false, ": SET %llu was read%s, which %s",
+	} else if (!write || write->dead < request->stamp) {
+		fail(verify, request->key, false, ": SET %llu was read%s, which %s",
 		     (unsigned long long)stamp, again,
 		     write ? "a later acknowledged SET had replaced"
 			   : "was refused, replaced long before, or never sent to this key");
-	} else if (write->sighted < (uint64_t)flight->floor) {
-		fail(verify, flight->key, false,
+	} else if (write->sighted < (uint64_t)request->floor) {
+		fail(verify, request->key, false,
 		     ": SET %llu was read, but the connection had already been told of SET %lld",
-		     (unsigned long long)stamp, (long long)flight->floor);
+		     (unsigned long long)stamp, (long long)request->floor);
 	} else {
-		sight(verify, key, stamp, flight->stamp, verify->stamp);
+		sight(verify, key, stamp, request->stamp, verify->stamp);
 		verify->seen = (int64_t)stamp;
 	}
 }
@@ -273,11 +273,11 @@ static bool tell(struct counter_key *counter, int64_t value)
 }
 
 /* Neither below what was known nor above what was asked for. */
-static void check_range(struct hs_storm_verify *verify, const struct hs_storm_flight *flight,
+static void check_range(struct hs_storm_verify *verify, const struct hs_storm_request *request,
 			int64_t value, const char *what)
 {
-	struct counter_key *counter = &verify->counters[flight->key];
-	int64_t low = flight->floor + (flight->kind == HS_STORM_INCR);
+	struct counter_key *counter = &verify->counters[request->key];
+	int64_t low = request->floor + (request->kind == HS_STORM_INCR);
 	int64_t high = counter->base + (int64_t)counter->sent;
 
 	if (value >= low && value <= high) {
@@ -286,33 +286,35 @@ static void check_range(struct hs_storm_verify *verify, const struct hs_storm_fl
 		verify->seen = value;
 		return;
 	}
-	fail(verify, flight->key, true, ": %s answered %lld, possible was %lld to %lld", what,
+	fail(verify, request->key, true, ": %s answered %lld, possible was %lld to %lld", what,
 	     (long long)value, (long long)low, (long long)high);
 }
 
-static void check_incr(struct hs_storm_verify *verify, const struct hs_storm_flight *flight,
-		       const struct hs_answer *answer)
+static void check_incr(struct hs_storm_verify *verify, const struct hs_storm_request *request,
+		       const struct hs_parsed_reply *answer)
 {
-	struct counter_key *counter = &verify->counters[flight->key];
+	struct counter_key *counter = &verify->counters[request->key];
 	int64_t value = answer->integer;
 
 	counter->acked++;
 	if (value > counter->base && value <= counter->base + (int64_t)counter->sent &&
 	    !tell(counter, value)) {
-		fail(verify, flight->key, true, ": two INCRs were answered %lld", (long long)value);
+		fail(verify, request->key, true, ": two INCRs were answered %lld",
+		     (long long)value);
 		return;
 	}
-	check_range(verify, flight, value, "INCR");
+	check_range(verify, request, value, "INCR");
 }
 
-static void check_counter_get(struct hs_storm_verify *verify, const struct hs_storm_flight *flight,
-			      const struct hs_answer *answer, enum hs_storm_phase phase)
+static void check_counter_get(struct hs_storm_verify *verify,
+			      const struct hs_storm_request *request,
+			      const struct hs_parsed_reply *answer, enum hs_storm_phase phase)
 {
-	struct counter_key *counter = &verify->counters[flight->key];
+	struct counter_key *counter = &verify->counters[request->key];
 	int64_t value = 0;
 
-	if (answer->type == HS_ANSWER_BULK && !hs_num_parse_int(answer->text, &value)) {
-		fail(verify, flight->key, true, ": GET answered no number");
+	if (answer->type == HS_PARSED_BULK && !hs_num_parse_int(answer->text, &value)) {
+		fail(verify, request->key, true, ": GET answered no number");
 		return;
 	}
 	if (phase == HS_STORM_PHASE_BASE) {
@@ -321,7 +323,7 @@ static void check_counter_get(struct hs_storm_verify *verify, const struct hs_st
 		return;
 	}
 	if (phase != HS_STORM_PHASE_FINAL) {
-		check_range(verify, flight, value, "GET");
+		check_range(verify, request, value, "GET");
 		return;
 	}
 
@@ -329,7 +331,7 @@ static void check_counter_get(struct hs_storm_verify *verify, const struct hs_st
 	int64_t high = counter->base + (int64_t)counter->sent;
 
 	if (value < low || value > high)
-		fail(verify, flight->key, true,
+		fail(verify, request->key, true,
 		     ": the sum is %lld, but start and acknowledged increments give %lld, "
 		     "with unknown ones at most %lld",
 		     (long long)value, (long long)low, (long long)high);
@@ -337,89 +339,90 @@ static void check_counter_get(struct hs_storm_verify *verify, const struct hs_st
 
 /* ---- events ---- */
 
-void hs_storm_verify_send(struct hs_storm_verify *verify, struct hs_storm_flight *flight)
+void hs_storm_verify_send(struct hs_storm_verify *verify, struct hs_storm_request *request)
 {
-	flight->stamp = ++verify->stamp;
-	flight->floor = 0;
-	if (flight->counter) {
-		struct counter_key *counter = &verify->counters[flight->key];
+	request->stamp = ++verify->stamp;
+	request->floor = 0;
+	if (request->counter) {
+		struct counter_key *counter = &verify->counters[request->key];
 
-		flight->floor = counter->highest;
-		if (flight->kind == HS_STORM_INCR)
+		request->floor = counter->highest;
+		if (request->kind == HS_STORM_INCR)
 			counter->sent++;
-	} else if (flight->kind == HS_STORM_SET) {
-		struct string_key *key = &verify->strings[flight->key];
+	} else if (request->kind == HS_STORM_SET) {
+		struct string_key *key = &verify->strings[request->key];
 
 		if (key->count == 0) /* what was there before */
 			add_write(key, 0)->sighted = 0;
-		add_write(key, flight->stamp);
+		add_write(key, request->stamp);
 	}
 }
 
-void hs_storm_verify_undone(struct hs_storm_verify *verify, const struct hs_storm_flight *flight)
+void hs_storm_verify_undone(struct hs_storm_verify *verify, const struct hs_storm_request *request)
 {
-	if (flight->kind == HS_STORM_INCR) {
-		verify->counters[flight->key].sent--;
-	} else if (flight->kind == HS_STORM_SET && !flight->counter) {
-		struct string_key *key = &verify->strings[flight->key];
-		struct write *write = find_write(key, flight->stamp);
+	if (request->kind == HS_STORM_INCR) {
+		verify->counters[request->key].sent--;
+	} else if (request->kind == HS_STORM_SET && !request->counter) {
+		struct string_key *key = &verify->strings[request->key];
+		struct write *write = find_write(key, request->stamp);
 
 		/* A value already read cannot have been refused; it stays, and so does its judge.
 		 */
 		if (write && write->sighted != NEVER)
-			fail(verify, flight->key, false,
+			fail(verify, request->key, false,
 			     ": SET %llu was refused, but it had been read",
-			     (unsigned long long)flight->stamp);
+			     (unsigned long long)request->stamp);
 		else if (write)
 			remove_write(key, write);
 	}
 }
 
-bool hs_storm_says_unknown(struct hs_bytes text)
+bool hs_storm_outcome_is_unknown(struct hs_bytes text)
 {
 	return hs_bytes_begins(text, HS_LIT("UNKNOWN ")) ||
 	       memmem(text.data, text.len, "outcome is unknown", 18) != NULL;
 }
 
-static bool fits(enum hs_storm_kind kind, enum hs_answer_type type)
+static bool fits(enum hs_storm_kind kind, enum hs_parsed_reply_type type)
 {
 	if (kind == HS_STORM_GET)
-		return type == HS_ANSWER_BULK || type == HS_ANSWER_NULL;
-	return type == (kind == HS_STORM_INCR ? HS_ANSWER_INT : HS_ANSWER_STATUS);
+		return type == HS_PARSED_BULK || type == HS_PARSED_NULL;
+	return type == (kind == HS_STORM_INCR ? HS_PARSED_INT : HS_PARSED_STATUS);
 }
 
-int64_t hs_storm_verify_reply(struct hs_storm_verify *verify, const struct hs_storm_flight *flight,
-			      const struct hs_answer *answer, enum hs_storm_phase phase)
+int64_t hs_storm_verify_reply(struct hs_storm_verify *verify,
+			      const struct hs_storm_request *request,
+			      const struct hs_parsed_reply *answer, enum hs_storm_phase phase)
 {
 	verify->stamp++;
 	verify->seen = INT64_MIN;
 	verify->findings.checked++;
-	if (answer->type == HS_ANSWER_ERROR) {
-		if (hs_storm_says_unknown(answer->text))
-			hs_storm_verify_lost(verify, flight);
+	if (answer->type == HS_PARSED_ERROR) {
+		if (hs_storm_outcome_is_unknown(answer->text))
+			hs_storm_verify_lost(verify, request);
 		else
-			hs_storm_verify_undone(verify, flight);
-	} else if (!fits(flight->kind, answer->type)) {
-		fail(verify, flight->key, flight->counter, ": a reply of the wrong type");
-	} else if (flight->kind == HS_STORM_INCR) {
-		check_incr(verify, flight, answer);
-	} else if (flight->kind == HS_STORM_GET && flight->counter) {
-		check_counter_get(verify, flight, answer, phase);
-	} else if (flight->kind == HS_STORM_GET) {
-		check_get(verify, flight, answer, phase);
-	} else if (!flight->counter) {
-		struct string_key *key = &verify->strings[flight->key];
+			hs_storm_verify_undone(verify, request);
+	} else if (!fits(request->kind, answer->type)) {
+		fail(verify, request->key, request->counter, ": a reply of the wrong type");
+	} else if (request->kind == HS_STORM_INCR) {
+		check_incr(verify, request, answer);
+	} else if (request->kind == HS_STORM_GET && request->counter) {
+		check_counter_get(verify, request, answer, phase);
+	} else if (request->kind == HS_STORM_GET) {
+		check_get(verify, request, answer, phase);
+	} else if (!request->counter) {
+		struct string_key *key = &verify->strings[request->key];
 
-		sight(verify, key, flight->stamp, flight->stamp, verify->stamp);
-		verify->seen = (int64_t)flight->stamp;
+		sight(verify, key, request->stamp, request->stamp, verify->stamp);
+		verify->seen = (int64_t)request->stamp;
 	}
 	return verify->seen;
 }
 
-void hs_storm_verify_lost(struct hs_storm_verify *verify, const struct hs_storm_flight *flight)
+void hs_storm_verify_lost(struct hs_storm_verify *verify, const struct hs_storm_request *request)
 {
 	/* Nothing is taken back: the write stays possible, the increment stays counted as sent. */
-	if (flight->kind != HS_STORM_GET)
+	if (request->kind != HS_STORM_GET)
 		verify->findings.unknown++;
 }
 

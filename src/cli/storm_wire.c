@@ -64,19 +64,20 @@ static void write_digits(char *to, uint64_t key)
 		*--at = (char)('0' + key % 10);
 }
 
-void hs_storm_wire_append(const struct hs_storm_wire *wire, const struct hs_storm_flight *flight,
+void hs_storm_wire_append(const struct hs_storm_wire *wire, const struct hs_storm_request *request,
 			  struct hs_buf *out, char **value)
 {
-	if (flight->kind == HS_STORM_REQUEST) {
+	if (request->kind == HS_STORM_REQUEST) {
 		hs_buf_append_bytes(out, hs_buf_bytes(&wire->request));
 		return;
 	}
 
-	const struct hs_storm_template *template = &wire->templates[flight->counter][flight->kind];
+	const struct hs_storm_template *template =
+		&wire->templates[request->counter][request->kind];
 	char *to = hs_buf_reserve(out, template->bytes.len);
 
 	memcpy(to, template->bytes.data, template->bytes.len);
-	write_digits(to + template->digits_at, flight->key);
+	write_digits(to + template->digits_at, request->key);
 	out->len += template->bytes.len;
 	*value = to + template->value_at;
 }

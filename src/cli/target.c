@@ -39,7 +39,7 @@ static const char *read_first_line(const char *path, char *text, size_t size)
 	return why;
 }
 
-static int read_password(struct hs_target *target, const char *who, FILE *err)
+static int read_password(struct hs_target *target, const char *program, FILE *err)
 {
 	char *to = target->url.pass;
 	const char *env = target->url.auth ? NULL : getenv(PASSWORD_ENV);
@@ -47,19 +47,19 @@ static int read_password(struct hs_target *target, const char *who, FILE *err)
 	const char *text = target->password ? target->password : env;
 
 	if (target->password && *target->password_file)
-		return hs_flags_complain(err, who,
-					 "give either --password or --password-file, not both");
+		return hs_flags_error(err, program,
+				      "give either --password or --password-file, not both");
 	if (*target->password_file) {
 		const char *why =
 			read_first_line(target->password_file, to, HS_TARGET_PASSWORD_MAX + 2);
 
-		return why ? hs_flags_complain(err, who, "--password-file %s: %s",
-					       target->password_file, why)
+		return why ? hs_flags_error(err, program, "--password-file %s: %s",
+					    target->password_file, why)
 			   : 0;
 	}
 	if (text && strlen(text) > HS_TARGET_PASSWORD_MAX)
-		return hs_flags_complain(err, who, "%s: a password may have %d bytes", from,
-					 HS_TARGET_PASSWORD_MAX);
+		return hs_flags_error(err, program, "%s: a password may have %d bytes", from,
+				      HS_TARGET_PASSWORD_MAX);
 	if (text)
 		memcpy(to, text, strlen(text) + 1);
 	return 0;
@@ -87,22 +87,22 @@ static bool read_place(struct hs_redis_url *url, const char *word)
 	return true;
 }
 
-static int read_where(struct hs_target *target, const char *who, FILE *err)
+static int read_where(struct hs_target *target, const char *program, FILE *err)
 {
 	struct hs_redis_url *url = &target->url;
 	char why[HS_REDIS_WHY_BYTES];
 
 	if (strstr(target->word, "://")) {
 		if (hs_redis_url_parse(url, hs_bytes_of(target->word), why, sizeof why) < 0)
-			return hs_flags_complain(err, who, "--target: %s", why);
+			return hs_flags_error(err, program, "--target: %s", why);
 		hs_redis_url_text(url, target->text, sizeof target->text);
 	} else if (read_place(url, target->word)) {
 		hs_address_text(url->seeds[0].host, url->seeds[0].port, target->text,
 				sizeof target->text);
 	} else {
 		/* Behind an '@' there may have been a password in front. */
-		return hs_flags_complain(
-			err, who,
+		return hs_flags_error(
+			err, program,
 			"--target: bad value '%s' (HOST:PORT, a port, or a URL such as %s)",
 			strchr(target->word, '@') ? "***" : target->word,
 			"rediss://user:password@host:port");
@@ -124,35 +124,35 @@ static const char *tls_flag(const struct hs_target *target)
 					    : NULL;
 }
 
-int hs_target_read(struct hs_target *target, const char *who, FILE *err)
+int hs_target_read(struct hs_target *target, const char *program, FILE *err)
 {
-	int rc = read_where(target, who, err);
+	int rc = read_where(target, program, err);
 
 	if (rc == 0)
-		rc = read_password(target, who, err);
+		rc = read_password(target, program, err);
 	if (rc < 0)
 		return rc;
 	if (*target->user && strlen(target->user) >= sizeof target->url.user)
-		return hs_flags_complain(err, who, "--user: a name may have %zu bytes",
-					 sizeof target->url.user - 1);
+		return hs_flags_error(err, program, "--user: a name may have %zu bytes",
+				      sizeof target->url.user - 1);
 	if (*target->user)
 		memcpy(target->url.user, target->user, strlen(target->user) + 1);
 	if (!target->url.tls && tls_flag(target))
-		return hs_flags_complain(
-			err, who,
+		return hs_flags_error(
+			err, program,
 			"%s is for TLS: add --tls, or give a rediss:// or clusters:// target",
 			tls_flag(target));
 	return 0;
 }
 
-int hs_target_open(struct hs_target *target, const char *who, FILE *err)
+int hs_target_open(struct hs_target *target, const char *program, FILE *err)
 {
 	char why[HS_REDIS_WHY_BYTES];
 
 	target->files.role = HS_TLS_CLIENT;
 	target->files.verify =
 		target->tls_skip_verify ? HS_TLS_VERIFY_NONE : HS_TLS_VERIFY_REQUIRED;
-	target->identity = (struct hs_conn_identity){
+	target->conn_config = (struct hs_conn_config){
 		.login = {.user = target->url.user,
 			  .password = target->url.pass,
 			  .db = target->url.db,
@@ -163,14 +163,14 @@ int hs_target_open(struct hs_target *target, const char *who, FILE *err)
 		.open_ms_max = OPEN_MS_MAX,
 	};
 	if (target->url.tls &&
-	    hs_tls_context_create(&target->files, &target->identity.tls, why, sizeof why) < 0)
-		return hs_flags_complain(err, who, "TLS: %s", why);
-	target->identity.names = hs_names_create(getaddrinfo);
+	    hs_tls_context_create(&target->files, &target->conn_config.tls, why, sizeof why) < 0)
+		return hs_flags_error(err, program, "TLS: %s", why);
+	target->conn_config.names = hs_names_create(getaddrinfo);
 	return 0;
 }
 
 void hs_target_close(struct hs_target *target)
 {
-	hs_tls_context_release(&target->identity.tls);
-	hs_names_release(&target->identity.names);
+	hs_tls_context_release(&target->conn_config.tls);
+	hs_names_release(&target->conn_config.names);
 }

@@ -22,8 +22,8 @@ struct hs_target {
 
 	/* What that comes to. */
 	struct hs_redis_url url;
-	char text[HS_TARGET_TEXT_BYTES];  /* as it is shown */
-	struct hs_conn_identity identity; /* for connections, from hs_target_open on */
+	char text[HS_TARGET_TEXT_BYTES];   /* as it is shown */
+	struct hs_conn_config conn_config; /* for connections, from hs_target_open on */
 };
 
 /* Rows for the table of a command whose options have a struct hs_target in `FIELD`. */
@@ -41,7 +41,7 @@ struct hs_target {
 	{"password-file", "FILE", "", \
 	 "read the password from the first line of this file, instead of --password", \
 	 hs_flag_read_text, HS_FLAG_AT(OPTIONS, FIELD.password_file)}, \
-	{"tls", NULL, "no", "connect with TLS, as rediss:// and clusters:// do", hs_flag_read_yes, \
+	{"tls", NULL, "no", "connect with TLS, as rediss:// and clusters:// do", hs_flag_read_switch, \
 	 HS_FLAG_AT(OPTIONS, FIELD.tls)}, \
 	{"tls-ca-cert-file", "FILE", "", \
 	 "the authorities to believe, PEM; without this and --tls-ca-cert-dir those of the system", \
@@ -53,13 +53,13 @@ struct hs_target {
 	{"tls-key-file", "FILE", "", "its key, PEM", hs_flag_read_text, \
 	 HS_FLAG_AT(OPTIONS, FIELD.files.key_file)}, \
 	{"tls-skip-verify", NULL, "no", "believe any certificate: for tests alone", \
-	 hs_flag_read_yes, HS_FLAG_AT(OPTIONS, FIELD.tls_skip_verify)}
+	 hs_flag_read_switch, HS_FLAG_AT(OPTIONS, FIELD.tls_skip_verify)}
 /* clang-format on */
 
 /* Puts the flags together. What is wrong gets one line on `err`, after `who`. Returns 0 or HS_EINVAL. */
-int hs_target_read(struct hs_target *target, const char *who, FILE *err) HS_MUSTCHECK;
+int hs_target_read(struct hs_target *target, const char *program, FILE *err) HS_MUSTCHECK;
 /* Reads the certificates and fills `identity`. The same errors. */
-int hs_target_open(struct hs_target *target, const char *who, FILE *err) HS_MUSTCHECK;
+int hs_target_open(struct hs_target *target, const char *program, FILE *err) HS_MUSTCHECK;
 void hs_target_close(struct hs_target *target);
 
 #endif

@@ -40,23 +40,23 @@ struct top {
 	int signals;  /* descriptor */
 	int ended_by; /* a signal's number; 0: none */
 	bool quit;
-	bool ask;	   /* as soon as the client is free */
-	bool changed;	   /* paint */
-	uint64_t next_us;  /* the next look */
-	uint64_t asked_us; /* the last one */
+	bool query_due;	  /* as soon as the client is free */
+	bool changed;	  /* paint */
+	uint64_t next_us; /* the next look */
+	uint64_t sent_us; /* the last one */
 	uint64_t answered_us;
 	uint64_t painted_us;
 	char error[HS_TOP_ERROR_MAX];
 };
 
 /* Puts an answer into the model. Returns 0, or -1 with a line in top->error. */
-static int take_answer(struct top *top, enum hs_top_step step)
+static int take_answer(struct top *top, enum hs_top_outcome step)
 {
 	if (step == HS_TOP_FAILED) {
 		snprintf(top->error, sizeof top->error, "%s", hs_top_client_error(top->client));
 		return -1;
 	}
-	if (hs_top_model_read(&top->model, hs_top_client_question(top->client),
+	if (hs_top_model_read(&top->model, hs_top_client_query(top->client),
 			      hs_top_client_replies(top->client)) < 0) {
 		snprintf(top->error, sizeof top->error,
 			 "%s answers HEAT in a way this version does not know: use its own "
@@ -114,10 +114,10 @@ static size_t once_cols(void)
 static int run_once(struct top *top)
 {
 	struct hs_top_grid grid;
-	enum hs_top_step step;
+	enum hs_top_outcome step;
 
-	hs_top_client_ask(top->client, &top->options.question, hs_clock_mono_us());
-	while ((step = hs_top_client_step(top->client, hs_clock_mono_us())) == HS_TOP_WAITING)
+	hs_top_client_send(top->client, &top->options.query, hs_clock_mono_us());
+	while ((step = hs_top_client_poll(top->client, hs_clock_mono_us())) == HS_TOP_WAITING)
 		wait_until(top, hs_top_client_deadline_us(top->client));
 	if (take_answer(top, step) < 0) {
 		fprintf(stderr, "heatsink top: %s\n", top->error);
@@ -140,12 +140,12 @@ static void paint(struct top *top, uint64_t now_us)
 {
 	struct hs_top_grid grid;
 	size_t rows, cols;
-	bool slow = hs_top_client_asking(top->client) && now_us > top->asked_us + SLOW_US;
+	bool slow = hs_top_client_is_waiting(top->client) && now_us > top->sent_us + SLOW_US;
 
 	hs_top_screen_size(top->screen, &rows, &cols);
 	top->view.error = top->error;
-	top->view.waiting_s = slow ? (double)(now_us - top->asked_us) / 1e6 : 0;
-	top->view.stale = top->model.filled && (slow || top->error[0]);
+	top->view.waiting_s = slow ? (double)(now_us - top->sent_us) / 1e6 : 0;
+	top->view.stale = top->model.loaded && (slow || top->error[0]);
 	top->view.age_s = (double)(now_us - top->answered_us) / 1e6;
 	hs_top_frame(&grid, &top->view, &top->model, rows, cols);
 	hs_top_screen_show(top->screen, &grid);
@@ -157,7 +157,7 @@ static void paint(struct top *top, uint64_t now_us)
 /* When seconds on the screen have grown, whatever the interval is. */
 static uint64_t tick_us(const struct top *top)
 {
-	bool counting = hs_top_client_asking(top->client) || top->error[0];
+	bool counting = hs_top_client_is_waiting(top->client) || top->error[0];
 
 	return counting ? top->painted_us + TICK_US : UINT64_MAX;
 }
@@ -169,40 +169,40 @@ static void on_time(struct top *top, uint64_t now_us)
 		top->next_us += top->view.interval_us;
 		if (top->next_us <= now_us)
 			top->next_us = now_us + top->view.interval_us;
-		top->ask |= !top->view.paused && !hs_top_client_asking(top->client);
+		top->query_due |= !top->view.paused && !hs_top_client_is_waiting(top->client);
 		top->changed = true;
 	}
 	top->changed |= now_us >= tick_us(top);
-	if (top->ask && !hs_top_client_asking(top->client)) {
-		hs_top_client_ask(top->client, &top->view.question, now_us);
-		top->asked_us = now_us;
-		top->ask = false;
+	if (top->query_due && !hs_top_client_is_waiting(top->client)) {
+		hs_top_client_send(top->client, &top->view.query, now_us);
+		top->sent_us = now_us;
+		top->query_due = false;
 	}
 }
 
-static void on_wish(struct top *top, enum hs_top_wish wish, uint64_t now_us)
+static void on_action(struct top *top, enum hs_top_action wish, uint64_t now_us)
 {
 	switch (wish) {
-	case HS_TOP_WISH_QUIT:
+	case HS_TOP_ACTION_QUIT:
 		top->quit = true;
 		break;
-	case HS_TOP_WISH_SORT:
+	case HS_TOP_ACTION_SORT:
 		if (top->view.paused) {
-			hs_top_model_sort(&top->model, top->view.question.sort);
+			hs_top_model_sort(&top->model, top->view.query.sort);
 			break;
 		}
-		top->ask = true;
+		top->query_due = true;
 		break;
-	case HS_TOP_WISH_ASK:
-		top->ask = true;
+	case HS_TOP_ACTION_QUERY:
+		top->query_due = true;
 		break;
-	case HS_TOP_WISH_REDRAW:
+	case HS_TOP_ACTION_REDRAW:
 		hs_top_screen_redraw(top->screen);
 		break;
-	case HS_TOP_WISH_RHYTHM:
+	case HS_TOP_ACTION_INTERVAL:
 		top->next_us = now_us;
 		break;
-	case HS_TOP_WISH_NOTHING:
+	case HS_TOP_ACTION_NONE:
 		break;
 	}
 	top->changed = true;
@@ -213,7 +213,7 @@ static void on_keys(struct top *top, uint64_t now_us)
 	uint32_t key;
 
 	while (!top->quit && (key = hs_top_screen_key(top->screen)) != HS_TOP_KEY_NONE)
-		on_wish(top, hs_top_view_key(&top->view, key, top->model.rows_count), now_us);
+		on_action(top, hs_top_view_key(&top->view, key, top->model.rows_count), now_us);
 }
 
 /* Ctrl-Z: the terminal is the shell's until it says to go on. A stop that came in the middle of
@@ -252,7 +252,7 @@ static void on_signal(struct top *top)
 
 static void on_client(struct top *top, uint64_t now_us)
 {
-	enum hs_top_step step = hs_top_client_step(top->client, now_us);
+	enum hs_top_outcome step = hs_top_client_poll(top->client, now_us);
 
 	if (step == HS_TOP_WAITING)
 		return;

@@ -44,7 +44,7 @@ enum {
 
 /* ---- what is asked ---- */
 
-enum hs_top_what { HS_TOP_KEYS, HS_TOP_PREFIXES, HS_TOP_SLOTS, HS_TOP_WHATS };
+enum hs_top_dimension { HS_TOP_KEYS, HS_TOP_PREFIXES, HS_TOP_SLOTS, HS_TOP_DIMENSIONS };
 enum hs_top_sort {
 	HS_TOP_BY_OPS,
 	HS_TOP_BY_READS,
@@ -56,8 +56,8 @@ enum hs_top_sort {
 /* AUTO leaves it to the server: the short window while enough happens in it. */
 enum hs_top_window { HS_TOP_AUTO, HS_TOP_SHORT, HS_TOP_LONG, HS_TOP_WINDOWS };
 
-struct hs_top_question {
-	enum hs_top_what what;
+struct hs_top_query {
+	enum hs_top_dimension dimension;
 	enum hs_top_sort sort;
 	enum hs_top_window window;
 	uint64_t count;
@@ -66,7 +66,7 @@ struct hs_top_question {
 };
 
 /* The words of HEAT and of the flags, up to a NULL. */
-extern const char *const hs_top_whats[], *const hs_top_sorts[], *const hs_top_windows[];
+extern const char *const hs_top_dimensions[], *const hs_top_sorts[], *const hs_top_windows[];
 
 /* ---- options ---- */
 
@@ -74,7 +74,7 @@ struct hs_top_options {
 	struct hs_target target;
 	uint64_t interval_us;
 	uint64_t timeout_us;
-	struct hs_top_question question;
+	struct hs_top_query query;
 	bool once;
 };
 
@@ -88,7 +88,7 @@ int hs_top_options_read(struct hs_top_options *options, int argc, char **argv,
  * wait: run the loop, until its deadline at the latest, and call `step`. */
 struct hs_top_client;
 
-enum hs_top_step { HS_TOP_WAITING, HS_TOP_ANSWERED, HS_TOP_FAILED };
+enum hs_top_outcome { HS_TOP_WAITING, HS_TOP_ANSWERED, HS_TOP_FAILED };
 
 struct hs_top_client *hs_top_client_create(const struct hs_top_options *options,
 					   struct uv_loop_s *loop);
@@ -96,15 +96,15 @@ struct hs_top_client *hs_top_client_create(const struct hs_top_options *options,
 void hs_top_client_destroy(struct hs_top_client **client);
 
 /* Asks; not while it is asking. */
-void hs_top_client_ask(struct hs_top_client *client, const struct hs_top_question *question,
-		       uint64_t now_us);
-bool hs_top_client_asking(const struct hs_top_client *client);
+void hs_top_client_send(struct hs_top_client *client, const struct hs_top_query *query,
+			uint64_t now_us);
+bool hs_top_client_is_waiting(const struct hs_top_client *client);
 /* What was asked last. */
-const struct hs_top_question *hs_top_client_question(const struct hs_top_client *client);
+const struct hs_top_query *hs_top_client_query(const struct hs_top_client *client);
 uint64_t hs_top_client_deadline_us(const struct hs_top_client *client);
 /* What has come of it. FAILED: the connection is closed, and hs_top_client_error says what happened and what to do.
  * ANSWERED: the replies can be taken. */
-enum hs_top_step hs_top_client_step(struct hs_top_client *client, uint64_t now_us);
+enum hs_top_outcome hs_top_client_poll(struct hs_top_client *client, uint64_t now_us);
 const char *hs_top_client_error(const struct hs_top_client *client);
 
 /* The replies to one question, one after the other as they came: INFO, HEAT PARTITIONS, the rows,
@@ -149,8 +149,8 @@ struct hs_top_partition {
 
 struct hs_top_model {
 	struct hs_buf bytes; /* the replies; texts point into it */
-	bool filled;	     /* something was read since the start */
-	enum hs_top_what what;
+	bool loaded;	     /* something was read since the start */
+	enum hs_top_dimension dimension;
 	struct hs_top_row *rows;
 	size_t rows_count;
 	struct hs_top_row *prefixes;
@@ -163,7 +163,7 @@ struct hs_top_model {
 };
 
 /* It has said so, as servers from before there was a state do not. */
-static inline bool hs_top_is_ill(const struct hs_top_partition *partition)
+static inline bool hs_top_is_unhealthy(const struct hs_top_partition *partition)
 {
 	return partition->state.len > 0 && !hs_bytes_equal(partition->state, HS_LIT("ok"));
 }
@@ -181,7 +181,7 @@ void hs_top_model_init(struct hs_top_model *model);
 void hs_top_model_deinit(struct hs_top_model *model);
 /* Copies the replies and reads them. HS_EPROTO, and the model as it was, when they do not have the
  * shape of an answer to `question`. */
-int hs_top_model_read(struct hs_top_model *model, const struct hs_top_question *question,
+int hs_top_model_read(struct hs_top_model *model, const struct hs_top_query *query,
 		      const struct hs_top_replies *replies) HS_MUSTCHECK;
 /* Where a row has the number that it is sorted by. */
 extern const size_t hs_top_sort_fields[HS_TOP_SORTS];
@@ -221,7 +221,7 @@ enum hs_top_key {
 
 struct hs_top_view {
 	const char *target;
-	struct hs_top_question question;
+	struct hs_top_query query;
 	uint64_t interval_us;
 	bool paused;
 	bool help;
@@ -239,18 +239,18 @@ struct hs_top_view {
 };
 
 /* What must happen after a key, beside painting. */
-enum hs_top_wish {
-	HS_TOP_WISH_NOTHING,
-	HS_TOP_WISH_QUIT,
-	HS_TOP_WISH_ASK,  /* another question: at once, even while paused */
-	HS_TOP_WISH_SORT, /* another order: ask, or sort what is there while paused */
-	HS_TOP_WISH_REDRAW,
-	HS_TOP_WISH_RHYTHM, /* another interval, or not paused any more */
+enum hs_top_action {
+	HS_TOP_ACTION_NONE,
+	HS_TOP_ACTION_QUIT,
+	HS_TOP_ACTION_QUERY, /* another question: at once, even while paused */
+	HS_TOP_ACTION_SORT,  /* another order: ask, or sort what is there while paused */
+	HS_TOP_ACTION_REDRAW,
+	HS_TOP_ACTION_INTERVAL, /* another interval, or not paused any more */
 };
 
 void hs_top_view_init(struct hs_top_view *view, const struct hs_top_options *options);
 /* `rows` is how many the model has. */
-enum hs_top_wish hs_top_view_key(struct hs_top_view *view, uint32_t key, size_t rows);
+enum hs_top_action hs_top_view_key(struct hs_top_view *view, uint32_t key, size_t rows);
 
 /* ---- numbers for people ---- */
 
@@ -280,7 +280,7 @@ enum hs_top_style {
 	HS_TOP_WARM,
 	HS_TOP_HOT,
 	HS_TOP_SELECTED,
-	HS_TOP_TROUBLE,
+	HS_TOP_ALERT,
 	HS_TOP_STYLES,
 };
 
@@ -323,7 +323,7 @@ struct hs_top_scale {
 };
 
 /* A cell's part of the grid. */
-struct hs_top_place {
+struct hs_top_cell_area {
 	struct hs_top_grid *grid;
 	size_t row, col, cols;
 	const struct hs_top_scale *scale; /* of partitions */
@@ -336,7 +336,7 @@ enum hs_top_table {
 	HS_TOP_TABLE_SLOTS = 1 << HS_TOP_SLOTS,
 	HS_TOP_TABLE_SERVERS =
 		1
-		<< HS_TOP_WHATS, /* partitions that are servers: the embedded engine has no such value */
+		<< HS_TOP_DIMENSIONS, /* partitions that are servers: the embedded engine has no such value */
 };
 
 struct hs_top_column {
@@ -354,7 +354,7 @@ struct hs_top_column {
 	void (*text)(double value, char text[HS_TOP_TEXT_MAX]);
 	enum hs_top_style (*style)(double value); /* NULL: plain */
 	/* Writes its cell of this item; NULL: the number as `text` has it. */
-	void (*write)(const struct hs_top_place *at, const struct hs_top_column *column,
+	void (*write)(const struct hs_top_cell_area *at, const struct hs_top_column *column,
 		      const void *item);
 };
 
@@ -377,7 +377,8 @@ void hs_top_layout_row(const struct hs_top_layout *layout, struct hs_top_grid *g
 		       const void *item, const struct hs_top_scale *scale);
 
 void hs_top_columns_partitions(struct hs_top_layout *layout, bool servers, size_t cols);
-void hs_top_columns_rows(struct hs_top_layout *layout, enum hs_top_what what, size_t cols);
+void hs_top_columns_rows(struct hs_top_layout *layout, enum hs_top_dimension dimension,
+			 size_t cols);
 
 /* ---- the frame ---- */
 

@@ -22,16 +22,16 @@ struct hs_top_client {
 	const struct hs_top_options *options;
 	struct hs_conn_driver driver;
 	struct hs_upstream upstream;
-	bool asking;
+	bool waiting;
 	uint64_t deadline_us;
-	struct hs_top_question question;
+	struct hs_top_query query;
 	size_t commands_count; /* sent: INFO, then some of HEAT */
 	struct hs_top_replies replies;
 	char error[HS_TOP_ERROR_MAX]; /* "": the question has not failed */
 	char buffer[HS_READ_BYTES];
 };
 
-static void hang_up(struct hs_top_client *client)
+static void disconnect(struct hs_top_client *client)
 {
 	hs_conn_close(&client->upstream);
 	client->upstream.state = HS_UPSTREAM_DOWN;
@@ -41,7 +41,7 @@ void hs_top_client_destroy(struct hs_top_client **client)
 {
 	if (!*client)
 		return;
-	hang_up(*client);
+	disconnect(*client);
 	hs_upstream_deinit(&(*client)->upstream);
 	hs_buf_deinit(&(*client)->replies.bytes);
 	hs_mem_free(client);
@@ -63,7 +63,7 @@ __attribute__((format(printf, 2, 3))) static void fail(struct hs_top_client *cli
 
 /* ---- replies ---- */
 
-static void complain(struct hs_top_client *client, bool heat, struct hs_bytes text)
+static void set_reply_error(struct hs_top_client *client, bool heat, struct hs_bytes text)
 {
 	const char *target = client->options->target.text;
 	char said[160];
@@ -83,19 +83,19 @@ static void take(void *context, struct hs_bytes reply, bool owned)
 {
 	struct hs_top_client *client = context;
 	bool heat = client->replies.count > 0;
-	struct hs_answer head;
+	struct hs_parsed_reply head;
 
 	(void)owned;
-	if (hs_answer_head(&head, reply.data, reply.len) <= 0 || head.type == HS_ANSWER_PUSH)
+	if (hs_parse_reply_head(&head, reply.data, reply.len) <= 0 || head.type == HS_PARSED_PUSH)
 		return;
 	if (client->replies.count == client->commands_count) {
 		fail(client, "%s answers what nobody asked: is --target right?",
 		     client->options->target.text);
 		return;
 	}
-	if (head.type == HS_ANSWER_ERROR &&
+	if (head.type == HS_PARSED_ERROR &&
 	    (heat || hs_bytes_begins(head.text, HS_LIT("NOAUTH")))) {
-		complain(client, heat, head.text);
+		set_reply_error(client, heat, head.text);
 		return;
 	}
 	hs_buf_append_bytes(&client->replies.bytes, reply);
@@ -116,7 +116,7 @@ static void on_receive(void *context, struct hs_upstream *upstream, const char *
 	else if (upstream->close_reason)
 		fail(client, "%s does not speak Redis's protocol: is --target right?", target);
 	if (client->error[0])
-		hang_up(client);
+		disconnect(client);
 }
 
 const struct hs_top_replies *hs_top_client_replies(const struct hs_top_client *client)
@@ -156,9 +156,9 @@ struct hs_top_client *hs_top_client_create(const struct hs_top_options *options,
 	client->options = options;
 	client->driver = (struct hs_conn_driver){
 		.loop = loop,
-		.identity = &options->target.identity,
+		.conn_config = &options->target.conn_config,
 		.buffer = client->buffer,
-		.classic = true,
+		.any_resp_server = true,
 		.context = client,
 		.up = on_up,
 		.down = on_down,
@@ -179,16 +179,16 @@ static void open_conn(struct hs_top_client *client)
 
 /* ---- asking ---- */
 
-static void say(struct hs_top_client *client, size_t argc, const struct hs_bytes *argv)
+static void add_command(struct hs_top_client *client, size_t argc, const struct hs_bytes *argv)
 {
 	hs_check(client->commands_count < HS_TOP_REPLIES_MAX);
 	client->commands_count++;
 	hs_compose(&client->upstream.out, argc, argv);
 }
 
-static void say_heat(struct hs_top_client *client, struct hs_bytes what, uint64_t count)
+static void add_heat_command(struct hs_top_client *client, struct hs_bytes what, uint64_t count)
 {
-	const struct hs_top_question *question = &client->question;
+	const struct hs_top_query *query = &client->query;
 	struct hs_bytes words[WORDS_MAX] = {HS_LIT("HEAT"), what};
 	size_t argc = 2;
 	char number[24];
@@ -198,43 +198,44 @@ static void say_heat(struct hs_top_client *client, struct hs_bytes what, uint64_
 		words[argc++] = HS_LIT("COUNT");
 		words[argc++] = hs_bytes_of(number);
 		words[argc++] = HS_LIT("BY");
-		words[argc++] = hs_bytes_of(hs_top_sorts[question->sort]);
+		words[argc++] = hs_bytes_of(hs_top_sorts[query->sort]);
 	}
-	if (question->window != HS_TOP_AUTO) {
+	if (query->window != HS_TOP_AUTO) {
 		words[argc++] = HS_LIT("WINDOW");
-		words[argc++] = hs_bytes_of(hs_top_windows[question->window]);
+		words[argc++] = hs_bytes_of(hs_top_windows[query->window]);
 	}
-	if (question->prefix_len && hs_bytes_equal(what, HS_LIT("TOP"))) {
+	if (query->prefix_len && hs_bytes_equal(what, HS_LIT("TOP"))) {
 		words[argc++] = HS_LIT("PREFIX");
-		words[argc++] = (struct hs_bytes){question->prefix, question->prefix_len};
+		words[argc++] = (struct hs_bytes){query->prefix, query->prefix_len};
 	}
-	say(client, argc, words);
+	add_command(client, argc, words);
 }
 
 static void compose(struct hs_top_client *client)
 {
-	const struct hs_top_question *question = &client->question;
+	const struct hs_top_query *query = &client->query;
 	const struct hs_bytes info[] = {HS_LIT("INFO"), HS_LIT("server")};
-	struct hs_bytes prefixes = hs_bytes_of(hs_top_whats[HS_TOP_PREFIXES]);
+	struct hs_bytes prefixes = hs_bytes_of(hs_top_dimensions[HS_TOP_PREFIXES]);
 	/* Prefixes are filtered here: enough of them must come for some to be left. */
-	bool all = question->what == HS_TOP_PREFIXES && question->prefix_len;
+	bool all = query->dimension == HS_TOP_PREFIXES && query->prefix_len;
 
-	say(client, 2, info);
-	say_heat(client, HS_LIT("PARTITIONS"), 0);
-	say_heat(client,
-		 question->what == HS_TOP_KEYS ? HS_LIT("TOP")
-					       : hs_bytes_of(hs_top_whats[question->what]),
-		 all ? HS_TOP_ROWS_MAX : question->count);
-	if (question->what != HS_TOP_PREFIXES)
-		say_heat(client, prefixes, HS_TOP_PREFIX_ROWS);
+	add_command(client, 2, info);
+	add_heat_command(client, HS_LIT("PARTITIONS"), 0);
+	add_heat_command(client,
+			 query->dimension == HS_TOP_KEYS
+				 ? HS_LIT("TOP")
+				 : hs_bytes_of(hs_top_dimensions[query->dimension]),
+			 all ? HS_TOP_ROWS_MAX : query->count);
+	if (query->dimension != HS_TOP_PREFIXES)
+		add_heat_command(client, prefixes, HS_TOP_PREFIX_ROWS);
 }
 
-void hs_top_client_ask(struct hs_top_client *client, const struct hs_top_question *question,
-		       uint64_t now_us)
+void hs_top_client_send(struct hs_top_client *client, const struct hs_top_query *query,
+			uint64_t now_us)
 {
-	hs_check(!client->asking);
-	client->question = *question;
-	client->asking = true;
+	hs_check(!client->waiting);
+	client->query = *query;
+	client->waiting = true;
 	client->error[0] = '\0';
 	client->deadline_us = now_us + client->options->timeout_us;
 	client->commands_count = client->replies.count = client->replies.bytes.len = 0;
@@ -247,19 +248,19 @@ void hs_top_client_ask(struct hs_top_client *client, const struct hs_top_questio
 		hs_conn_send(&client->upstream);
 }
 
-bool hs_top_client_asking(const struct hs_top_client *client)
+bool hs_top_client_is_waiting(const struct hs_top_client *client)
 {
-	return client->asking;
+	return client->waiting;
 }
 
-const struct hs_top_question *hs_top_client_question(const struct hs_top_client *client)
+const struct hs_top_query *hs_top_client_query(const struct hs_top_client *client)
 {
-	return &client->question;
+	return &client->query;
 }
 
 uint64_t hs_top_client_deadline_us(const struct hs_top_client *client)
 {
-	return client->asking ? client->deadline_us : UINT64_MAX;
+	return client->waiting ? client->deadline_us : UINT64_MAX;
 }
 
 const char *hs_top_client_error(const struct hs_top_client *client)
@@ -267,19 +268,19 @@ const char *hs_top_client_error(const struct hs_top_client *client)
 	return client->error;
 }
 
-enum hs_top_step hs_top_client_step(struct hs_top_client *client, uint64_t now_us)
+enum hs_top_outcome hs_top_client_poll(struct hs_top_client *client, uint64_t now_us)
 {
 	bool answered = client->replies.count == client->commands_count;
 
-	if (!client->asking)
+	if (!client->waiting)
 		return HS_TOP_WAITING;
 	if (!client->error[0] && !answered) {
 		if (now_us < client->deadline_us)
 			return HS_TOP_WAITING;
 		fail(client, "no answer from %s within %.1f s: it hangs, or the network does",
 		     client->options->target.text, (double)client->options->timeout_us / 1e6);
-		hang_up(client);
+		disconnect(client);
 	}
-	client->asking = false;
+	client->waiting = false;
 	return client->error[0] ? HS_TOP_FAILED : HS_TOP_ANSWERED;
 }

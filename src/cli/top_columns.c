@@ -21,7 +21,7 @@ static enum hs_top_style share_style(double share)
 
 /* ---- cells ---- */
 
-static void write_text(const struct hs_top_place *at, const struct hs_top_column *column,
+static void write_text(const struct hs_top_cell_area *at, const struct hs_top_column *column,
 		       const void *item)
 {
 	struct hs_bytes text;
@@ -30,7 +30,7 @@ static void write_text(const struct hs_top_place *at, const struct hs_top_column
 	hs_top_grid_put_key(at->grid, at->row, at->col, at->cols, HS_TOP_PLAIN, text);
 }
 
-static void write_name(const struct hs_top_place *at, const struct hs_top_column *column,
+static void write_name(const struct hs_top_cell_area *at, const struct hs_top_column *column,
 		       const void *item)
 {
 	const struct hs_top_row *of = item;
@@ -45,7 +45,7 @@ static void write_name(const struct hs_top_place *at, const struct hs_top_column
 }
 
 /* Reads against writes. */
-static void write_split(const struct hs_top_place *at, const struct hs_top_column *column,
+static void write_split(const struct hs_top_cell_area *at, const struct hs_top_column *column,
 			const void *item)
 {
 	char text[HS_TOP_TEXT_MAX];
@@ -56,7 +56,7 @@ static void write_split(const struct hs_top_place *at, const struct hs_top_colum
 }
 
 /* Its share of the partition's requests, then the key. */
-static void write_top_key(const struct hs_top_place *at, const struct hs_top_column *column,
+static void write_top_key(const struct hs_top_cell_area *at, const struct hs_top_column *column,
 			  const void *item)
 {
 	const struct hs_top_partition *of = item;
@@ -81,7 +81,7 @@ static size_t cells_of(double value, double end, size_t cols)
 }
 
 /* What is wrong with it, instead of its bar: that says more. */
-static void write_ill(const struct hs_top_place *at, const struct hs_top_partition *of)
+static void write_unhealthy(const struct hs_top_cell_area *at, const struct hs_top_partition *of)
 {
 	size_t end = at->col + at->cols, col;
 
@@ -92,7 +92,7 @@ static void write_ill(const struct hs_top_place *at, const struct hs_top_partiti
 	}
 }
 
-static void write_bar(const struct hs_top_place *at, const struct hs_top_column *column,
+static void write_bar(const struct hs_top_cell_area *at, const struct hs_top_column *column,
 		      const void *item)
 {
 	const struct hs_top_partition *of = item;
@@ -101,8 +101,8 @@ static void write_bar(const struct hs_top_place *at, const struct hs_top_column 
 	size_t mark = cells_of(at->scale->median, at->scale->end, at->cols);
 
 	(void)column;
-	if (hs_top_is_ill(of)) {
-		write_ill(at, of);
+	if (hs_top_is_unhealthy(of)) {
+		write_unhealthy(at, of);
 		return;
 	}
 	for (size_t i = 0; i < len; i++)
@@ -180,8 +180,8 @@ void hs_top_columns_partitions(struct hs_top_layout *layout, bool servers, size_
 			   servers ? HS_TOP_TABLE_SERVERS : 0, cols);
 }
 
-void hs_top_columns_rows(struct hs_top_layout *layout, enum hs_top_what what, size_t cols)
+void hs_top_columns_rows(struct hs_top_layout *layout, enum hs_top_dimension dimension, size_t cols)
 {
 	hs_top_layout_init(layout, row_columns, sizeof row_columns / sizeof *row_columns,
-			   1u << what, cols);
+			   1u << dimension, cols);
 }

@@ -40,7 +40,7 @@ static double sum_of(const struct hs_top_model *model, size_t field)
 
 		sum += isfinite(value) ? value : 0;
 	}
-	return model->filled ? sum : NAN;
+	return model->loaded ? sum : NAN;
 }
 
 #define SUM(model, name) sum_of(model, offsetof(struct hs_top_partition, name))
@@ -88,8 +88,8 @@ static void write_title(struct area *area)
 				  hs_bytes_of(view->target));
 	if (view->interactive)
 		snprintf(rhythm, sizeof rhythm, "  every %gs", (double)view->interval_us / 1e6);
-	snprintf(how, sizeof how, "window %s  sort %s%s", hs_top_windows[view->question.window],
-		 hs_top_sorts[view->question.sort], rhythm);
+	snprintf(how, sizeof how, "window %s  sort %s%s", hs_top_windows[view->query.window],
+		 hs_top_sorts[view->query.sort], rhythm);
 	hs_top_text_uptime(area->model->uptime_s, uptime);
 	if (col + 2 + 3 + strlen(uptime) + 2 + strlen(how) <= area->grid->cols)
 		col = put_pair(area, col, "up ", uptime, "");
@@ -99,8 +99,8 @@ static void write_title(struct area *area)
 
 static void write_filter(const struct area *area, size_t col)
 {
-	const struct hs_top_question *question = &area->view->question;
-	struct hs_bytes prefix = {question->prefix, question->prefix_len};
+	const struct hs_top_query *query = &area->view->query;
+	struct hs_bytes prefix = {query->prefix, query->prefix_len};
 
 	if (prefix.len == 0 || col + 10 > area->grid->cols)
 		return;
@@ -119,17 +119,17 @@ static size_t write_stale(const struct area *area)
 	snprintf(text, sizeof text, "stale, last answer %s ago", age);
 	if (strlen(text) > area->grid->cols)
 		snprintf(text, sizeof text, "stale %s", age);
-	return put(area, 0, HS_TOP_TROUBLE, text);
+	return put(area, 0, HS_TOP_ALERT, text);
 }
 
-static size_t write_ill(const struct area *area, size_t col)
+static size_t write_unhealthy(const struct area *area, size_t col)
 {
 	const struct hs_top_model *model = area->model;
 	size_t from = col, ill = 0;
 	char text[HS_TOP_TEXT_MAX];
 
 	for (size_t i = 0; i < model->partitions_count; i++)
-		ill += hs_top_is_ill(&model->partitions[i]);
+		ill += hs_top_is_unhealthy(&model->partitions[i]);
 	if (ill == 0)
 		return col;
 	hs_top_text_count((double)ill, text);
@@ -160,7 +160,7 @@ static void write_totals(struct area *area)
 		col = put_pair(area, col, "errors ", text, "/s");
 		hs_top_grid_style(area->grid, area->row, from, col - from, HS_TOP_HOT);
 	}
-	col = write_ill(area, col);
+	col = write_unhealthy(area, col);
 	write_filter(area, col);
 	area->row++;
 }
@@ -179,8 +179,8 @@ static int hotter(const void *a, const void *b)
 	const struct hs_top_partition *right = *(const struct hs_top_partition *const *)b;
 	double more = known(right->ops) - known(left->ops);
 
-	if (hs_top_is_ill(left) != hs_top_is_ill(right))
-		return hs_top_is_ill(left) ? -1 : 1;
+	if (hs_top_is_unhealthy(left) != hs_top_is_unhealthy(right))
+		return hs_top_is_unhealthy(left) ? -1 : 1;
 	if (more != 0)
 		return more > 0 ? 1 : -1;
 	return (left > right) - (left < right);
@@ -267,18 +267,18 @@ static void write_prefix_line(struct area *area)
 
 static void write_nothing(struct area *area)
 {
-	const struct hs_top_question *question = &area->view->question;
-	const char *what = hs_top_whats[area->model->what];
+	const struct hs_top_query *query = &area->view->query;
+	const char *what = hs_top_dimensions[area->model->dimension];
 	char text[64];
 	size_t col;
 
-	if (!area->model->filled) {
+	if (!area->model->loaded) {
 		put(area, 0, HS_TOP_DIM, "waiting for the first answer");
-	} else if (question->prefix_len && area->model->what != HS_TOP_SLOTS) {
+	} else if (query->prefix_len && area->model->dimension != HS_TOP_SLOTS) {
 		snprintf(text, sizeof text, "no hot %s start with ", what);
 		col = put(area, 0, HS_TOP_DIM, text);
 		hs_top_grid_put_key(area->grid, area->row, col, SIZE_MAX, HS_TOP_DIM,
-				    (struct hs_bytes){question->prefix, question->prefix_len});
+				    (struct hs_bytes){query->prefix, query->prefix_len});
 	} else {
 		snprintf(text, sizeof text, "no %s are hot: no requests lately", what);
 		put(area, 0, HS_TOP_DIM, text);
@@ -306,9 +306,8 @@ static void write_table(struct area *area, size_t lines)
 	struct hs_top_view *view = area->view;
 	struct hs_top_layout layout;
 
-	hs_top_columns_rows(&layout, model->what, area->grid->cols);
-	hs_top_layout_head(&layout, area->grid, area->row++,
-			   hs_top_sort_fields[view->question.sort]);
+	hs_top_columns_rows(&layout, model->dimension, area->grid->cols);
+	hs_top_layout_head(&layout, area->grid, area->row++, hs_top_sort_fields[view->query.sort]);
 	scroll(view, model->rows_count, lines);
 	if (model->rows_count == 0 && lines)
 		write_nothing(area);
@@ -339,28 +338,28 @@ static void write_edit(struct area *area)
 
 static const char again[] = "; trying again";
 
-static size_t trouble_lines(const struct hs_top_view *view, size_t cols)
+static size_t error_lines(const struct hs_top_view *view, size_t cols)
 {
 	return *view->error && strlen(view->error) + sizeof again > cols ? 2 : 1;
 }
 
 /* Breaks between words when it takes two lines. */
-static void write_trouble(struct area *area)
+static void write_error(struct area *area)
 {
 	char text[HS_TOP_ERROR_MAX + sizeof again];
 	size_t cols = area->grid->cols, cut = cols;
 
 	snprintf(text, sizeof text, "%s%s", area->view->error, again);
-	if (trouble_lines(area->view, cols) == 2) {
+	if (error_lines(area->view, cols) == 2) {
 		while (cut > 0 && text[cut] != ' ')
 			cut--;
 		cut = cut ? cut : cols;
-		hs_top_grid_style(area->grid, area->row, 0, cols, HS_TOP_TROUBLE);
-		hs_top_grid_put(area->grid, area->row++, 0, cut, HS_TOP_TROUBLE, text);
+		hs_top_grid_style(area->grid, area->row, 0, cols, HS_TOP_ALERT);
+		hs_top_grid_put(area->grid, area->row++, 0, cut, HS_TOP_ALERT, text);
 		memmove(text, text + cut, strlen(text + cut) + 1);
 	}
-	hs_top_grid_style(area->grid, area->row, 0, cols, HS_TOP_TROUBLE);
-	put(area, 0, HS_TOP_TROUBLE, text + (text[0] == ' '));
+	hs_top_grid_style(area->grid, area->row, 0, cols, HS_TOP_ALERT);
+	put(area, 0, HS_TOP_ALERT, text + (text[0] == ' '));
 }
 
 static void write_selected(struct area *area)
@@ -388,7 +387,7 @@ static void write_selected(struct area *area)
 
 static void write_status(struct area *area)
 {
-	size_t lines = trouble_lines(area->view, area->grid->cols);
+	size_t lines = error_lines(area->view, area->grid->cols);
 
 	area->row = area->grid->rows - 1;
 	hs_top_grid_clear(area->grid, area->row); /* it comes first where there is little room */
@@ -396,7 +395,7 @@ static void write_status(struct area *area)
 		write_edit(area);
 	} else if (*area->view->error) {
 		area->row = area->grid->rows > lines ? area->grid->rows - lines : 0;
-		write_trouble(area);
+		write_error(area);
 	} else {
 		write_selected(area);
 	}
@@ -453,7 +452,7 @@ static struct plan plan_screen(const struct hs_top_view *view, const struct hs_t
 {
 	struct plan plan = {.rows = rows, .partitions = wanted_lines(model)};
 	/* Head, prefixes, heading, status. */
-	size_t fixed = 2 + 1 + 1 + trouble_lines(view, cols);
+	size_t fixed = 2 + 1 + 1 + error_lines(view, cols);
 	size_t left = rows > fixed ? rows - fixed : 0;
 	size_t most = left > 0 ? (left - 1) / 2 : 0; /* the partitions' own heading comes off */
 

@@ -47,12 +47,12 @@ static const struct kind partition_kind = {partition_fields,
 
 /* ---- walking a reply ---- */
 
-static double number_of(const struct hs_answer *answer)
+static double number_of(const struct hs_parsed_reply *answer)
 {
 	char text[64], *end;
 	double value;
 
-	if (answer->type == HS_ANSWER_INT || answer->type == HS_ANSWER_BOOL)
+	if (answer->type == HS_PARSED_INT || answer->type == HS_PARSED_BOOL)
 		return (double)answer->integer;
 	if (answer->text.len == 0 || answer->text.len >= sizeof text)
 		return NAN;
@@ -97,7 +97,7 @@ static void clear(const struct kind *kind, void *row)
 static bool read_pair(struct hs_walk *walk, const struct kind *kind, void *row)
 {
 	struct hs_bytes name;
-	struct hs_answer value;
+	struct hs_parsed_reply value;
 	const struct field *field;
 	struct hs_walk before;
 
@@ -113,7 +113,7 @@ static bool read_pair(struct hs_walk *walk, const struct kind *kind, void *row)
 	field = find_field(kind, name);
 	if (!field)
 		return true;
-	if (field->text && value.type == HS_ANSWER_INT) /* a partition's id may be one */
+	if (field->text && value.type == HS_PARSED_INT) /* a partition's id may be one */
 		value.text = digits_before(walk, &before);
 	if (field->text)
 		memcpy((char *)row + field->at, &value.text, sizeof value.text);
@@ -141,11 +141,11 @@ static bool read_rows(struct hs_bytes reply, const struct kind *kind, size_t max
 		      size_t *count)
 {
 	struct hs_walk walk = {reply.data, reply.len};
-	struct hs_answer head;
+	struct hs_parsed_reply head;
 
 	if (hs_walk_next(&walk, &head) < 0)
 		return false;
-	if (head.type != HS_ANSWER_ARRAY && head.type != HS_ANSWER_NULL)
+	if (head.type != HS_PARSED_ARRAY && head.type != HS_PARSED_NULL)
 		return false;
 	if ((uint64_t)head.count < max)
 		max = (size_t)head.count;
@@ -190,9 +190,9 @@ static struct hs_bytes info_field(struct hs_bytes info, const char *name)
 static void read_info(struct hs_top_model *model, struct hs_bytes reply)
 {
 	struct hs_walk walk = {reply.data, reply.len};
-	struct hs_answer head;
+	struct hs_parsed_reply head;
 
-	if (hs_walk_next(&walk, &head) < 0 || head.type != HS_ANSWER_BULK)
+	if (hs_walk_next(&walk, &head) < 0 || head.type != HS_PARSED_BULK)
 		return;
 	model->version = info_field(head.text, "heatsink_version");
 	head.text = info_field(head.text, "uptime_in_seconds");
@@ -214,12 +214,12 @@ static void take_median(struct hs_top_model *model)
 }
 
 /* HEAT PREFIXES takes no filter; and one that the server has applied does no harm again. */
-static void filter(struct hs_top_model *model, const struct hs_top_question *question)
+static void filter(struct hs_top_model *model, const struct hs_top_query *query)
 {
-	struct hs_bytes prefix = {question->prefix, question->prefix_len};
+	struct hs_bytes prefix = {query->prefix, query->prefix_len};
 	size_t kept = 0;
 
-	if (question->what == HS_TOP_SLOTS)
+	if (query->dimension == HS_TOP_SLOTS)
 		return;
 	for (size_t i = 0; i < model->rows_count; i++) {
 		const struct hs_top_row *row = &model->rows[i];
@@ -230,7 +230,7 @@ static void filter(struct hs_top_model *model, const struct hs_top_question *que
 	model->rows_count = kept;
 }
 
-static bool read_all(struct hs_top_model *model, const struct hs_top_question *question,
+static bool read_all(struct hs_top_model *model, const struct hs_top_query *query,
 		     const struct hs_top_replies *replies)
 {
 	struct hs_bytes reply[HS_TOP_REPLIES_MAX];
@@ -248,20 +248,20 @@ static bool read_all(struct hs_top_model *model, const struct hs_top_question *q
 	if (!read_rows(reply[2], &row_kind, HS_TOP_ROWS_MAX, (void **)&model->rows,
 		       &model->rows_count))
 		return false;
-	filter(model, question);
-	model->what = question->what;
-	model->filled = true;
+	filter(model, query);
+	model->dimension = query->dimension;
+	model->loaded = true;
 	return replies->count < 4 || read_rows(reply[3], &row_kind, HS_TOP_PREFIX_ROWS,
 					       (void **)&model->prefixes, &model->prefixes_count);
 }
 
-int hs_top_model_read(struct hs_top_model *model, const struct hs_top_question *question,
+int hs_top_model_read(struct hs_top_model *model, const struct hs_top_query *query,
 		      const struct hs_top_replies *replies)
 {
 	struct hs_top_model fresh;
 
 	hs_top_model_init(&fresh);
-	if (!read_all(&fresh, question, replies)) {
+	if (!read_all(&fresh, query, replies)) {
 		hs_top_model_deinit(&fresh);
 		return HS_EPROTO;
 	}

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-const char *const hs_top_whats[] = {
+const char *const hs_top_dimensions[] = {
 	[HS_TOP_KEYS] = "keys", [HS_TOP_PREFIXES] = "prefixes", [HS_TOP_SLOTS] = "slots", NULL};
 const char *const hs_top_sorts[] = {
 	[HS_TOP_BY_OPS] = "ops",     [HS_TOP_BY_READS] = "reads",     [HS_TOP_BY_WRITES] = "writes",
@@ -16,13 +16,13 @@ const char *const hs_top_windows[] = {
 
 static bool read_prefix(const struct hs_flag *flag, void *to, const char *word)
 {
-	struct hs_top_question *question = hs_flag_field(flag, to);
+	struct hs_top_query *query = hs_flag_field(flag, to);
 	size_t len = strlen(word);
 
-	if (len > sizeof question->prefix)
+	if (len > sizeof query->prefix)
 		return false;
-	memcpy(question->prefix, word, len);
-	question->prefix_len = len;
+	memcpy(query->prefix, word, len);
+	query->prefix_len = len;
 	return true;
 }
 
@@ -34,21 +34,21 @@ static const struct hs_flag rows[] = {
 		       "redis://[USER:PASSWORD@]HOST[:PORT] or, with TLS, rediss://"),
 	{"once", NULL, "no",
 	 "print one frame as text and end: 80 columns, those of the terminal, or $COLUMNS",
-	 hs_flag_read_yes, FIELD(once)},
+	 hs_flag_read_switch, FIELD(once)},
 	{"interval", "SECONDS", "1", "time between two looks, 0.1 to 3600", hs_flag_read_duration,
 	 FIELD(interval_us), .min = 100000, .max = 3600000000},
 	{"window", "WORD", "auto",
 	 "what rates are taken over: short (about 80 ms, to react), long (10 s, to look at), "
 	 "auto: the server takes the short one while enough happens in it",
-	 hs_flag_read_word, FIELD(question.window), .words = hs_top_windows},
+	 hs_flag_read_word, FIELD(query.window), .words = hs_top_windows},
 	{"sort", "WORD", "ops", "ops, reads, writes, bytes, or latency", hs_flag_read_word,
-	 FIELD(question.sort), .words = hs_top_sorts},
+	 FIELD(query.sort), .words = hs_top_sorts},
 	{"show", "WORD", "keys", "the table: keys, prefixes, or slots", hs_flag_read_word,
-	 FIELD(question.what), .words = hs_top_whats},
+	 FIELD(query.dimension), .words = hs_top_dimensions},
 	{"prefix", "TEXT", "", "only keys and prefixes that start with it", read_prefix,
-	 FIELD(question)},
+	 FIELD(query)},
 	{"count", "N", "0", "rows to ask for, at most 1000; 0: 10 with --once, 100 without",
-	 hs_flag_read_uint, FIELD(question.count), .max = HS_TOP_ROWS_MAX},
+	 hs_flag_read_uint, FIELD(query.count), .max = HS_TOP_ROWS_MAX},
 	{"timeout", "SECONDS", "5", "how long an answer may take, 0.1 to 3600",
 	 hs_flag_read_duration, FIELD(timeout_us), .min = 100000, .max = 3600000000},
 };
@@ -84,7 +84,7 @@ static const char after[] =
 	"128 and the number of the signal that ended it.\n";
 
 static const struct hs_flags flags = {
-	.who = "heatsink top",
+	.program = "heatsink top",
 	.before = before,
 	.after = after,
 	.rows = rows,
@@ -98,12 +98,12 @@ int hs_top_options_read(struct hs_top_options *options, int argc, char **argv, F
 	*options = (struct hs_top_options){0};
 	rc = hs_flags_read(&flags, options, argc, argv, err);
 	if (rc == 0)
-		rc = hs_target_read(&options->target, flags.who, err);
+		rc = hs_target_read(&options->target, flags.program, err);
 	if (rc == 0 && options->target.url.kind == HS_REDIS_CLUSTER)
-		return hs_flags_complain(err, flags.who,
-					 "--target: it looks at one heatsink server, not at a "
-					 "Cluster: give redis:// or rediss://");
-	if (rc == 0 && options->question.count == 0)
-		options->question.count = options->once ? 10 : 100;
+		return hs_flags_error(err, flags.program,
+				      "--target: it looks at one heatsink server, not at a "
+				      "Cluster: give redis:// or rediss://");
+	if (rc == 0 && options->query.count == 0)
+		options->query.count = options->once ? 10 : 100;
 	return rc;
 }

@@ -30,7 +30,7 @@ static const struct {
 	[HS_TOP_WARM] = {A_BOLD, COLOR_YELLOW},
 	[HS_TOP_HOT] = {A_BOLD, COLOR_RED},
 	[HS_TOP_SELECTED] = {A_REVERSE, 0},
-	[HS_TOP_TROUBLE] = {A_REVERSE | A_BOLD, COLOR_RED},
+	[HS_TOP_ALERT] = {A_REVERSE | A_BOLD, COLOR_RED},
 };
 
 static void set_colours(struct hs_top_screen *screen)

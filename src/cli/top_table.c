@@ -76,14 +76,14 @@ void hs_top_layout_init(struct hs_top_layout *layout, const struct hs_top_column
 }
 
 /* A word of ours where the column sets it. */
-static void put(const struct hs_top_place *at, const struct hs_top_column *column,
+static void put(const struct hs_top_cell_area *at, const struct hs_top_column *column,
 		enum hs_top_style style, const char *text)
 {
 	(column->left ? hs_top_grid_put : hs_top_grid_put_right)(at->grid, at->row, at->col,
 								 at->cols, style, text);
 }
 
-static void put_number(const struct hs_top_place *at, const struct hs_top_column *column,
+static void put_number(const struct hs_top_cell_area *at, const struct hs_top_column *column,
 		       const void *item)
 {
 	double value = hs_top_number(item, column->field);
@@ -99,7 +99,7 @@ void hs_top_layout_head(const struct hs_top_layout *layout, struct hs_top_grid *
 	hs_top_grid_style(grid, row, 0, grid->cols, HS_TOP_HEAD);
 	for (size_t i = 0; i < layout->count; i++) {
 		const struct hs_top_column *column = &layout->columns[i];
-		struct hs_top_place at = {grid, row, layout->at[i], layout->width[i], NULL};
+		struct hs_top_cell_area at = {grid, row, layout->at[i], layout->width[i], NULL};
 
 		if (at.cols)
 			put(&at, column,
@@ -113,7 +113,7 @@ void hs_top_layout_row(const struct hs_top_layout *layout, struct hs_top_grid *g
 {
 	for (size_t i = 0; i < layout->count; i++) {
 		const struct hs_top_column *column = &layout->columns[i];
-		struct hs_top_place at = {grid, row, layout->at[i], layout->width[i], scale};
+		struct hs_top_cell_area at = {grid, row, layout->at[i], layout->width[i], scale};
 
 		if (at.cols)
 			(column->write ? column->write : put_number)(&at, column, item);

@@ -2,14 +2,15 @@
 #include "cli/top.h"
 
 /* The intervals that + and - go through, in ms. */
-static const uint64_t rhythm_ms[] = {100, 200, 500, 1000, 2000, 5000, 10000, 30000, 60000, 300000};
-enum { RHYTHMS = sizeof rhythm_ms / sizeof *rhythm_ms };
+static const uint64_t intervals_ms[] = {100,  200,   500,   1000,  2000,
+					5000, 10000, 30000, 60000, 300000};
+enum { INTERVALS = sizeof intervals_ms / sizeof *intervals_ms };
 
 void hs_top_view_init(struct hs_top_view *view, const struct hs_top_options *options)
 {
 	*view = (struct hs_top_view){
 		.target = options->target.text,
-		.question = options->question,
+		.query = options->query,
 		.interval_us = options->interval_us,
 		.interactive = !options->once,
 		.error = "",
@@ -39,20 +40,20 @@ static void erase(struct hs_top_view *view)
 	}
 }
 
-static enum hs_top_wish set_filter(struct hs_top_view *view, const char *text, size_t len)
+static enum hs_top_action set_filter(struct hs_top_view *view, const char *text, size_t len)
 {
-	struct hs_top_question *question = &view->question;
+	struct hs_top_query *query = &view->query;
 
 	view->editing = false;
-	if (len == question->prefix_len && memcmp(text, question->prefix, len) == 0)
-		return HS_TOP_WISH_NOTHING;
-	memcpy(question->prefix, text, len);
-	question->prefix_len = len;
+	if (len == query->prefix_len && memcmp(text, query->prefix, len) == 0)
+		return HS_TOP_ACTION_NONE;
+	memcpy(query->prefix, text, len);
+	query->prefix_len = len;
 	view->selected = 0;
-	return HS_TOP_WISH_ASK;
+	return HS_TOP_ACTION_QUERY;
 }
 
-static enum hs_top_wish edit_key(struct hs_top_view *view, uint32_t key)
+static enum hs_top_action edit_key(struct hs_top_view *view, uint32_t key)
 {
 	if (key == HS_TOP_KEY_ESCAPE)
 		return set_filter(view, "", 0);
@@ -62,54 +63,53 @@ static enum hs_top_wish edit_key(struct hs_top_view *view, uint32_t key)
 		erase(view);
 	else if (key >= ' ' && key < HS_TOP_KEY_UP)
 		type(view, key);
-	return HS_TOP_WISH_NOTHING;
+	return HS_TOP_ACTION_NONE;
 }
 
 static void begin_edit(struct hs_top_view *view)
 {
 	view->editing = true;
-	view->edit_len = view->question.prefix_len;
-	memcpy(view->edit, view->question.prefix, view->edit_len);
+	view->edit_len = view->query.prefix_len;
+	memcpy(view->edit, view->query.prefix, view->edit_len);
 }
 
 /* ---- choices ---- */
 
-static enum hs_top_wish set_sort(struct hs_top_view *view, enum hs_top_sort sort)
+static enum hs_top_action set_sort(struct hs_top_view *view, enum hs_top_sort sort)
 {
-	if (view->question.sort == sort)
-		return HS_TOP_WISH_NOTHING;
-	view->question.sort = sort;
-	return HS_TOP_WISH_SORT;
+	if (view->query.sort == sort)
+		return HS_TOP_ACTION_NONE;
+	view->query.sort = sort;
+	return HS_TOP_ACTION_SORT;
 }
 
-static enum hs_top_wish set_what(struct hs_top_view *view, enum hs_top_what what)
+static enum hs_top_action set_dimension(struct hs_top_view *view, enum hs_top_dimension dimension)
 {
-	if (view->question.what == what)
-		return HS_TOP_WISH_NOTHING;
-	view->question.what = what;
+	if (view->query.dimension == dimension)
+		return HS_TOP_ACTION_NONE;
+	view->query.dimension = dimension;
 	view->selected = 0;
-	return HS_TOP_WISH_ASK;
+	return HS_TOP_ACTION_QUERY;
 }
 
-static enum hs_top_wish next_window(struct hs_top_view *view)
+static enum hs_top_action next_window(struct hs_top_view *view)
 {
-	view->question.window =
-		(enum hs_top_window)((view->question.window + 1) % (int)HS_TOP_WINDOWS);
-	return HS_TOP_WISH_ASK;
+	view->query.window = (enum hs_top_window)((view->query.window + 1) % (int)HS_TOP_WINDOWS);
+	return HS_TOP_ACTION_QUERY;
 }
 
-static enum hs_top_wish change_rhythm(struct hs_top_view *view, bool longer)
+static enum hs_top_action change_interval(struct hs_top_view *view, bool longer)
 {
 	uint64_t now_ms = view->interval_us / 1000, best_ms = now_ms;
 
-	for (int i = 0; i < RHYTHMS; i++) {
-		if (longer && rhythm_ms[i] > now_ms && best_ms == now_ms)
-			best_ms = rhythm_ms[i];
-		if (!longer && rhythm_ms[i] < now_ms)
-			best_ms = rhythm_ms[i];
+	for (int i = 0; i < INTERVALS; i++) {
+		if (longer && intervals_ms[i] > now_ms && best_ms == now_ms)
+			best_ms = intervals_ms[i];
+		if (!longer && intervals_ms[i] < now_ms)
+			best_ms = intervals_ms[i];
 	}
 	view->interval_us = best_ms * 1000;
-	return HS_TOP_WISH_RHYTHM;
+	return HS_TOP_ACTION_INTERVAL;
 }
 
 /* ---- moving ---- */
@@ -144,11 +144,11 @@ static void move(struct hs_top_view *view, uint32_t key, size_t rows)
 	view->selected = at < last ? at : last;
 }
 
-static enum hs_top_wish plain_key(struct hs_top_view *view, uint32_t key, size_t rows)
+static enum hs_top_action plain_key(struct hs_top_view *view, uint32_t key, size_t rows)
 {
 	switch (key) {
 	case 'q':
-		return HS_TOP_WISH_QUIT;
+		return HS_TOP_ACTION_QUIT;
 	case 'o':
 		return set_sort(view, HS_TOP_BY_OPS);
 	case 'r':
@@ -160,46 +160,46 @@ static enum hs_top_wish plain_key(struct hs_top_view *view, uint32_t key, size_t
 	case 'l':
 		return set_sort(view, HS_TOP_BY_LATENCY);
 	case 'k':
-		return set_what(view, HS_TOP_KEYS);
+		return set_dimension(view, HS_TOP_KEYS);
 	case 'p':
-		return set_what(view, HS_TOP_PREFIXES);
+		return set_dimension(view, HS_TOP_PREFIXES);
 	case 's':
-		return set_what(view, HS_TOP_SLOTS);
+		return set_dimension(view, HS_TOP_SLOTS);
 	case '\t':
 	case 'W':
 		return next_window(view);
 	case ' ':
 		view->paused = !view->paused;
-		return view->paused ? HS_TOP_WISH_NOTHING : HS_TOP_WISH_RHYTHM;
+		return view->paused ? HS_TOP_ACTION_NONE : HS_TOP_ACTION_INTERVAL;
 	case '+':
 	case '=': /* the same key without shift */
-		return change_rhythm(view, true);
+		return change_interval(view, true);
 	case '-':
-		return change_rhythm(view, false);
+		return change_interval(view, false);
 	case '/':
 		begin_edit(view);
-		return HS_TOP_WISH_NOTHING;
+		return HS_TOP_ACTION_NONE;
 	case HS_TOP_KEY_ESCAPE:
 		return set_filter(view, "", 0);
 	case 'h':
 	case '?':
 		view->help = true;
-		return HS_TOP_WISH_NOTHING;
+		return HS_TOP_ACTION_NONE;
 	default:
 		move(view, key, rows);
-		return HS_TOP_WISH_NOTHING;
+		return HS_TOP_ACTION_NONE;
 	}
 }
 
-enum hs_top_wish hs_top_view_key(struct hs_top_view *view, uint32_t key, size_t rows)
+enum hs_top_action hs_top_view_key(struct hs_top_view *view, uint32_t key, size_t rows)
 {
 	if (key == HS_TOP_KEY_REDRAW)
-		return HS_TOP_WISH_REDRAW;
+		return HS_TOP_ACTION_REDRAW;
 	if (view->editing)
 		return edit_key(view, key);
 	if (view->help) { /* any key closes it; q does not quit by surprise */
 		view->help = false;
-		return HS_TOP_WISH_NOTHING;
+		return HS_TOP_ACTION_NONE;
 	}
 	return plain_key(view, key, rows);
 }

@@ -64,10 +64,11 @@ enum hs_command_flag {
 	HS_CMD_BLOCKING = 1 << 17, /* may wait for what others do */
 	HS_CMD_PUBSUB = 1 << 18,
 	/* Our own, not shown. */
-	HS_CMD_CONDITIONAL = 1 << 16, /* a write that may be refused: answered with 0 or null */
-	HS_CMD_CONTAINER = 1 << 19,   /* learned: its first argument may name a row of its own */
-	HS_CMD_STAND_IN = 1 << 20,    /* ours as long as no server has one to learn */
-	HS_CMD_UNSURE = 1 << 21,      /* learned: may read its keys as well as write them (EVAL) */
+	HS_CMD_CONDITIONAL = 1 << 16,	/* a write that may be refused: answered with 0 or null */
+	HS_CMD_CONTAINER = 1 << 19,	/* learned: its first argument may name a row of its own */
+	HS_CMD_UNTIL_LEARNED = 1 << 20, /* ours as long as no server has one to learn */
+	HS_CMD_EFFECT_UNKNOWN =
+		1 << 21, /* learned: may read its keys as well as write them (EVAL) */
 	/* Learned: its arguments do not say all that it does. It runs other commands (EVAL), installs
 	 * code that does (FUNCTION LOAD), or is a module's and names no keys. acl/acl.h. */
 	HS_CMD_UNCHECKED = 1 << 22,
@@ -84,11 +85,13 @@ enum hs_command_cacheable {
 	HS_CACHEABLE = 1 << 0,
 	HS_CACHEABLE_PAIRS = 1 << 1,	   /* RESP3 has pairs where RESP2 has one array: scores */
 	HS_CACHEABLE_NULL_ARRAYS = 1 << 2, /* what is missing is a missing array in RESP2 */
-	HS_CACHEABLE_WHOLE = 1 << 3,	   /* nothing, 0 or null means that there is no such key */
-	HS_CACHEABLE_SHORT = 1 << 4,	   /* only without options: they change what is answered */
+	HS_CACHEABLE_EMPTY_IS_MISSING =
+		1 << 3, /* nothing, 0 or null means that there is no such key */
+	HS_CACHEABLE_WITHOUT_OPTIONS =
+		1 << 4, /* only without options: they change what is answered */
 	/* Parts of the value may expire by themselves: an answer is as old as its reading, whoever would
 	 * say if somebody changed it. */
-	HS_CACHEABLE_FIELDS = 1 << 5,
+	HS_CACHEABLE_PARTS_EXPIRE = 1 << 5,
 };
 
 /* What a command subscribes, publishes or looks at (push/). */
@@ -116,7 +119,7 @@ struct hs_command {
 	enum hs_command_merge merge;
 	int arity; /* with the name (and the subcommand's); negative: at least that many */
 	unsigned flags;
-	unsigned keep; /* enum hs_command_cacheable; 0: replies are not to be kept */
+	unsigned cacheable; /* enum hs_command_cacheable; 0: replies are not to be kept */
 	/* Keys: argument positions first, first + step … last (negative: counted from the end);
 	 * first 0 means none. */
 	int key_first;
@@ -229,7 +232,7 @@ static inline size_t hs_keys_next(struct hs_key_walk *walk)
 }
 
 /* The position of the key of a command that always has just one; 0 for others. */
-static inline size_t hs_keys_only(const struct hs_command *command, size_t argc)
+static inline size_t hs_keys_single(const struct hs_command *command, size_t argc)
 {
 	size_t at = (size_t)command->key_first;
 
@@ -247,7 +250,8 @@ static inline bool hs_command_only_reads(const struct hs_command *command)
 	if (command->flags & HS_CMD_READONLY)
 		return true;
 	/* Of our own it is known; of those learned from a server, unknown means write. */
-	return command->id < HS_CMD_IDS && !(command->flags & (HS_CMD_WRITE | HS_CMD_UNSURE));
+	return command->id < HS_CMD_IDS &&
+	       !(command->flags & (HS_CMD_WRITE | HS_CMD_EFFECT_UNKNOWN));
 }
 /* Whether it may write keys that are not among its arguments: a script. */
 bool hs_command_may_write_others(const struct hs_command *command);

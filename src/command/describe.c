@@ -11,10 +11,10 @@ static bool is_shown(const struct hs_learned *learned, const struct hs_command *
 	size_t elements;
 
 	if (command->id >= HS_CMD_IDS) {
-		hs_learned_said(command, &elements);
+		hs_learned_raw_entry(command, &elements);
 		return elements > 0 && !command->refused;
 	}
-	return !(command->flags & HS_CMD_STAND_IN) ||
+	return !(command->flags & HS_CMD_UNTIL_LEARNED) ||
 	       !hs_learned_sub(learned, hs_command_by_id(command->parent),
 			       hs_bytes_of(strchr(command->name, '|') + 1));
 }

@@ -41,6 +41,6 @@ void hs_command_reply_docs(struct hs_reply *reply, const struct hs_command *comm
 /* What a server said of a row, without its subcommands, in the dialect of the reply: the header of
  * the array of elements (with one more when subcommands are to follow, which is returned) and the
  * elements. learned_info.c. */
-bool hs_learned_reply_said(struct hs_reply *reply, const struct hs_command *row);
+bool hs_learned_reply_raw_entry(struct hs_reply *reply, const struct hs_command *row);
 
 #endif

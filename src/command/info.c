@@ -133,7 +133,7 @@ void hs_command_reply_info(struct hs_reply *reply, const struct hs_command *comm
 
 	if (command->id < HS_CMD_IDS)
 		reply_own(reply, command);
-	else if (!hs_learned_reply_said(reply, command))
+	else if (!hs_learned_reply_raw_entry(reply, command))
 		return;
 	if (subcommands == 0) {
 		hs_reply_set(reply, 0); /* Redis: none are a set, some are an array */

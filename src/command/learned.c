@@ -16,7 +16,7 @@
 #include "base/mem.h"
 #include "command/learned_row.h"
 #include "command/name.h"
-#include "wire/answer.h"
+#include "wire/parse_reply.h"
 
 #include <stdio.h>
 
@@ -119,7 +119,7 @@ static const struct hs_command *pool_row(struct pool *pool, const struct hs_lear
 {
 	uint64_t seed = (uint64_t)entry->container | (uint64_t)as_said << 1 |
 			(uint64_t)entry->fields_expire << 2;
-	uint64_t hash = hs_hash(entry->said, hs_hash(hs_bytes_of(entry->name), seed));
+	uint64_t hash = hs_hash(entry->raw_entry, hs_hash(hs_bytes_of(entry->name), seed));
 	struct hs_learned_row *row;
 
 	for (uint32_t i = 0; i < pool->rows_count; i++)
@@ -139,8 +139,8 @@ static const struct hs_command *pool_row(struct pool *pool, const struct hs_lear
 	row->command.parent = parent ? parent->id : HS_CMD_ID_NONE;
 	if (as_said) {
 		row->elements = entry->elements;
-		row->said.data = hs_arena_text(&pool->arena, entry->said);
-		row->said.len = entry->said.len;
+		row->raw_entry.data = hs_arena_text(&pool->arena, entry->raw_entry);
+		row->raw_entry.len = entry->raw_entry.len;
 	}
 	pool->rows[pool->rows_count++] = row;
 	return &row->command;
@@ -263,14 +263,14 @@ static int add(struct making *making, const struct hs_learned_entry *entry,
 static int derive_subs(struct making *making, const struct hs_learned_entry *entry,
 		       const struct hs_command *parent)
 {
-	const struct hs_known *known = NULL;
+	const struct hs_builtin_hint *hint = NULL;
 	const struct hs_command *row;
 	int err = 0;
 
-	while (err == 0 && (known = hs_known_sub(parent->name, known))) {
+	while (err == 0 && (hint = hs_builtin_hint_sub(parent->name, hint))) {
 		struct hs_learned_entry sub = *entry;
 
-		snprintf(sub.name, sizeof sub.name, "%s", known->name);
+		snprintf(sub.name, sizeof sub.name, "%s", hint->name);
 		err = add(making, &sub, parent, false, &row);
 	}
 	return err;
@@ -278,13 +278,13 @@ static int derive_subs(struct making *making, const struct hs_learned_entry *ent
 
 static bool is_ours(const struct hs_command *own)
 {
-	return own && !(own->flags & HS_CMD_STAND_IN);
+	return own && !(own->flags & HS_CMD_UNTIL_LEARNED);
 }
 
 static int learn_subs(struct making *making, const struct hs_learned_entry *entry,
 		      const struct hs_command *parent)
 {
-	struct hs_bytes rest = hs_answer_elements(entry->subcommands);
+	struct hs_bytes rest = hs_parse_reply_elements(entry->subcommands);
 	bool own = parent->id < HS_CMD_IDS;
 
 	while (rest.len > 0) {
@@ -335,20 +335,20 @@ static bool has_fields_that_expire(struct hs_bytes rest)
 
 static int learn(struct making *making, struct hs_bytes reply)
 {
-	struct hs_answer head;
+	struct hs_parsed_reply head;
 	struct hs_bytes rest;
 	struct hs_learned_entry entry;
 	bool fields_expire;
 
-	if (hs_answer_length(reply.data, reply.len) != (int64_t)reply.len ||
-	    hs_answer_head(&head, reply.data, reply.len) <= 0)
+	if (hs_parse_reply_length(reply.data, reply.len) != (int64_t)reply.len ||
+	    hs_parse_reply_head(&head, reply.data, reply.len) <= 0)
 		return fail(making, HS_EPROTO, "the server's reply to COMMAND is no reply");
-	if (head.type == HS_ANSWER_ERROR) {
+	if (head.type == HS_PARSED_ERROR) {
 		snprintf(making->error, making->error_size, "the server refuses COMMAND: %.*s",
 			 (int)(head.text.len < 128 ? head.text.len : 128), head.text.data);
 		return HS_EINVAL;
 	}
-	rest = hs_answer_elements(reply);
+	rest = hs_parse_reply_elements(reply);
 	fields_expire = has_fields_that_expire(rest);
 	while (rest.len > 0) {
 		int err = hs_learned_entry_read(&entry, &rest, NULL);
@@ -456,11 +456,11 @@ const char *hs_learned_name(const struct hs_learned *learned, unsigned id)
 	return learned->names[id - HS_CMD_IDS];
 }
 
-struct hs_bytes hs_learned_said(const struct hs_command *row, size_t *elements)
+struct hs_bytes hs_learned_raw_entry(const struct hs_command *row, size_t *elements)
 {
 	const struct hs_learned_row *learned = (const struct hs_learned_row *)row;
 
 	hs_check(row->id >= HS_CMD_IDS);
 	*elements = learned->elements;
-	return learned->said;
+	return learned->raw_entry;
 }

@@ -54,6 +54,6 @@ const char *hs_learned_name(const struct hs_learned *learned, unsigned id);
 /* What the server said about a learned row: the elements of its entry in COMMAND up to the key
  * specs, one behind the other, in the dialect of that reply. `elements` 0: nothing, the row is
  * derived from its container's. */
-struct hs_bytes hs_learned_said(const struct hs_command *row, size_t *elements);
+struct hs_bytes hs_learned_raw_entry(const struct hs_command *row, size_t *elements);
 
 #endif

@@ -3,7 +3,7 @@
  * it is known here by position and name. */
 #include "command/describe.h"
 #include "command/learned_row.h"
-#include "wire/answer.h"
+#include "wire/parse_reply.h"
 
 enum { ELEMENTS_BEFORE_SUBCOMMANDS = 9, DEPTH_MAX = 4 };
 
@@ -12,7 +12,7 @@ static size_t count_elements(struct hs_bytes rest)
 	struct hs_bytes element;
 	size_t count = 0;
 
-	while (hs_answer_take(&rest, &element))
+	while (hs_parse_reply_take(&rest, &element))
 		count++;
 	return count;
 }
@@ -20,11 +20,11 @@ static size_t count_elements(struct hs_bytes rest)
 /* A number or a text is the same in both; nothing else is expected. */
 static void reply_scalar(struct hs_reply *reply, struct hs_bytes element)
 {
-	struct hs_answer head;
+	struct hs_parsed_reply head;
 
-	if (hs_answer_head(&head, element.data, element.len) > 0 &&
-	    (head.type == HS_ANSWER_INT || head.type == HS_ANSWER_STATUS ||
-	     (head.type == HS_ANSWER_BULK && element.data[0] == '$')))
+	if (hs_parse_reply_head(&head, element.data, element.len) > 0 &&
+	    (head.type == HS_PARSED_INT || head.type == HS_PARSED_STATUS ||
+	     (head.type == HS_PARSED_BULK && element.data[0] == '$')))
 		hs_buf_append_bytes(reply->out, element);
 	else
 		hs_reply_null(reply);
@@ -32,37 +32,37 @@ static void reply_scalar(struct hs_reply *reply, struct hs_bytes element)
 
 static void reply_set(struct hs_reply *reply, struct hs_bytes set)
 {
-	struct hs_bytes rest = hs_answer_elements(set), element;
+	struct hs_bytes rest = hs_parse_reply_elements(set), element;
 
 	hs_reply_set(reply, count_elements(rest));
-	while (hs_answer_take(&rest, &element))
+	while (hs_parse_reply_take(&rest, &element))
 		reply_scalar(reply, element);
 }
 
 static bool is_aggregate(struct hs_bytes element)
 {
-	struct hs_answer head;
+	struct hs_parsed_reply head;
 
-	return hs_answer_head(&head, element.data, element.len) > 0 &&
-	       (head.type == HS_ANSWER_ARRAY || head.type == HS_ANSWER_MAP);
+	return hs_parse_reply_head(&head, element.data, element.len) > 0 &&
+	       (head.type == HS_PARSED_ARRAY || head.type == HS_PARSED_MAP);
 }
 
 static bool is_flags(struct hs_bytes element)
 {
-	struct hs_answer head;
+	struct hs_parsed_reply head;
 
-	return hs_answer_head(&head, element.data, element.len) > 0 &&
+	return hs_parse_reply_head(&head, element.data, element.len) > 0 &&
 	       hs_bytes_is_word(head.text, "flags");
 }
 
 static void reply_map(struct hs_reply *reply, struct hs_bytes map, int depth)
 {
-	struct hs_bytes rest = hs_answer_elements(map), key, value;
+	struct hs_bytes rest = hs_parse_reply_elements(map), key, value;
 	size_t pairs = depth < DEPTH_MAX ? count_elements(rest) / 2 : 0;
 
 	hs_reply_map(reply, pairs);
 	for (; pairs > 0; pairs--) {
-		if (!hs_answer_take(&rest, &key) || !hs_answer_take(&rest, &value))
+		if (!hs_parse_reply_take(&rest, &key) || !hs_parse_reply_take(&rest, &value))
 			return; /* they were counted */
 		reply_scalar(reply, key);
 		if (is_flags(key))
@@ -85,9 +85,9 @@ static void reply_element(struct hs_reply *reply, size_t index, struct hs_bytes 
 		reply_set(reply, element);
 		return;
 	case 8: /* key specs */
-		rest = hs_answer_elements(element);
+		rest = hs_parse_reply_elements(element);
 		hs_reply_set(reply, count_elements(rest));
-		while (hs_answer_take(&rest, &map))
+		while (hs_parse_reply_take(&rest, &map))
 			reply_map(reply, map, 0);
 		return;
 	default:
@@ -95,14 +95,14 @@ static void reply_element(struct hs_reply *reply, size_t index, struct hs_bytes 
 	}
 }
 
-bool hs_learned_reply_said(struct hs_reply *reply, const struct hs_command *row)
+bool hs_learned_reply_raw_entry(struct hs_reply *reply, const struct hs_command *row)
 {
 	size_t elements;
-	struct hs_bytes rest = hs_learned_said(row, &elements), element;
+	struct hs_bytes rest = hs_learned_raw_entry(row, &elements), element;
 	bool more = elements == ELEMENTS_BEFORE_SUBCOMMANDS;
 
 	hs_reply_array(reply, elements + more);
-	for (size_t i = 0; i < elements && hs_answer_take(&rest, &element); i++)
+	for (size_t i = 0; i < elements && hs_parse_reply_take(&rest, &element); i++)
 		reply_element(reply, i, element);
 	return more;
 }

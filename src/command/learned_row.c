@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "command/describe.h"
-#include "wire/answer.h"
+#include "wire/parse_reply.h"
 
 #include <stdio.h>
 
@@ -19,10 +19,10 @@ enum { ELEMENTS_SAID = 9, ELEMENTS_MIN = 6, POSITION_MAX = 1 << 20 };
 /* A status or bulk string; empty for anything else. */
 static struct hs_bytes text_of(struct hs_bytes element)
 {
-	struct hs_answer head;
+	struct hs_parsed_reply head;
 
-	if (hs_answer_head(&head, element.data, element.len) <= 0 ||
-	    (head.type != HS_ANSWER_STATUS && head.type != HS_ANSWER_BULK))
+	if (hs_parse_reply_head(&head, element.data, element.len) <= 0 ||
+	    (head.type != HS_PARSED_STATUS && head.type != HS_PARSED_BULK))
 		return (struct hs_bytes){"", 0};
 	return head.text;
 }
@@ -30,10 +30,11 @@ static struct hs_bytes text_of(struct hs_bytes element)
 /* An integer; 0 for anything else, and for one that can be no position. */
 static int64_t number_of(struct hs_bytes element)
 {
-	struct hs_answer head;
+	struct hs_parsed_reply head;
 
-	if (hs_answer_head(&head, element.data, element.len) <= 0 || head.type != HS_ANSWER_INT ||
-	    head.integer > POSITION_MAX || head.integer < -POSITION_MAX)
+	if (hs_parse_reply_head(&head, element.data, element.len) <= 0 ||
+	    head.type != HS_PARSED_INT || head.integer > POSITION_MAX ||
+	    head.integer < -POSITION_MAX)
 		return 0;
 	return head.integer;
 }
@@ -74,14 +75,14 @@ int hs_learned_entry_read(struct hs_learned_entry *entry, struct hs_bytes *rest,
 	size_t count = 0;
 
 	*entry = (struct hs_learned_entry){0};
-	if (!hs_answer_take(rest, &whole))
+	if (!hs_parse_reply_take(rest, &whole))
 		return HS_EPROTO;
-	elements = hs_answer_elements(whole);
-	entry->said = elements;
-	while (count <= ELEMENTS_SAID && hs_answer_take(&elements, &element[count])) {
+	elements = hs_parse_reply_elements(whole);
+	entry->raw_entry = elements;
+	while (count <= ELEMENTS_SAID && hs_parse_reply_take(&elements, &element[count])) {
 		count++;
 		if (count <= ELEMENTS_SAID)
-			entry->said.len = (size_t)(elements.data - entry->said.data);
+			entry->raw_entry.len = (size_t)(elements.data - entry->raw_entry.data);
 	}
 	if (count < ELEMENTS_MIN || !take_name(entry, text_of(element[0]), parent))
 		return 0;
@@ -99,18 +100,18 @@ int hs_learned_entry_read(struct hs_learned_entry *entry, struct hs_bytes *rest,
 		entry->key_specs = element[8];
 	if (count > 9 && !parent) {
 		entry->subcommands = element[9];
-		elements = hs_answer_elements(element[9]);
-		entry->container = hs_answer_take(&elements, &one);
+		elements = hs_parse_reply_elements(element[9]);
+		entry->container = hs_parse_reply_take(&elements, &one);
 	}
 	return 1;
 }
 
 static unsigned flags_of(struct hs_bytes words)
 {
-	struct hs_bytes rest = hs_answer_elements(words), word;
+	struct hs_bytes rest = hs_parse_reply_elements(words), word;
 	unsigned flags = 0;
 
-	while (hs_answer_take(&rest, &word)) {
+	while (hs_parse_reply_take(&rest, &word)) {
 		struct hs_bytes text = text_of(word);
 
 		flags |= hs_flag_of(hs_command_flag_words, text);
@@ -124,9 +125,9 @@ static unsigned flags_of(struct hs_bytes words)
 
 static bool has_word(struct hs_bytes words, const char *wanted)
 {
-	struct hs_bytes rest = hs_answer_elements(words), word;
+	struct hs_bytes rest = hs_parse_reply_elements(words), word;
 
-	while (hs_answer_take(&rest, &word))
+	while (hs_parse_reply_take(&rest, &word))
 		if (hs_bytes_is_word(text_of(word), wanted))
 			return true;
 	return false;
@@ -135,11 +136,11 @@ static bool has_word(struct hs_bytes words, const char *wanted)
 /* The words of a set with spaces between. */
 static const char *words_of(struct hs_bytes words, struct hs_arena *arena)
 {
-	struct hs_bytes rest = hs_answer_elements(words), word;
+	struct hs_bytes rest = hs_parse_reply_elements(words), word;
 	struct hs_buf text = {0};
 	char *kept;
 
-	while (hs_answer_take(&rest, &word)) {
+	while (hs_parse_reply_take(&rest, &word)) {
 		word = text_of(word);
 		if (word.len == 0 || memchr(word.data, ' ', word.len))
 			continue;
@@ -155,9 +156,9 @@ static const char *words_of(struct hs_bytes words, struct hs_arena *arena)
 /* The value of a name in a map; empty when it is not there. */
 static struct hs_bytes value_of(struct hs_bytes map, const char *name)
 {
-	struct hs_bytes rest = hs_answer_elements(map), key, value;
+	struct hs_bytes rest = hs_parse_reply_elements(map), key, value;
 
-	while (hs_answer_take(&rest, &key) && hs_answer_take(&rest, &value))
+	while (hs_parse_reply_take(&rest, &key) && hs_parse_reply_take(&rest, &value))
 		if (hs_bytes_is_word(text_of(key), name))
 			return value;
 	return (struct hs_bytes){"", 0};
@@ -167,11 +168,11 @@ static void read_spec(struct hs_key_spec *spec, struct hs_bytes map, struct hs_a
 {
 	struct hs_bytes search = value_of(map, "begin_search"), find = value_of(map, "find_keys");
 	struct hs_bytes begin = value_of(search, "spec"), go_on = value_of(find, "spec");
-	struct hs_bytes rest = hs_answer_elements(value_of(map, "flags")), word;
+	struct hs_bytes rest = hs_parse_reply_elements(value_of(map, "flags")), word;
 	unsigned flags = 0;
 
 	*spec = (struct hs_key_spec){0};
-	while (hs_answer_take(&rest, &word))
+	while (hs_parse_reply_take(&rest, &word))
 		flags |= hs_flag_of(hs_key_flag_words, text_of(word));
 	spec->flags = (uint16_t)flags;
 	if (hs_bytes_is_word(text_of(value_of(search, "type")), "index")) {
@@ -248,15 +249,15 @@ static void fill_keys(struct hs_command *row, const struct hs_learned_entry *ent
 		      struct hs_arena *arena)
 {
 	struct hs_key_spec specs[HS_LEARNED_SPECS_MAX];
-	struct hs_bytes rest = hs_answer_elements(entry->key_specs), map;
-	const struct hs_known *known = hs_known(row->name);
+	struct hs_bytes rest = hs_parse_reply_elements(entry->key_specs), map;
+	const struct hs_builtin_hint *hint = hs_builtin_hint(row->name);
 	uint8_t count = 0;
 
-	while (count < HS_LEARNED_SPECS_MAX && hs_answer_take(&rest, &map))
+	while (count < HS_LEARNED_SPECS_MAX && hs_parse_reply_take(&rest, &map))
 		read_spec(&specs[count++], map, arena);
-	if (known && known->keys && (count == 0 || known->keys_always)) {
-		row->key_specs = known->keys;
-		row->key_specs_count = known->keys_count;
+	if (hint && hint->keys && (count == 0 || hint->keys_always)) {
+		row->key_specs = hint->keys;
+		row->key_specs_count = hint->keys_count;
 	} else if (count > 0 && !say_plainly(row, specs, count, arena)) {
 		struct hs_key_spec *kept = hs_arena_take(arena, count * sizeof *kept);
 
@@ -282,10 +283,10 @@ static bool names_keys(const struct hs_command *row)
 /* "request_policy:all_shards" -> "all_shards"; empty when there is no such tip. */
 static struct hs_bytes policy_of(const struct hs_learned_entry *entry, const char *name)
 {
-	struct hs_bytes rest = hs_answer_elements(entry->tips), tip;
+	struct hs_bytes rest = hs_parse_reply_elements(entry->tips), tip;
 	size_t len = strlen(name);
 
-	while (hs_answer_take(&rest, &tip)) {
+	while (hs_parse_reply_take(&rest, &tip)) {
 		tip = text_of(tip);
 		if (hs_bytes_begins(tip, hs_bytes_of(name)))
 			return (struct hs_bytes){tip.data + len, tip.len - len};
@@ -319,18 +320,18 @@ static enum hs_command_merge merge_of(struct hs_bytes policy)
 static void fill_place(struct hs_command *row, const struct hs_learned_entry *entry)
 {
 	struct hs_bytes request = policy_of(entry, "request_policy:");
-	const struct hs_known *known = request.len > 0 ? NULL : hs_known(row->name);
+	const struct hs_builtin_hint *hint = request.len > 0 ? NULL : hs_builtin_hint(row->name);
 	bool everywhere =
 		hs_bytes_is_word(request, "all_shards") || hs_bytes_is_word(request, "all_nodes");
 
-	row->refused = hs_known_refused(row->name);
+	row->refused = hs_builtin_refused(row->name);
 	if (entry->container)
 		row->place = HS_PLACE_PARENT;
 	else if (row->refused)
 		row->place = HS_PLACE_REFUSED;
-	else if (known && known->routed) {
-		row->place = known->place;
-		row->merge = known->merge;
+	else if (hint && hint->routed) {
+		row->place = hint->place;
+		row->merge = hint->merge;
 	} else {
 		row->place = hs_command_has_keys(row) ? HS_PLACE_PARTITION : HS_PLACE_ANY;
 		if (everywhere)
@@ -374,12 +375,12 @@ static const char *group_of(const char *categories)
 void hs_learned_fill(struct hs_command *row, const struct hs_learned_entry *entry,
 		     struct hs_arena *arena)
 {
-	const struct hs_known *known = hs_known(entry->name);
+	const struct hs_builtin_hint *hint = hs_builtin_hint(entry->name);
 
 	row->name = hs_arena_text(arena, hs_bytes_of(entry->name));
 	row->arity = entry->arity != 0 ? (int)entry->arity : -1;
 	row->flags = flags_of(entry->flags) | flags_of(entry->categories);
-	if (known && known->waits)
+	if (hint && hint->blocks)
 		row->flags |= HS_CMD_BLOCKING;
 	if (strcmp(row->name, "pfcount") ==
 	    0) /* it may store what it worked out; old servers do not say so */
@@ -390,19 +391,20 @@ void hs_learned_fill(struct hs_command *row, const struct hs_learned_entry *entr
 	row->key_step = 1;
 	fill_keys(row, entry, arena);
 	fill_place(row, entry);
-	if (entry->container || (row->place != HS_PLACE_PARENT && hs_known_sub(row->name, NULL)))
+	if (entry->container ||
+	    (row->place != HS_PLACE_PARENT && hs_builtin_hint_sub(row->name, NULL)))
 		row->flags |= HS_CMD_CONTAINER;
-	if (hs_known_unchecked(row->name, row->categories, has_word(entry->flags, "module"),
-			       names_keys(row)))
+	if (hs_builtin_unchecked(row->name, row->categories, has_word(entry->flags, "module"),
+				 names_keys(row)))
 		row->flags |= HS_CMD_UNCHECKED;
 	/* A command that does not say what it does to its keys writes them (law 8). */
 	if (hs_command_has_real_keys(row) && !(row->flags & (HS_CMD_WRITE | HS_CMD_READONLY)))
-		row->flags |= HS_CMD_WRITE | HS_CMD_UNSURE;
+		row->flags |= HS_CMD_WRITE | HS_CMD_EFFECT_UNKNOWN;
 	/* What a command is known for holds only if the server says that it is such a one. */
-	if (known && row->flags & HS_CMD_READONLY &&
+	if (hint && row->flags & HS_CMD_READONLY &&
 	    !(row->flags & (HS_CMD_WRITE | HS_CMD_BLOCKING)) && row->key_first == 1 &&
 	    row->key_last == 1 && row->place == HS_PLACE_PARTITION)
-		row->keep = known->keep;
+		row->cacheable = hint->cacheable;
 	if (!entry->fields_expire)
-		row->keep &= ~(unsigned)HS_CACHEABLE_FIELDS;
+		row->cacheable &= ~(unsigned)HS_CACHEABLE_PARTS_EXPIRE;
 }

@@ -15,7 +15,7 @@ char *hs_arena_text(struct hs_arena *arena, struct hs_bytes text); /* zero-termi
 /* A row with what it was made from. */
 struct hs_learned_row {
 	struct hs_command command; /* first: whoever has the row has this */
-	struct hs_bytes said;	   /* as hs_learned_said */
+	struct hs_bytes raw_entry; /* as hs_learned_raw_entry */
 	uint8_t elements;
 	uint64_t hash; /* of the name and what was said: the same again is the same row */
 };
@@ -24,7 +24,7 @@ struct hs_learned_row {
 struct hs_learned_entry {
 	char name[HS_LEARNED_NAME_BYTES_MAX +
 		  1]; /* lower case, a subcommand's with its container */
-	struct hs_bytes said;
+	struct hs_bytes raw_entry;
 	uint8_t elements;
 	int64_t arity, key_first, key_last, key_step;
 	struct hs_bytes flags, categories, tips, key_specs; /* whole replies, or empty */
@@ -43,25 +43,26 @@ int hs_learned_entry_read(struct hs_learned_entry *entry, struct hs_bytes *rest,
 void hs_learned_fill(struct hs_command *row, const struct hs_learned_entry *entry,
 		     struct hs_arena *arena);
 
-/* What is known of a command of which servers say too little: one row of learned_known.c. */
-struct hs_known {
+/* What is known of a command of which servers say too little: one row of learned_hints.c. */
+struct hs_builtin_hint {
 	const char *name;
 	bool routed; /* without tips, it goes to `place`, and the replies are put together as `merge` says */
 	enum hs_command_place place;
 	enum hs_command_merge merge;
-	bool waits;    /* for others, although no server says so of it */
-	unsigned keep; /* enum hs_command_cacheable; 0: replies are not to be kept */
+	bool blocks;	    /* for others, although no server says so of it */
+	unsigned cacheable; /* enum hs_command_cacheable; 0: replies are not to be kept */
 	const struct hs_key_spec *keys; /* NULL: the server's own words will do */
 	uint8_t keys_count;
 	bool keys_always; /* also when the server has specs: they do not say everything */
 };
-const struct hs_known *hs_known(const char *name); /* NULL: nothing */
+const struct hs_builtin_hint *hs_builtin_hint(const char *name); /* NULL: nothing */
 /* The rows of the subcommands of a container, from the one behind `before` on; NULL: no more. */
-const struct hs_known *hs_known_sub(const char *parent, const struct hs_known *before);
+const struct hs_builtin_hint *hs_builtin_hint_sub(const char *parent,
+						  const struct hs_builtin_hint *before);
 /* Why a command, or its whole container, is not for clients of heatsink; NULL: it is. */
-const char *hs_known_refused(const char *name);
+const char *hs_builtin_refused(const char *name);
 /* Whether a command may do more than its arguments say (HS_CMD_UNCHECKED). `categories` as in the row;
  * `is_module`: the server says that a module brought it; `has_keys`: its row says where its keys are. */
-bool hs_known_unchecked(const char *name, const char *categories, bool is_module, bool has_keys);
+bool hs_builtin_unchecked(const char *name, const char *categories, bool is_module, bool has_keys);
 
 #endif

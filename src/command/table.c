@@ -88,7 +88,7 @@ static bool reads_blocking(size_t argc, const struct hs_bytes *argv)
 bool hs_command_may_write_others(const struct hs_command *command)
 {
 	return command->id >= HS_CMD_IDS && !hs_command_only_reads(command) &&
-	       (command->flags & (HS_CMD_UNSURE | HS_CMD_MOVABLEKEYS) ||
+	       (command->flags & (HS_CMD_EFFECT_UNKNOWN | HS_CMD_MOVABLEKEYS) ||
 		!(command->flags & HS_CMD_WRITE) || strchr(command->name, '.'));
 }
 

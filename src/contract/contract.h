@@ -39,14 +39,14 @@ enum { HS_COPIES_AUTO = 255, HS_COPIES_MAX = 64 };
 struct hs_rule {
 	struct hs_bytes glob;
 	enum hs_contract contract;
-	uint32_t number;	    /* below HS_RULES_MAX: counters of the same glob stay with it */
-	uint64_t stale_us;	    /* no answer is older, but for the next two */
-	uint64_t swr_us;	    /* and so much longer while it is being read again */
-	uint64_t stale_if_error_us; /* and so much longer while it cannot be read */
-	uint64_t ttl_us;	    /* kept so long at most, whoever vouches for it */
-	uint64_t negative_us;	    /* the same, of a key that is missing */
+	uint32_t number;   /* below HS_RULES_MAX: counters of the same glob stay with it */
+	uint64_t stale_us; /* no answer is older, but for the next two */
+	uint64_t stale_while_revalidate_us; /* and so much longer while it is being read again */
+	uint64_t stale_if_error_us;	    /* and so much longer while it cannot be read */
+	uint64_t ttl_us;		    /* kept so long at most, whoever vouches for it */
+	uint64_t negative_ttl_us;	    /* the same, of a key that is missing */
 	double jitter; /* 0.1: those two are shorter by up to 10 %, each by another part */
-	double ahead; /* read again before the end, the more likely the nearer (XFetch's beta); 0: not */
+	double refresh_ahead; /* read again before the end, the more likely the nearer (XFetch's beta); 0: not */
 	bool admit_all; /* not only hot keys */
 	bool is_public; /* anybody may read it over HTTP */
 	bool replica_reads;

@@ -42,7 +42,7 @@ struct hs_rules_candidate {
 
 /* Candidates whose hashes fall together. */
 struct hs_rules_bucket {
-	uint32_t marks; /* one of its bits for each hash: without it, nobody of that hash is here */
+	uint32_t bloom; /* one of its bits for each hash: without it, nobody of that hash is here */
 	uint16_t first; /* among the candidates */
 	uint16_t count;
 };
@@ -50,8 +50,8 @@ struct hs_rules_bucket {
 enum { HS_RULES_HEADS = 512 };
 
 struct hs_rules_index {
-	uint64_t levels_short;	     /* that have a rule, of those too short for `heads` */
-	struct hs_rules_bucket bare; /* without a prefix */
+	uint64_t short_levels;		  /* that have a rule, of those too short for `heads` */
+	struct hs_rules_bucket no_prefix; /* without a prefix */
 	uint32_t buckets_mask;
 	struct hs_rules_bucket *buckets;
 	struct hs_rules_candidate *candidates;
@@ -59,7 +59,7 @@ struct hs_rules_index {
 };
 
 struct hs_rules {
-	_Atomic uint32_t holds;
+	_Atomic uint32_t refs;
 	uint32_t count;
 	uint32_t next_number; /* where to look for a free one */
 	bool has[HS_CONTRACT_CACHE + 1];

@@ -78,7 +78,7 @@ struct walk {
 	uint64_t state; /* of what is before them */
 };
 
-static inline void walk_begin(struct walk *walk, struct hs_bytes text)
+static inline void hash_walk_begin(struct walk *walk, struct hs_bytes text)
 {
 	walk->text = text;
 	walk->at = 0;
@@ -87,7 +87,7 @@ static inline void walk_begin(struct walk *walk, struct hs_bytes text)
 }
 
 /* The hash of the first `len` bytes; 1 at least, and the text has them. */
-static inline uint64_t walk_hash(struct walk *walk, size_t len)
+static inline uint64_t hash_walk_at(struct walk *walk, size_t len)
 {
 	size_t here;
 
@@ -107,7 +107,7 @@ static inline size_t head_of(uint64_t word)
 	return (size_t)(((uint32_t)word * UINT64_C(0x9e3779b97f4a7c15)) >> 32) % HS_RULES_HEADS;
 }
 
-static inline uint32_t mark_of(uint64_t hash)
+static inline uint32_t bloom_bit(uint64_t hash)
 {
 	return UINT32_C(1) << (hash >> 59);
 }
@@ -177,11 +177,11 @@ static void place(struct hs_rules_index *index, const struct hs_rule *rule, size
 	level = level_of(placed->candidate.prefix_len);
 	if (level == 0)
 		return;
-	walk_begin(&walk, (struct hs_bytes){rule->glob.data, placed->candidate.prefix_len});
-	placed->hash = walk_hash(&walk, level_bytes(level));
+	hash_walk_begin(&walk, (struct hs_bytes){rule->glob.data, placed->candidate.prefix_len});
+	placed->hash = hash_walk_at(&walk, level_bytes(level));
 	placed->bucket = (uint32_t)(placed->hash & index->buckets_mask) + 1;
 	if (level < HEAD)
-		index->levels_short |= bit(level);
+		index->short_levels |= bit(level);
 	else
 		index->heads[head_of(placed->candidate.words[0])] |= bit(level);
 }
@@ -201,12 +201,13 @@ void hs_rules_index_init(struct hs_rules *rules)
 		place(index, &rules->rules[i], i, &placed[i]);
 	qsort(placed, rules->count, sizeof *placed, by_bucket);
 	for (size_t i = 0; i < rules->count; i++) {
-		struct hs_rules_bucket *bucket =
-			placed[i].bucket ? &index->buckets[placed[i].bucket - 1] : &index->bare;
+		struct hs_rules_bucket *bucket = placed[i].bucket
+							 ? &index->buckets[placed[i].bucket - 1]
+							 : &index->no_prefix;
 
 		if (bucket->count++ == 0)
 			bucket->first = (uint16_t)i;
-		bucket->marks |= mark_of(placed[i].hash);
+		bucket->bloom |= bloom_bit(placed[i].hash);
 		index->candidates[i] = placed[i].candidate;
 	}
 	hs_mem_free(&placed);
@@ -282,14 +283,14 @@ static inline const struct hs_rule *try_bucket(const struct hs_rules *rules,
 const struct hs_rule *hs_rules_match(const struct hs_rules *rules, struct hs_bytes key)
 {
 	const struct hs_rules_index *index = &rules->index;
-	uint64_t levels = index->levels_short, found = 0;
+	uint64_t levels = index->short_levels, found = 0;
 	uint32_t buckets[LEVELS];
 	uint64_t words[2];
 	struct walk walk;
 
 	if (rules->count == 0 || key.len == 0)
 		return NULL;
-	walk_begin(&walk, key);
+	hash_walk_begin(&walk, key);
 	memcpy(words, walk.words, sizeof words);
 	if (key.len >= HEAD)
 		levels |= index->heads[head_of(words[0])];
@@ -300,9 +301,9 @@ const struct hs_rule *hs_rules_match(const struct hs_rules *rules, struct hs_byt
 
 		if (len > key.len)
 			break;
-		hash = walk_hash(&walk, len);
+		hash = hash_walk_at(&walk, len);
 		buckets[level] = (uint32_t)hash & index->buckets_mask;
-		if (index->buckets[buckets[level]].marks & mark_of(hash))
+		if (index->buckets[buckets[level]].bloom & bloom_bit(hash))
 			found |= bit(level);
 	}
 	while (found) {
@@ -314,5 +315,5 @@ const struct hs_rule *hs_rules_match(const struct hs_rules *rules, struct hs_byt
 			return rule;
 		found ^= bit(level);
 	}
-	return try_bucket(rules, index->bare, 0, key, words);
+	return try_bucket(rules, index->no_prefix, 0, key, words);
 }

@@ -27,10 +27,10 @@ const struct hs_rule_option hs_rule_option_table[] = {
 		 "whoever wrote. `stale-while-revalidate` and `stale-if-error` allow more."},
 	{ROW(TIME, "ttl", ttl_us, "1m", "TIME"), .min = "1ms", .max = "30d",
 	 .help = "A value is kept so long at most, then read again, changed or not."},
-	{ROW(TIME, "negative-ttl", negative_us, "1s", "TIME"), .min = "0", .max = "1d",
+	{ROW(TIME, "negative-ttl", negative_ttl_us, "1s", "TIME"), .min = "0", .max = "1d",
 	 .at_most_stale = true,
 	 .help = "The same for a key that is missing. 0: that it is missing is not kept."},
-	{ROW(TIME, "stale-while-revalidate", swr_us, "0", "TIME"), .min = "0", .max = "1d",
+	{ROW(TIME, "stale-while-revalidate", stale_while_revalidate_us, "0", "TIME"), .min = "0", .max = "1d",
 	 .help = "Stale while revalidate: so long behind its end a value is still served while "
 		 "one request reads it again. 0: readers wait."},
 	{ROW(TIME, "stale-if-error", stale_if_error_us, "0", "TIME"), .min = "0", .max = "30d",
@@ -39,7 +39,7 @@ const struct hs_rule_option hs_rule_option_table[] = {
 	{ROW(PERCENT, "jitter", jitter, "10%", "SHARE"), .min = "0%", .max = "90%",
 	 .help = "`ttl` and `negative-ttl` are shorter by up to this share, by chance, so that what "
 		 "was read together does not end together."},
-	{ROW(REAL, "refresh-ahead", ahead, "1", "NUMBER"), .min = "0", .max = "10",
+	{ROW(REAL, "refresh-ahead", refresh_ahead, "1", "NUMBER"), .min = "0", .max = "10",
 	 .help = "Read again before the end, by chance: the more likely the nearer the end, the "
 		 "longer a read takes and the larger this number. 0: only at the end."},
 	{ROW(WORD, "admit", admit_all, "hot", "HOT|ALL"), .words = HS_WORDS("hot", "all"),

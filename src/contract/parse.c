@@ -39,7 +39,7 @@ static int wrong(struct parse *parse, size_t at, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(why, sizeof why, format, arguments);
 	va_end(arguments);
-	return hs_err_say(HS_EINVAL, parse->error, parse->error_size,
+	return hs_err_set(HS_EINVAL, parse->error, parse->error_size,
 			  "rule '%s', word %zu '%s': %s",
 			  hs_bytes_escape(parse->words[0], glob, sizeof glob), at + 1,
 			  hs_bytes_escape(parse->words[at], word, sizeof word), why);
@@ -162,7 +162,7 @@ static int take_option(struct parse *parse, size_t at)
 }
 
 /* Rows whose default leans on `stale` stand behind it. */
-static void fill_in(struct parse *parse)
+static void apply_defaults(struct parse *parse)
 {
 	for (size_t i = 0; i < hs_rule_option_count; i++) {
 		const struct hs_rule_option *option = &hs_rule_option_table[i];
@@ -182,7 +182,7 @@ int hs_rule_parse(struct hs_rule *rule, size_t count, const struct hs_bytes *wor
 
 	*rule = (struct hs_rule){0};
 	if (count < 2)
-		return hs_err_say(HS_EINVAL, error, error_size,
+		return hs_err_set(HS_EINVAL, error, error_size,
 				  "a rule needs a glob and a contract: user:* cache stale=100ms");
 	rule->glob = words[0];
 	if (rule->glob.len == 0)
@@ -198,7 +198,7 @@ int hs_rule_parse(struct hs_rule *rule, size_t count, const struct hs_bytes *wor
 	for (size_t at = 2; at < count && status == 0; at++)
 		status = take_option(&parse, at);
 	if (status == 0)
-		fill_in(&parse);
+		apply_defaults(&parse);
 	return status;
 }
 

@@ -16,7 +16,7 @@ static struct hs_rules *make(const struct hs_rule *const *from, size_t count)
 	hs_check(count <= HS_RULES_MAX);
 	for (size_t i = 0; i < count; i++)
 		bytes += from[i]->glob.len;
-	atomic_init(&rules->holds, 1);
+	atomic_init(&rules->refs, 1);
 	rules->count = (uint32_t)count;
 	rules->rules = hs_mem_zalloc((count + 1) * sizeof *rules->rules);
 	rules->globs = hs_mem_alloc(bytes + 1);
@@ -49,7 +49,7 @@ static struct hs_rules *own(const struct hs_rules *rules)
 
 void hs_rules_ref(const struct hs_rules *rules)
 {
-	atomic_fetch_add_explicit(&own(rules)->holds, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&own(rules)->refs, 1, memory_order_relaxed);
 }
 
 void hs_rules_unref(const struct hs_rules **pointer)
@@ -57,7 +57,7 @@ void hs_rules_unref(const struct hs_rules **pointer)
 	struct hs_rules *rules = own(*pointer);
 
 	*pointer = NULL;
-	if (!rules || atomic_fetch_sub_explicit(&rules->holds, 1, memory_order_acq_rel) > 1)
+	if (!rules || atomic_fetch_sub_explicit(&rules->refs, 1, memory_order_acq_rel) > 1)
 		return;
 	hs_rules_index_deinit(rules);
 	hs_mem_free(&rules->rules);
@@ -120,7 +120,7 @@ int hs_rules_with(const struct hs_rules *rules, size_t count, const struct hs_by
 		return status;
 	old = find(rules, rule.glob);
 	if (!old && rules->count == HS_RULES_MAX)
-		return hs_err_say(HS_ELIMIT, error, error_size, "there may be %d rules",
+		return hs_err_set(HS_ELIMIT, error, error_size, "there may be %d rules",
 				  HS_RULES_MAX);
 	if (old) {
 		rule.number = old->number;

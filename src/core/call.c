@@ -2,11 +2,11 @@
 
 #include "base/num.h"
 #include "core/reserved.h"
-#include "route/slot.h"
+#include "route/slot_map.h"
 
 enum hs_call_slots hs_call_slots_find(struct hs_call *call)
 {
-	size_t at = hs_keys_only(call->command, call->argc);
+	size_t at = hs_keys_single(call->command, call->argc);
 	struct hs_key_walk walk;
 
 	if (at > 0) {
@@ -30,7 +30,7 @@ enum hs_call_slots hs_call_slots_find(struct hs_call *call)
 
 bool hs_call_is_reserved(struct hs_call *call)
 {
-	size_t at = hs_keys_only(call->command, call->argc);
+	size_t at = hs_keys_single(call->command, call->argc);
 
 	if (at > 0)
 		return hs_is_reserved(call->argv[at]);
@@ -40,7 +40,7 @@ bool hs_call_is_reserved(struct hs_call *call)
 
 size_t hs_call_only_key(const struct hs_call *call)
 {
-	size_t at = hs_keys_only(call->command, call->argc);
+	size_t at = hs_keys_single(call->command, call->argc);
 	struct hs_key_walk walk;
 
 	if (at > 0)

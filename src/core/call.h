@@ -1,6 +1,6 @@
 /* A command of a client, parsed and looked up once: what the request path hands from function to
  * function. `argv` and `raw` point into the client's input while the command is dispatched, and into
- * the request's own copy once it waits (hs_request_keep).
+ * the request's own copy once it waits (hs_request_copy_call).
  *
  * The slot and the key's hash are worked out when they are first asked for: an answer from the cache needs no
  * slot. */
@@ -29,7 +29,7 @@ struct hs_call {
 	size_t argc;
 	struct hs_bytes raw;	  /* as the client sent it; empty: it did not come as an array */
 	uint64_t number;	  /* among all that the core was asked; 0: an internal call */
-	size_t behind_bytes;	  /* input of the same client behind it */
+	size_t pipelined_bytes;	  /* input of the same client behind it */
 	enum hs_call_slots slots; /* read it by hs_call_slots */
 	uint16_t slot;		  /* of the first key; 0 without keys */
 	uint64_t key_hash;	  /* read it by hs_call_hash; 0: not worked out yet */
@@ -83,7 +83,7 @@ bool hs_call_is_reserved(struct hs_call *call);
  * NULL. */
 const char *hs_call_named_slot(const struct hs_call *call, uint16_t *slot);
 
-/* The position of the only key; 0: the command has none, or several. Unlike hs_keys_only it looks at
+/* The position of the only key; 0: the command has none, or several. Unlike hs_keys_single it looks at
  * the arguments where the row alone does not tell. */
 size_t hs_call_only_key(const struct hs_call *call);
 

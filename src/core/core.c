@@ -33,16 +33,16 @@ struct hs_core *hs_core_create(const struct hs_core_world *world,
 	hs_list_init(&core->sendable);
 	hs_list_init(&core->sleepers);
 	hs_list_init(&core->request_pool);
-	hs_list_init(&core->flight.held);
+	hs_list_init(&core->reply_budget.held);
 	hs_list_init(&core->internal_due);
 	hs_list_init(&core->resuming);
 	hs_prng_init(&core->prng, world->seed);
 	core->slowlog = hs_slowlog_create();
 	hs_stages_init(core, world->stages);
 	core->self = hs_session_create_self(core);
-	hs_hots_init(&core->hots, world->key_seed);
+	hs_hot_table_init(&core->hot_table, world->key_seed);
 	core->acl_log = hs_acl_log_create();
-	hs_users_adopt(core, options->acl, hs_stages_lose);
+	hs_users_adopt(core, options->acl, hs_stages_lost_permission);
 	if (options->rules)
 		hs_rules_ref(options->rules);
 	hs_stages_create(core);
@@ -56,13 +56,13 @@ void hs_core_destroy(struct hs_core **pointer)
 	hs_check(hs_list_empty(&core->sessions));
 	hs_check(hs_list_empty(&core->self->requests));
 	hs_stages_deinit(core);
-	hs_hots_deinit(&core->hots);
+	hs_hot_table_deinit(&core->hot_table);
 	hs_request_pool_deinit(core);
 	hs_mem_free(&core->self);
 	hs_hash_table_deinit(&core->ids);
 	hs_slowlog_destroy(&core->slowlog);
 	hs_acl_log_destroy(&core->acl_log);
-	hs_acl_drop(&core->acl);
+	hs_acl_unref(&core->acl);
 	hs_rules_unref(&core->options.rules);
 	hs_mem_free(pointer);
 }
@@ -74,7 +74,7 @@ void hs_core_configure(struct hs_core *core, const struct hs_core_options *optio
 	if (options->rules)
 		hs_rules_ref(options->rules);
 	core->options = *options;
-	hs_users_adopt(core, options->acl, hs_stages_lose);
+	hs_users_adopt(core, options->acl, hs_stages_lost_permission);
 	hs_hot_configure(core);
 	hs_stages_configure(core);
 	hs_rules_unref(&old); /* stages had it until now */
@@ -143,7 +143,8 @@ static void end_session(struct hs_core *core, struct hs_session *session)
 
 size_t hs_core_unsent(const struct hs_session *session)
 {
-	size_t behind = session->late ? hs_deferred_behind(session->late->late)->len : 0;
+	size_t behind =
+		session->deferred ? hs_deferred_messages(session->deferred->deferred)->len : 0;
 
 	return session->out.len + session->sending_bytes + session->held_bytes + behind;
 }
@@ -185,8 +186,8 @@ bool hs_core_message(struct hs_core *core, struct hs_session *session, struct hs
 	}
 	if (publisher && publisher->session == session && !publisher->muted)
 		out = &publisher->reply; /* in front of the number that it answers */
-	else if (session->late)
-		out = hs_deferred_behind(session->late->late);
+	else if (session->deferred)
+		out = hs_deferred_messages(session->deferred->deferred);
 	hs_buf_append_bytes(out, message);
 	if (session->resp == 3)
 		out->data[out->len - message.len] = '>';
@@ -196,7 +197,7 @@ bool hs_core_message(struct hs_core *core, struct hs_session *session, struct hs
 
 static bool may_run(const struct hs_session *session)
 {
-	return !session->closing && !session->gone && hs_hold_lets(session);
+	return !session->closing && !session->gone && hs_hold_allows_next(session);
 }
 
 static void protocol_error(struct hs_core *core, struct hs_session *session)
@@ -219,15 +220,15 @@ static size_t run_input(struct hs_core *core, struct hs_session *session, const 
 	size_t at = 0;
 
 	session->running = true;
-	hs_dispatch_batch_begin(core);
+	hs_dispatch_timing_begin(core);
 	while (at < len && may_run(session)) {
 		/* The words of an inline request are the parser's, who forgets the last one's here:
 		 * their keys must not be waiting to be counted. */
 		if (data[at] != '*')
-			hs_dispatch_batch_end(core);
+			hs_dispatch_timing_end(core);
 
 		int64_t used = hs_wire_request_parse(&session->parser, data + at, len - at,
-						     hs_users_let_in(core, session));
+						     hs_users_is_admitted(core, session));
 
 		if (used == 0) {
 			hs_hold_end(session); /* what waited was not a whole command */
@@ -251,21 +252,21 @@ static size_t run_input(struct hs_core *core, struct hs_session *session, const 
 			.argc = session->parser.argc,
 			.number = ++core->calls,
 			.raw = {data + at, data[at] == '*' ? (size_t)used : 0},
-			.behind_bytes = len - at - (size_t)used,
+			.pipelined_bytes = len - at - (size_t)used,
 		};
 
 		if (!hs_dispatch(core, session, &call))
 			break;
 		at += (size_t)used;
 	}
-	hs_dispatch_batch_end(core);
+	hs_dispatch_timing_end(core);
 	session->running = false;
 	if (session->out.len > 0)
 		hs_session_mark_sendable(core, session);
 	return session->closing ? len : at;
 }
 
-static void run_kept_input(struct hs_core *core, struct hs_session *session)
+static void run_buffered_input(struct hs_core *core, struct hs_session *session)
 {
 	size_t used = run_input(core, session, session->in.data, session->in.len);
 
@@ -273,7 +274,7 @@ static void run_kept_input(struct hs_core *core, struct hs_session *session)
 	if (session->in.len == 0)
 		hs_buf_deinit(&session->in);
 	else
-		hs_hold_behind(core, session);
+		hs_hold_pending_input(core, session);
 }
 
 /* Who sends no more is closed when it is answered. While it is paused there may be whole requests
@@ -282,16 +283,16 @@ static void run_kept_input(struct hs_core *core, struct hs_session *session)
  * before are still sent. */
 static void close_when_answered(struct hs_core *core, struct hs_session *session)
 {
-	session->gives_up = hs_dispatch_is_blocked(core, session);
-	if (session->gives_up || may_run(session))
+	session->closes_unanswered = hs_dispatch_is_blocked(core, session);
+	if (session->closes_unanswered || may_run(session))
 		hs_session_close(core, session);
 }
 
 void hs_core_resume(struct hs_core *core, struct hs_session *session)
 {
-	if (session->hold == HS_HOLD_INFLIGHT) {
+	if (session->hold == HS_HOLD_REPLY_BUDGET) {
 		hs_hold_end(session); /* it is looked at anew */
-		hs_list_remove(&session->holding);
+		hs_list_remove(&session->budget_link);
 	}
 	if (session->gone) {
 		if (session->inflight == 0 && session != core->self) {
@@ -304,7 +305,7 @@ void hs_core_resume(struct hs_core *core, struct hs_session *session)
 	if (session->inflight > 0 || session->in.len > 0)
 		hs_core_check_output(core, session);
 	if (!session->running && session->in.len > 0 && may_run(session))
-		run_kept_input(core, session);
+		run_buffered_input(core, session);
 	if (session->ended && !session->closing)
 		close_when_answered(core, session);
 }
@@ -326,14 +327,14 @@ static void receive(struct hs_core *core, struct hs_session *session, const char
 
 		if (used < len) {
 			hs_buf_append(&session->in, data + used, len - used);
-			hs_hold_behind(core, session);
+			hs_hold_pending_input(core, session);
 		}
 		return;
 	}
 	if (may_run(session))
-		run_kept_input(core, session);
+		run_buffered_input(core, session);
 	else
-		hs_hold_behind(core, session);
+		hs_hold_pending_input(core, session);
 	if (session->in.len + session->parser.argc * sizeof *session->parser.argv >
 	    HS_QUERY_BYTES_MAX)
 		cut(core, session, &core->stats.cut_query, "its request is larger than 1 GiB");
@@ -361,8 +362,8 @@ char *hs_core_read_room(struct hs_session *session, size_t *room)
 	}
 	/* As the bytes come, not as the header promises. */
 	want = session->parser.need - session->in.len;
-	if (want < HS_KEEP_BYTES)
-		want = HS_KEEP_BYTES;
+	if (want < HS_IDLE_BUFFER_BYTES)
+		want = HS_IDLE_BUFFER_BYTES;
 	if (want > READ_ROOM_MAX)
 		want = READ_ROOM_MAX;
 	*room = want;
@@ -440,7 +441,7 @@ void hs_core_complete(struct hs_core *core, struct hs_now now, struct hs_op *op)
 
 bool hs_core_waits_for_reader(const struct hs_session *session)
 {
-	return session->hold == HS_HOLD_INFLIGHT;
+	return session->hold == HS_HOLD_REPLY_BUDGET;
 }
 
 void hs_core_sent(struct hs_core *core, struct hs_session *session, struct hs_now now)
@@ -464,7 +465,7 @@ void hs_core_resume_others(struct hs_core *core)
 bool hs_core_needs_flush(const struct hs_core *core)
 {
 	return core->stages.want[HS_POINT_FLUSH] ||
-	       (core->flight.freed && !hs_list_empty(&core->flight.held));
+	       (core->reply_budget.freed && !hs_list_empty(&core->reply_budget.held));
 }
 
 bool hs_core_flush(struct hs_core *core, struct hs_now now)
@@ -489,7 +490,7 @@ static void wake(struct hs_core *core, struct hs_session *session)
 
 static void cool_keys(struct hs_core *core)
 {
-	hs_list_each_safe(struct hs_hot, hot, &core->hots.keys, link) {
+	hs_list_each_safe(struct hs_hot, hot, &core->hot_table.keys, link) {
 		bool cool = hs_hot_is_cool(core, hot);
 
 		hs_stages_cool(core, hot, cool);
@@ -576,27 +577,28 @@ uint32_t hs_core_drain(struct hs_core *core, struct hs_now now, uint64_t quiet_u
 	return left;
 }
 
-struct askers {
-	void (*tell)(void *context, uint64_t client, uint64_t number);
+struct member_visitor {
+	void (*visit)(void *context, uint64_t client, uint64_t number);
 	void *context;
 };
 
-static void tell_asker(void *context, struct hs_request *request, bool followed)
+static void visit_member(void *context, struct hs_request *request, bool followed)
 {
-	const struct askers *askers = context;
+	const struct member_visitor *member_visitor = context;
 
 	(void)followed;
-	askers->tell(askers->context, request->session->id, request->number);
+	member_visitor->visit(member_visitor->context, request->session->id, request->number);
 }
 
 void hs_core_members(const struct hs_core *core, const struct hs_op *op,
-		     void (*tell)(void *context, uint64_t client, uint64_t number), void *context)
+		     void (*visit)(void *context, uint64_t client, uint64_t number), void *context)
 {
 	struct hs_request *request = op->owner;
-	struct askers askers = {tell, context};
+	struct member_visitor member_visitor = {visit, context};
 
 	if (!request)
 		return;
-	if (request->session != core->self || !hs_stage_members(core, request, tell_asker, &askers))
-		tell_asker(&askers, request, false);
+	if (request->session != core->self ||
+	    !hs_stage_members(core, request, visit_member, &member_visitor))
+		visit_member(&member_visitor, request, false);
 }

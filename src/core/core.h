@@ -25,7 +25,7 @@
 #include "core/op.h"
 #include "core/stats.h"
 #include "heat/heat.h"
-#include "route/slot.h"
+#include "route/slot_map.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,10 +36,10 @@ struct hs_shared;
 struct hs_stage;
 
 /* What may be asked of an engine in one operation. */
-enum hs_together {
-	HS_TOGETHER_PARTITION, /* keys of one partition; whole commands only within a slot */
-	HS_TOGETHER_SLOT,      /* keys of one slot */
-	HS_TOGETHER_ALL,       /* any keys: there is one server */
+enum hs_op_scope {
+	HS_OP_SCOPE_PARTITION, /* keys of one partition; whole commands only within a slot */
+	HS_OP_SCOPE_SLOT,      /* keys of one slot */
+	HS_OP_SCOPE_ALL,       /* any keys: there is one server */
 };
 
 /* What a core may ask of the world around it. */
@@ -53,14 +53,14 @@ struct hs_core_calls {
 	/* Ends the wait of such an operation as if its time were over, or with an error (CLIENT
 	 * UNBLOCK). False: it does not wait. NULL where nothing does. */
 	bool (*unblock)(void *context, struct hs_op *op, bool error);
-	/* Writes the reply of a completed operation that is `unmade`; not `wanted`: only gives back what
-	 * the engine has set aside for it. NULL where no engine leaves replies unmade. */
-	void (*make)(void *context, struct hs_op *op, bool wanted);
+	/* Writes the reply of a completed operation that is `reply_unwritten`; not `wanted`: only gives back what
+	 * the engine has set aside for it. NULL where no engine leaves replies reply_unwritten. */
+	void (*write_reply)(void *context, struct hs_op *op, bool wanted);
 	/* Tells all cores of the process, this one included, and takes the news over. NULL: this one is
 	 * alone. */
-	void (*tell)(void *context, struct hs_event *event);
+	void (*broadcast)(void *context, struct hs_event *event);
 	/* Why the engine knows no server, as text; "" when it does not say. May be NULL. */
-	void (*trouble)(void *context, char *text, size_t size);
+	void (*unavailable_reason)(void *context, char *text, size_t size);
 	/* The text of a script with this digest (EVALSHA); empty: it is not known. Valid until the next
 	 * call. NULL where nobody knows scripts. */
 	struct hs_bytes (*script)(void *context, struct hs_bytes digest);
@@ -76,15 +76,15 @@ enum hs_mitigate {
 };
 
 /* From when on a key is hot: what it has of this worker's requests, over the short window of heat, for
- * certain. It is hot until it has had less than `share_least`, or `share` if that is smaller, for `cool_us`. */
+ * certain. It is hot until it has had less than `share_exit`, or `share` if that is smaller, for `cool_down_us`. */
 struct hs_core_hot {
 	double share; /* of all keys' requests */
-	double share_least;
+	double share_exit;
 	double requests; /* and at least so many: fewer prove nothing */
-	uint64_t cool_us;
+	uint64_t cool_down_us;
 	/* Requests for each command that is sent for them: with fewer, folding rests for a while. 0: it
 	 * never does. */
-	uint32_t worth;
+	uint32_t fold_gain_min;
 	uint32_t keys_max; /* hot at once; 0: HS_HOT_KEYS_MAX */
 };
 
@@ -92,7 +92,7 @@ struct hs_core_hot {
 static inline bool hs_core_stays_hot(const struct hs_core_hot *bounds, double share,
 				     double requests)
 {
-	return (share >= bounds->share_least || share >= bounds->share) &&
+	return (share >= bounds->share_exit || share >= bounds->share) &&
 	       requests >= bounds->requests;
 }
 
@@ -103,8 +103,9 @@ struct hs_core_options {
 	uint64_t output_bytes_max; /* unsent bytes at which a client is cut off */
 	/* Requests in flight of a client that connects from now on; 0: HS_SESSION_INFLIGHT_MAX. */
 	uint32_t session_inflight_max;
-	uint64_t flight_bytes_max; /* reckoned replies in flight from one partition; 0: no limit */
-	int64_t slowlog_us;	   /* log commands slower than this; negative: none */
+	uint64_t
+		engine_inflight_bytes_max; /* reckoned replies in flight from one partition; 0: no limit */
+	int64_t slowlog_us;		   /* log commands slower than this; negative: none */
 	uint32_t slowlog_len_max;
 	uint32_t acllog_len_max;    /* entries of ACL LOG */
 	uint32_t idle_s_max;	    /* close clients idle for longer; 0: never */
@@ -130,7 +131,7 @@ struct hs_core_world {
 	uint32_t workers;
 	uint16_t partitions;
 	bool reads_at_once; /* the engine answers unordered reads inside submit */
-	enum hs_together together;
+	enum hs_op_scope op_scope;
 	/* Where slots are; NULL: in even ranges over `partitions`. The engine changes it while the
 	 * core runs. */
 	const struct hs_slot_map *slots;
@@ -169,9 +170,9 @@ struct hs_core_client {
 	uint64_t id; /* unique in the process */
 	const char *address;
 	const char *local_address;
-	int fd;	  /* shown in CLIENT LIST, otherwise unused */
-	bool tls; /* which port is announced to it */
-	bool own; /* the process itself: let in, whoever the users are, and without their limits */
+	int fd;	       /* shown in CLIENT LIST, otherwise unused */
+	bool tls;      /* which port is announced to it */
+	bool internal; /* the process itself: let in, whoever the users are, and without their limits */
 };
 
 struct hs_session *hs_core_connect(struct hs_core *core, struct hs_now now,
@@ -207,7 +208,8 @@ bool hs_core_needs_flush(const struct hs_core *core); /* else it would do nothin
 /* For whoever checks an engine: the requests of clients that an operation stands for, each with the number of
  * its connection and its own, counted from 1 in the order in which that connection asked. */
 void hs_core_members(const struct hs_core *core, const struct hs_op *op,
-		     void (*tell)(void *context, uint64_t client, uint64_t number), void *context);
+		     void (*broadcast)(void *context, uint64_t client, uint64_t number),
+		     void *context);
 
 /* Does this core's part of a command that concerns all workers (HS_OP_PEER), into op->out. */
 void hs_core_peer(struct hs_core *core, struct hs_now now, struct hs_op *op);

@@ -9,7 +9,7 @@
 #include "core/count.h"
 
 #include "core/multi.h"
-#include "wire/answer.h"
+#include "wire/parse_reply.h"
 
 #include <math.h>
 
@@ -59,16 +59,16 @@ static bool is_refused(const struct hs_call *call, struct hs_bytes reply)
 /* The elements of an array reply, its header taken off; all of another reply. */
 static struct hs_bytes elements_of(struct hs_bytes reply)
 {
-	struct hs_answer head;
-	int64_t len = hs_answer_head(&head, reply.data, reply.len);
+	struct hs_parsed_reply head;
+	int64_t len = hs_parse_reply_head(&head, reply.data, reply.len);
 
-	if (len > 0 && head.type == HS_ANSWER_ARRAY)
+	if (len > 0 && head.type == HS_PARSED_ARRAY)
 		return (struct hs_bytes){reply.data + len, reply.len - (size_t)len};
 	return reply;
 }
 
 /* One command, or one of a transaction: told for each of its keys. */
-struct telling {
+struct counted {
 	struct hs_core *core;
 	struct hs_call call;
 	struct hs_bytes reply;
@@ -79,59 +79,59 @@ struct telling {
 };
 
 /* OBJECT looks at a key and does not use it: whoever asks all keys how hot they are heats none. */
-static void tell_look(const struct telling *telling)
+static void count_lookup(const struct counted *counted)
 {
-	uint16_t slot = hs_slot_of(telling->call.argv[telling->call.command->key_first]);
+	uint16_t slot = hs_slot_of(counted->call.argv[counted->call.command->key_first]);
 
-	hs_heat_add_keyless(telling->core->world.heat, hs_core_partition(telling->core, slot),
-			    false, is_error(telling->reply), telling->reply.len,
-			    telling->time_us * 1000);
+	hs_heat_add_keyless(counted->core->world.heat, hs_core_partition(counted->core, slot),
+			    false, is_error(counted->reply), counted->reply.len,
+			    counted->time_us * 1000);
 }
 
-static size_t count_keys(const struct telling *telling)
+static size_t count_keys(const struct counted *counted)
 {
 	struct hs_key_walk walk;
 	size_t count = 0;
 
-	hs_call_keys(&telling->call, &walk);
+	hs_call_keys(&counted->call, &walk);
 	while (hs_keys_next(&walk) > 0)
 		count++;
 	return count;
 }
 
 /* Of several keys that share one answer it is only ever known that all were missing. */
-static void tell_keys(const struct telling *telling)
+static void count_each_key(const struct counted *counted)
 {
-	const struct hs_command *command = telling->call.command;
+	const struct hs_command *command = counted->call.command;
 	struct hs_key_walk walk;
-	size_t count = count_keys(telling), at, next;
-	bool by_key = command->merge == HS_MERGE_BY_KEY && !is_error(telling->reply);
-	struct hs_bytes rest = by_key ? elements_of(telling->reply) : telling->reply;
+	size_t count = count_keys(counted), at, next;
+	bool by_key = command->merge == HS_MERGE_BY_KEY && !is_error(counted->reply);
+	struct hs_bytes rest = by_key ? elements_of(counted->reply) : counted->reply;
 	struct hs_heat_access access = {
 		.write = (command->flags & HS_CMD_WRITE) != 0,
-		.failed = is_error(telling->reply),
-		.conflicted = is_refused(&telling->call, telling->reply),
+		.failed = is_error(counted->reply),
+		.conflicted = is_refused(&counted->call, counted->reply),
 	};
-	uint64_t time_us = telling->time_us;
-	bool missed = telling->missed;
+	uint64_t time_us = counted->time_us;
+	bool missed = counted->missed;
 	struct hs_heat_warmth warmth = {0};
 
-	hs_call_keys(&telling->call, &walk);
+	hs_call_keys(&counted->call, &walk);
 	at = hs_keys_next(&walk);
 	for (size_t i = 0; i < count; i++, at = next) {
-		struct hs_bytes reply = telling->reply;
+		struct hs_bytes reply = counted->reply;
 
 		if (by_key)
-			hs_answer_take(&rest, &reply);
+			hs_parse_reply_take(&rest, &reply);
 		next = hs_keys_next(&walk);
-		access.key = telling->call.argv[at];
+		access.key = counted->call.argv[at];
 		access.bytes = by_key ? reply.len : reply.len / count;
-		for (size_t j = at; j < (next > 0 ? next : telling->call.argc); j++)
-			access.bytes += telling->call.argv[j].len;
+		for (size_t j = at; j < (next > 0 ? next : counted->call.argc); j++)
+			access.bytes += counted->call.argv[j].len;
 		access.slot = hs_slot_of(access.key);
-		access.partition = hs_core_partition(telling->core, access.slot);
-		if (telling->split) {
-			const struct hs_request *split = telling->split;
+		access.partition = hs_core_partition(counted->core, access.slot);
+		if (counted->split) {
+			const struct hs_request *split = counted->split;
 			const struct hs_part *part = &split->parts[split->key_part[i]];
 
 			access.failed = is_error(hs_buf_bytes(&part->out));
@@ -139,22 +139,22 @@ static void tell_keys(const struct telling *telling)
 			time_us = part->time_us;
 		}
 		access.missed = !access.write && !access.failed && (is_null(reply) || missed);
-		warmth = hs_heat_add(telling->core->world.heat, &access, time_us * 1000);
+		warmth = hs_heat_add(counted->core->world.heat, &access, time_us * 1000);
 	}
-	if (count == 1 && (!telling->at_once || telling->core->stages.want[HS_POINT_HOT_READS]))
-		hs_count_hot(telling->core, warmth, !telling->at_once);
+	if (count == 1 && (!counted->at_once || counted->core->stages.want[HS_POINT_HOT_READS]))
+		hs_count_hot(counted->core, warmth, !counted->at_once);
 }
 
-static void tell(const struct telling *telling)
+static void count_command(const struct counted *counted)
 {
-	const struct hs_command *command = telling->call.command;
+	const struct hs_command *command = counted->call.command;
 
 	if (hs_command_is_pubsub(command))
 		return; /* channels are no keys */
 	if (command->parent == HS_CMD_ID_OBJECT && command->key_first > 0)
-		tell_look(telling);
+		count_lookup(counted);
 	else
-		tell_keys(telling);
+		count_each_key(counted);
 }
 
 void hs_count_note(struct hs_core *core, const struct hs_call *call, uint16_t slot,
@@ -179,7 +179,7 @@ void hs_count_note(struct hs_core *core, const struct hs_call *call, uint16_t sl
 void hs_count_read(struct hs_core *core, const struct hs_call *call, struct hs_bytes reply,
 		   bool missed, uint64_t time_us)
 {
-	struct telling telling = {
+	struct counted counted = {
 		.core = core,
 		.call = *call,
 		.reply = reply,
@@ -189,7 +189,7 @@ void hs_count_read(struct hs_core *core, const struct hs_call *call, struct hs_b
 	};
 
 	if (HS_CORE_HEAT && core->world.heat)
-		tell(&telling);
+		count_command(&counted);
 }
 
 /* A transaction that did not take place: somebody else wrote one of the keys it watched. Which one
@@ -223,7 +223,7 @@ static void count_exec(struct hs_core *core, const struct hs_request *request,
 
 	for (size_t i = 0; i < tx->count; i++) {
 		const struct hs_op_tx_command *command = &tx->commands[i];
-		struct telling telling = {
+		struct counted counted = {
 			.core = core,
 			.call = hs_call_queued(command),
 			.reply = reply,
@@ -232,8 +232,8 @@ static void count_exec(struct hs_core *core, const struct hs_request *request,
 		};
 
 		if (!failed)
-			hs_answer_take(&rest, &telling.reply);
-		tell(&telling);
+			hs_parse_reply_take(&rest, &counted.reply);
+		count_command(&counted);
 	}
 }
 
@@ -295,7 +295,7 @@ static void count_one(struct hs_core *core, const struct hs_request *request, si
 void hs_count_request(struct hs_core *core, const struct hs_request *request, struct hs_bytes reply)
 {
 	const struct hs_part *part = request->parts_count > 0 ? &request->parts[0] : NULL;
-	struct telling telling = {
+	struct counted counted = {
 		.core = core,
 		.call = request->call,
 		.reply = reply,
@@ -304,8 +304,8 @@ void hs_count_request(struct hs_core *core, const struct hs_request *request, st
 
 	if (!HS_CORE_HEAT || !core->world.heat || !part)
 		return;
-	telling.time_us = part->time_us;
-	telling.missed = part->op.missed;
+	counted.time_us = part->time_us;
+	counted.missed = part->op.missed;
 	switch (part->op.kind) {
 	case HS_OP_EXEC:
 		if (is_null(reply))
@@ -316,9 +316,9 @@ void hs_count_request(struct hs_core *core, const struct hs_request *request, st
 	case HS_OP_COMMAND:
 		if (request->parts_count == 1 && request->call.command->merge != HS_MERGE_BY_KEY &&
 		    request->call.command->parent != HS_CMD_ID_OBJECT &&
-		    hs_keys_only(request->call.command, request->call.argc) > 0) {
+		    hs_keys_single(request->call.command, request->call.argc) > 0) {
 			count_one(core, request,
-				  hs_keys_only(request->call.command, request->call.argc), reply);
+				  hs_keys_single(request->call.command, request->call.argc), reply);
 			break;
 		}
 		/* fall through */
@@ -326,7 +326,7 @@ void hs_count_request(struct hs_core *core, const struct hs_request *request, st
 		if (!has_keys(request))
 			count_keyless(core, request, reply);
 		else
-			tell(&telling);
+			count_command(&counted);
 		break;
 	case HS_OP_UNWATCH:
 	case HS_OP_SUBSCRIBE:

@@ -24,21 +24,21 @@
 
 #include "base/mem.h"
 #include "core/dispatch.h"
-#include "core/fan.h"
+#include "core/fanout.h"
 #include "core/multi.h"
 #include "core/reserved.h"
-#include "wire/answer.h"
+#include "wire/parse_reply.h"
 #include "wire/reply.h"
 
 struct hs_deferred {
-	struct hs_buf engine; /* its reply */
-	struct hs_bytes rest; /* of it, element by element */
-	struct hs_buf reply;  /* what becomes of it */
-	struct hs_buf behind; /* messages of others meanwhile */
-	size_t next;	      /* the command that is looked at next */
-	bool begun;	      /* hs_deferred_is */
+	struct hs_buf engine;	/* its reply */
+	struct hs_bytes rest;	/* of it, element by element */
+	struct hs_buf reply;	/* what becomes of it */
+	struct hs_buf messages; /* messages of others meanwhile */
+	size_t next;		/* the command that is looked at next */
+	bool begun;		/* hs_deferred_is */
 	bool looping,
-		stepped; /* a command that is answered at once does not begin a loop of its own */
+		finished_at_once; /* a command that is answered at once does not begin a loop of its own */
 };
 
 bool hs_deferred_is_local(const struct hs_command *command)
@@ -57,7 +57,7 @@ bool hs_deferred_begins(const struct hs_core *core, const struct hs_command *com
 		return true;
 	case HS_PLACE_ALL:
 	case HS_PLACE_CURSOR:
-		return core->world.together != HS_TOGETHER_ALL;
+		return core->world.op_scope != HS_OP_SCOPE_ALL;
 	case HS_PLACE_SLOT:
 		return hs_reserved_shows(core, command);
 	default:
@@ -86,41 +86,41 @@ bool hs_deferred_in_engine(const struct hs_core *core, const struct hs_command *
 	}
 }
 
-struct hs_buf *hs_deferred_behind(struct hs_deferred *late)
+struct hs_buf *hs_deferred_messages(struct hs_deferred *deferred)
 {
-	return &late->behind;
+	return &deferred->messages;
 }
 
-void hs_deferred_drop(struct hs_deferred **late)
+void hs_deferred_drop(struct hs_deferred **deferred)
 {
-	hs_buf_deinit(&(*late)->engine);
-	hs_buf_deinit(&(*late)->reply);
-	hs_buf_deinit(&(*late)->behind);
-	hs_mem_free(late);
+	hs_buf_deinit(&(*deferred)->engine);
+	hs_buf_deinit(&(*deferred)->reply);
+	hs_buf_deinit(&(*deferred)->messages);
+	hs_mem_free(deferred);
 }
 
 static void finish(struct hs_core *core, struct hs_request *exec)
 {
 	struct hs_session *session = exec->session;
-	struct hs_buf behind = {0};
+	struct hs_buf messages = {0};
 
-	hs_buf_swap(&exec->reply, &exec->late->reply);
-	hs_buf_swap(&behind, &exec->late->behind);
-	session->late = NULL;
+	hs_buf_swap(&exec->reply, &exec->deferred->reply);
+	hs_buf_swap(&messages, &exec->deferred->messages);
+	session->deferred = NULL;
 	hs_dispatch_finish(core, exec); /* it was the only one: its reply is out */
 	if (!session->gone)
-		hs_buf_append_bytes(&session->out, hs_buf_bytes(&behind));
-	hs_buf_deinit(&behind);
+		hs_buf_append_bytes(&session->out, hs_buf_bytes(&messages));
+	hs_buf_deinit(&messages);
 }
 
 /* A command that the core answers, whose reply is there when this returns. */
 static void run_local(struct hs_core *core, struct hs_request *exec, const struct hs_call *call)
 {
-	struct hs_reply reply = {.out = &exec->late->reply, .resp = exec->session->resp};
-	size_t start = exec->late->reply.len;
+	struct hs_reply reply = {.out = &exec->deferred->reply, .resp = exec->session->resp};
+	size_t start = exec->deferred->reply.len;
 
 	core->world.commands->run[call->command->id](core, exec->session, call, &reply);
-	if (exec->late->reply.len == start) /* every command has its element */
+	if (exec->deferred->reply.len == start) /* every command has its element */
 		hs_reply_ok(&reply);
 }
 
@@ -130,7 +130,7 @@ static void hide_copies(struct hs_request *exec, struct hs_bytes element)
 
 	hs_buf_append_bytes(&reply, element);
 	hs_reserved_hide(&reply, 0, exec->session->resp);
-	hs_buf_append_bytes(&exec->late->reply, hs_buf_bytes(&reply));
+	hs_buf_append_bytes(&exec->deferred->reply, hs_buf_bytes(&reply));
 	hs_buf_deinit(&reply);
 }
 
@@ -140,12 +140,12 @@ static bool run(struct hs_core *core, struct hs_request *exec, const struct hs_c
 		struct hs_bytes element)
 {
 	struct hs_session *session = exec->session;
-	struct hs_deferred *late = exec->late;
+	struct hs_deferred *deferred = exec->deferred;
 
-	late->stepped = false;
+	deferred->finished_at_once = false;
 	if (call->command->starts) {
 		core->world.commands->start[call->command->id](core, session, exec, call, element);
-		return late->stepped;
+		return deferred->finished_at_once;
 	}
 	switch (call->command->place) {
 	case HS_PLACE_HOST:
@@ -153,10 +153,10 @@ static bool run(struct hs_core *core, struct hs_request *exec, const struct hs_c
 		break;
 	case HS_PLACE_WORKERS:
 	case HS_PLACE_ALL:
-		hs_fan_all(core, session, exec, call, element);
+		hs_fanout_all(core, session, exec, call, element);
 		break;
 	case HS_PLACE_CURSOR:
-		hs_fan_cursor(core, session, exec, call);
+		hs_fanout_cursor(core, session, exec, call);
 		break;
 	case HS_PLACE_SLOT:
 		hide_copies(exec, element);
@@ -165,31 +165,31 @@ static bool run(struct hs_core *core, struct hs_request *exec, const struct hs_c
 		run_local(core, exec, call);
 		return true;
 	}
-	return late->stepped;
+	return deferred->finished_at_once;
 }
 
-static void go_on(struct hs_core *core, struct hs_request *exec)
+static void run_next(struct hs_core *core, struct hs_request *exec)
 {
 	const struct hs_op_tx *tx = exec->parts[0].op.tx;
-	struct hs_deferred *late = exec->late;
+	struct hs_deferred *deferred = exec->deferred;
 
-	late->looping = true;
-	while (late->next < tx->count) {
-		const struct hs_op_tx_command *command = &tx->commands[late->next++];
+	deferred->looping = true;
+	while (deferred->next < tx->count) {
+		const struct hs_op_tx_command *command = &tx->commands[deferred->next++];
 		struct hs_call call = hs_call_queued(command);
 		struct hs_bytes element;
 
-		hs_answer_take(&late->rest, &element);
+		hs_parse_reply_take(&deferred->rest, &element);
 		/* An error in its place: its user may no longer run it, or the server refused. */
-		if (!hs_deferred_is(core, command->command, &late->begun) ||
+		if (!hs_deferred_is(core, command->command, &deferred->begun) ||
 		    (element.len > 0 && element.data[0] == '-')) {
-			hs_buf_append_bytes(&late->reply, element);
+			hs_buf_append_bytes(&deferred->reply, element);
 			continue;
 		}
 		if (command->answered.len > 0)
 			element.len = 0; /* it only kept the place */
 		if (!run(core, exec, &call, element)) {
-			late->looping = false;
+			deferred->looping = false;
 			return;
 		}
 	}
@@ -198,23 +198,23 @@ static void go_on(struct hs_core *core, struct hs_request *exec)
 
 bool hs_deferred_begin(struct hs_core *core, struct hs_request *exec)
 {
-	struct hs_answer head;
+	struct hs_parsed_reply head;
 	int64_t len;
 	bool all;
 
 	if (!exec->multi || !hs_multi_is_deferred(exec->multi, &all))
 		return false;
-	len = hs_answer_head(&head, exec->reply.data, exec->reply.len);
-	if (len <= 0 || head.type != HS_ANSWER_ARRAY)
+	len = hs_parse_reply_head(&head, exec->reply.data, exec->reply.len);
+	if (len <= 0 || head.type != HS_PARSED_ARRAY)
 		return false; /* it did not take place */
-	exec->late = hs_mem_zalloc(sizeof *exec->late);
-	exec->late->begun = all;
-	hs_buf_swap(&exec->late->engine, &exec->reply);
-	hs_buf_append(&exec->late->reply, exec->late->engine.data, (size_t)len);
-	exec->late->rest = (struct hs_bytes){exec->late->engine.data + len,
-					     exec->late->engine.len - (size_t)len};
-	exec->session->late = exec;
-	go_on(core, exec);
+	exec->deferred = hs_mem_zalloc(sizeof *exec->deferred);
+	exec->deferred->begun = all;
+	hs_buf_swap(&exec->deferred->engine, &exec->reply);
+	hs_buf_append(&exec->deferred->reply, exec->deferred->engine.data, (size_t)len);
+	exec->deferred->rest = (struct hs_bytes){exec->deferred->engine.data + len,
+						 exec->deferred->engine.len - (size_t)len};
+	exec->session->deferred = exec;
+	run_next(core, exec);
 	return true;
 }
 
@@ -222,12 +222,12 @@ void hs_deferred_finished(struct hs_core *core, struct hs_request *request)
 {
 	struct hs_request *exec = request->exec;
 
-	hs_buf_append_bytes(&exec->late->reply, hs_buf_bytes(&request->reply));
+	hs_buf_append_bytes(&exec->deferred->reply, hs_buf_bytes(&request->reply));
 	hs_request_put(core, request);
-	if (exec->late->looping)
-		exec->late->stepped = true;
+	if (exec->deferred->looping)
+		exec->deferred->finished_at_once = true;
 	else
-		go_on(core, exec);
+		run_next(core, exec);
 }
 
 /* The next element of EXEC's reply that answers a command; empty: there is none. RESP3 has messages in
@@ -236,7 +236,7 @@ static struct hs_bytes next_element(struct hs_bytes *rest)
 {
 	struct hs_bytes element;
 
-	while (hs_answer_take(rest, &element) && element.data[0] == '>')
+	while (hs_parse_reply_take(rest, &element) && element.data[0] == '>')
 		;
 	return element;
 }
@@ -244,7 +244,7 @@ static struct hs_bytes next_element(struct hs_bytes *rest)
 void hs_deferred_account(struct hs_core *core, const struct hs_request *exec, uint64_t time_us)
 {
 	const struct hs_op_tx *tx = exec->parts_count == 1 ? exec->parts[0].op.tx : NULL;
-	struct hs_bytes rest = hs_answer_elements(hs_buf_bytes(&exec->reply));
+	struct hs_bytes rest = hs_parse_reply_elements(hs_buf_bytes(&exec->reply));
 
 	if (!tx || rest.len == 0)
 		return; /* it did not take place */

@@ -17,9 +17,9 @@ bool hs_deferred_in_engine(const struct hs_core *core, const struct hs_command *
 bool hs_deferred_begin(struct hs_core *core, struct hs_request *exec);
 void hs_deferred_finished(struct hs_core *core,
 			  struct hs_request *request); /* one of its commands */
-struct hs_buf *hs_deferred_behind(
-	struct hs_deferred *late); /* where messages of others go meanwhile */
-void hs_deferred_drop(struct hs_deferred **late);
+struct hs_buf *hs_deferred_messages(
+	struct hs_deferred *deferred); /* where messages of others go meanwhile */
+void hs_deferred_drop(struct hs_deferred **deferred);
 /* EXEC is answered: counts the commands that ran inside it, each with an even share of its time. */
 void hs_deferred_account(struct hs_core *core, const struct hs_request *exec, uint64_t time_us);
 

@@ -12,7 +12,7 @@
 
 #include "core/count.h"
 #include "core/deferred.h"
-#include "core/fan.h"
+#include "core/fanout.h"
 #include "core/hold.h"
 #include "core/multi.h"
 #include "core/reserved.h"
@@ -42,20 +42,20 @@ static void settle_heat(struct hs_core *core, uint64_t each_ns)
 }
 
 /* Shares the time since the last look at the clock among the commands answered since. */
-static void settle_batch(struct hs_core *core)
+static void settle_timed(struct hs_core *core)
 {
 	uint64_t now_us = core->world.calls->mono_us(core->world.context);
 
-	if (core->batch_len > 0) {
-		uint64_t each_ns = (now_us - core->batch_start_us) * 1000 / core->batch_len;
+	if (core->timed_count > 0) {
+		uint64_t each_ns = (now_us - core->timing_start_us) * 1000 / core->timed_count;
 
-		for (uint32_t i = 0; i < core->batch_len; i++)
-			hs_counter_add(&core->stats.command[core->batch[i]].time_ns, each_ns);
+		for (uint32_t i = 0; i < core->timed_count; i++)
+			hs_counter_add(&core->stats.command[core->timed[i]].time_ns, each_ns);
 		if (HS_CORE_HEAT && core->world.heat)
 			settle_heat(core, each_ns);
 	}
-	core->batch_len = 0;
-	core->batch_start_us = now_us;
+	core->timed_count = 0;
+	core->timing_start_us = now_us;
 }
 
 void hs_dispatch_account(struct hs_core *core, struct hs_session *session,
@@ -79,23 +79,23 @@ void hs_dispatch_account(struct hs_core *core, struct hs_session *session,
 static void timing_begin(struct hs_core *core, const struct hs_command *command)
 {
 	if (timed_alone(core, command))
-		settle_batch(core);
+		settle_timed(core);
 }
 
 /* Returns its time, when it is timed alone. */
 static uint64_t timing_end(struct hs_core *core, struct hs_session *session,
 			   const struct hs_call *call, bool failed)
 {
-	uint64_t start_us = core->batch_start_us;
+	uint64_t start_us = core->timing_start_us;
 	uint64_t time_us = 0;
 
 	if (timed_alone(core, call->command)) {
-		settle_batch(core);
-		time_us = core->batch_start_us - start_us;
+		settle_timed(core);
+		time_us = core->timing_start_us - start_us;
 	} else {
-		core->batch[core->batch_len++] = call->command->id;
-		if (core->batch_len == HS_BATCH_TIMED_MAX)
-			settle_batch(core);
+		core->timed[core->timed_count++] = call->command->id;
+		if (core->timed_count == HS_TIMED_COMMANDS_MAX)
+			settle_timed(core);
 	}
 	hs_dispatch_account(core, session, call, time_us, failed);
 	return time_us;
@@ -165,11 +165,11 @@ void hs_dispatch_reject(struct hs_core *core, struct hs_session *session,
 /* Until a server has said which commands there are, nobody knows that one is unknown. */
 static bool reject_unlearned(struct hs_core *core, struct hs_session *session)
 {
-	char text[HS_UNSERVED_BYTES];
+	char text[HS_ENGINE_UNAVAILABLE_BYTES];
 
 	if (!core->world.shared_connections || core->learned)
 		return false;
-	hs_dispatch_reject(core, session, NULL, hs_unserved(core, text));
+	hs_dispatch_reject(core, session, NULL, hs_engine_unavailable(core, text));
 	return true;
 }
 
@@ -238,15 +238,15 @@ void hs_dispatch_answered(struct hs_core *core, struct hs_request *request)
 	struct hs_session *session = request->session;
 	uint64_t now_us = core->now.mono_us;
 
-	if (request->then) {
-		request->then(core, request);
+	if (request->on_done) {
+		request->on_done(core, request);
 		return;
 	}
-	hs_fan_merge(core, request);
+	hs_fanout_merge(core, request);
 	if (session->running) {
 		/* Answered at once: the event's time is from before it ran. */
-		settle_batch(core);
-		now_us = core->batch_start_us;
+		settle_timed(core);
+		now_us = core->timing_start_us;
 		for (uint32_t i = 0; i < request->parts_count; i++)
 			request->parts[i].time_us = now_us - request->start_us;
 	}
@@ -258,9 +258,9 @@ void hs_dispatch_answered(struct hs_core *core, struct hs_request *request)
 void hs_dispatch_finish(struct hs_core *core, struct hs_request *request)
 {
 	if (request->session->running)
-		settle_batch(core);
+		settle_timed(core);
 	finish_at(core, request,
-		  request->session->running ? core->batch_start_us : core->now.mono_us);
+		  request->session->running ? core->timing_start_us : core->now.mono_us);
 }
 
 /* The usual answer of an engine behind a connection: one reply, lying in what was just read, for
@@ -272,7 +272,7 @@ static bool finish_straight(struct hs_core *core, struct hs_request *request,
 	enum hs_command_place place = request->call.command->place;
 
 	if (request->parts_count != 1 || op->kind != HS_OP_COMMAND || place == HS_PLACE_CURSOR ||
-	    request->then || session->requests.next != &request->link ||
+	    request->on_done || session->requests.next != &request->link ||
 	    hs_reserved_shows(core, request->call.command))
 		return false;
 	hs_count_request(core, request, op->answer);
@@ -359,7 +359,7 @@ static void make_reply(struct hs_core *core, struct hs_session *session, struct 
 	if (session != core->self)
 		hs_core_check_output(core, session);
 	wanted = session == core->self || (!session->gone && !session->cut);
-	core->world.calls->make(core->world.context, op, wanted);
+	core->world.calls->write_reply(core->world.context, op, wanted);
 	if (!wanted)
 		hs_reply_error(&reply, "ERR the client is gone or was cut off; not read");
 }
@@ -372,9 +372,9 @@ void hs_dispatch_arrived(struct hs_core *core, struct hs_request *request, struc
 
 	part->time_us = core->now.mono_us - request->start_us;
 	part->answered = true;
-	if (op->unmade)
+	if (op->reply_unwritten)
 		make_reply(core, session, op);
-	if (core->options.flight_bytes_max > 0 && op->kind == HS_OP_COMMAND) {
+	if (core->options.engine_inflight_bytes_max > 0 && op->kind == HS_OP_COMMAND) {
 		struct hs_call call = hs_call_of(op->command, op->argc, op->argv);
 
 		hs_reply_budget_learn(core, session, &call,
@@ -506,7 +506,7 @@ static void run_slot(struct hs_core *core, struct hs_session *session, const str
 }
 
 /* Notes the client for the log of changes. It is taken down now: the change may be of its own user. */
-static void tell_who(const struct hs_session *session, struct hs_request *request)
+static void record_client(const struct hs_session *session, struct hs_request *request)
 {
 	struct hs_bytes name = session->user ? hs_acl_user_name(session->user) : HS_LIT("(none)");
 	char shown[64];
@@ -532,7 +532,7 @@ void hs_dispatch_host(struct hs_core *core, struct hs_session *session, struct h
 		.argc = call->argc,
 		.watcher = session->id,
 	};
-	tell_who(session, request);
+	record_client(session, request);
 	hs_dispatch_submit(core, request, 0);
 }
 
@@ -557,21 +557,21 @@ static void run(struct hs_core *core, struct hs_session *session, struct hs_call
 		run_partition(core, session, call, slot);
 		break;
 	case HS_PLACE_SPLIT:
-		if (slots == HS_CALL_SLOTS_ONE || core->world.together == HS_TOGETHER_ALL) {
+		if (slots == HS_CALL_SLOTS_ONE || core->world.op_scope == HS_OP_SCOPE_ALL) {
 			run_partition(core, session, call, slot);
 		} else {
 			timing_begin(core, command);
-			hs_fan_split(core, session, call);
+			hs_fanout_split(core, session, call);
 		}
 		break;
 	case HS_PLACE_ALL:
 	case HS_PLACE_WORKERS:
 		timing_begin(core, command);
-		hs_fan_all(core, session, NULL, call, (struct hs_bytes){NULL, 0});
+		hs_fanout_all(core, session, NULL, call, (struct hs_bytes){NULL, 0});
 		break;
 	case HS_PLACE_CURSOR:
 		timing_begin(core, command);
-		hs_fan_cursor(core, session, NULL, call);
+		hs_fanout_cursor(core, session, NULL, call);
 		break;
 	case HS_PLACE_SLOT:
 		run_slot(core, session, call);
@@ -636,7 +636,7 @@ static void reject_subscribed(struct hs_core *core, struct hs_session *session,
  * lost or a slot has moved, must not see what its client flushed only later. */
 static bool writes_all_slots(const struct hs_core *core, const struct hs_call *call)
 {
-	return core->world.together == HS_TOGETHER_SLOT && call->command->place == HS_PLACE_ALL &&
+	return core->world.op_scope == HS_OP_SCOPE_SLOT && call->command->place == HS_PLACE_ALL &&
 	       (call->command->flags & HS_CMD_WRITE);
 }
 
@@ -709,8 +709,8 @@ bool hs_dispatch_unblock(struct hs_core *core, struct hs_session *session, bool 
 }
 
 /* The row of a request: ours, or one that is learned. NULL: there is none, and that is said. */
-static const struct hs_command *find_row(struct hs_core *core, struct hs_session *session,
-					 const struct hs_call *call)
+static const struct hs_command *find_command(struct hs_core *core, struct hs_session *session,
+					     const struct hs_call *call)
 {
 	const struct hs_command *command = hs_command_find(call->argv[0]), *parent;
 
@@ -729,7 +729,8 @@ static const struct hs_command *find_row(struct hs_core *core, struct hs_session
 }
 
 /* False: the user's rules forbid it, and it was told so. */
-static bool may_run_it(struct hs_core *core, struct hs_session *session, const struct hs_call *call)
+static bool user_may_run(struct hs_core *core, struct hs_session *session,
+			 const struct hs_call *call)
 {
 	char text[512];
 	const char *refused = hs_users_refuse(core, session, call, text, sizeof text);
@@ -751,7 +752,7 @@ static bool refuse_keys(struct hs_core *core, struct hs_session *session, struct
 				   " are heatsink's own: copies of hot values");
 		return true;
 	}
-	if (core->world.together == HS_TOGETHER_ALL || hs_keys_only(command, call->argc) > 0 ||
+	if (core->world.op_scope == HS_OP_SCOPE_ALL || hs_keys_single(command, call->argc) > 0 ||
 	    (command->place == HS_PLACE_SPLIT && !session->multi) ||
 	    hs_call_slots(call) != HS_CALL_SLOTS_SEVERAL)
 		return false;
@@ -770,7 +771,7 @@ static bool refuse(struct hs_core *core, struct hs_session *session, struct hs_c
 				   "ERR Command not allowed inside a transaction");
 		return true;
 	}
-	if (session->limits && !may_run_it(core, session, call))
+	if (session->limits && !user_may_run(core, session, call))
 		return true;
 	if (refuse_keys(core, session, call))
 		return true;
@@ -786,7 +787,7 @@ static bool refuse(struct hs_core *core, struct hs_session *session, struct hs_c
 static bool dispatch(struct hs_core *core, struct hs_session *session, struct hs_call *call,
 		     uint32_t from)
 {
-	const struct hs_command *command = find_row(core, session, call);
+	const struct hs_command *command = find_command(core, session, call);
 
 	if (!command)
 		return true;
@@ -796,7 +797,7 @@ static bool dispatch(struct hs_core *core, struct hs_session *session, struct hs
 		reject_arity(core, session, command);
 		return true;
 	}
-	if (!hs_users_let_in(core, session) && !(command->flags & HS_CMD_NO_AUTH)) {
+	if (!hs_users_is_admitted(core, session) && !(command->flags & HS_CMD_NO_AUTH)) {
 		hs_dispatch_reject(core, session, command, "NOAUTH Authentication required.");
 		return true;
 	}
@@ -806,14 +807,14 @@ static bool dispatch(struct hs_core *core, struct hs_session *session, struct hs
 	}
 	session->alone = must_be_alone(core, session, call);
 	if (session->alone && session->inflight > 0)
-		return hs_hold(core, session, HS_HOLD_OWN);
+		return hs_hold(core, session, HS_HOLD_IN_FLIGHT);
 	if (refuse(core, session, call))
 		return true;
 	if (core->pause.mode != HS_PAUSE_NONE && hs_pause_holds(core, session, call))
 		return false;
 	if (hs_command_is_pubsub(command) && !session->multi &&
 	    core->world.commands->waits(core, session, call))
-		return hs_hold(core, session, HS_HOLD_OWN);
+		return hs_hold(core, session, HS_HOLD_IN_FLIGHT);
 	if (session->multi && !command->runs_inside_multi) {
 		queue_in_multi(core, session, call);
 		return true;
@@ -823,10 +824,10 @@ static bool dispatch(struct hs_core *core, struct hs_session *session, struct hs
 		hs_multi_close(session->multi);
 	if (core->stages.want[HS_POINT_ADMIT] &&
 	    (!session->multi || command->id == HS_CMD_ID_EXEC)) {
-		enum hs_verdict verdict = hs_stages_admit(core, session, call, from);
+		enum hs_stage_result verdict = hs_stages_admit(core, session, call, from);
 
 		if (verdict != HS_PASS)
-			return verdict != HS_HOLD && verdict != HS_HELD;
+			return verdict != HS_HOLD && verdict != HS_ALREADY_HELD;
 	}
 	if (hs_reply_budget_holds(core, session, call))
 		return false;
@@ -841,11 +842,11 @@ bool hs_dispatch(struct hs_core *core, struct hs_session *session, struct hs_cal
 
 	hs_hold_end(session);
 	if (!dispatch(core, session, call, from)) {
-		session->next_bytes = 0;
+		session->next_reply_bytes = 0;
 		return false;
 	}
-	session->next_bytes = 0;
-	if (session->listeners)
+	session->next_reply_bytes = 0;
+	if (session->observers)
 		hs_stages_handled(core, session, call);
 	/* CLIENT REPLY SKIP silences exactly the command behind it. */
 	if (before == HS_REPLY_SKIP && session->reply_mode == HS_REPLY_SKIP)
@@ -855,14 +856,14 @@ bool hs_dispatch(struct hs_core *core, struct hs_session *session, struct hs_cal
 	return true;
 }
 
-void hs_dispatch_batch_begin(struct hs_core *core)
+void hs_dispatch_timing_begin(struct hs_core *core)
 {
-	core->batch_start_us = core->now.mono_us;
-	core->batch_len = 0;
+	core->timing_start_us = core->now.mono_us;
+	core->timed_count = 0;
 }
 
-void hs_dispatch_batch_end(struct hs_core *core)
+void hs_dispatch_timing_end(struct hs_core *core)
 {
-	if (core->batch_len > 0)
-		settle_batch(core);
+	if (core->timed_count > 0)
+		settle_timed(core);
 }

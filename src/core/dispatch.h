@@ -39,7 +39,7 @@ void hs_dispatch_reject(struct hs_core *core, struct hs_session *session,
 void hs_dispatch_answer(struct hs_core *core, struct hs_session *session,
 			const struct hs_call *call, uint16_t slot, struct hs_bytes reply);
 
-void hs_dispatch_batch_begin(struct hs_core *core);
-void hs_dispatch_batch_end(struct hs_core *core);
+void hs_dispatch_timing_begin(struct hs_core *core);
+void hs_dispatch_timing_end(struct hs_core *core);
 
 #endif

@@ -26,7 +26,9 @@ struct hs_event *hs_event_create(const struct hs_event *from)
 	char *at;
 
 	event = hs_mem_alloc(bytes);
-	*event = (struct hs_event){.kind = from->kind, .was = from->was, .stage = from->stage};
+	*event = (struct hs_event){.kind = from->kind,
+				   .unsubscribed_kind = from->unsubscribed_kind,
+				   .stage = from->stage};
 	atomic_init(&event->refs, 1);
 	keys = (struct hs_bytes *)(event + 1);
 	at = (char *)keys + list;

@@ -24,8 +24,8 @@ enum hs_event_kind {
 struct hs_event {
 	_Atomic uint32_t refs;
 	enum hs_event_kind kind;
-	enum hs_event_kind was; /* UNLISTENED */
-	uint32_t stage;		/* STAGE: its number */
+	enum hs_event_kind unsubscribed_kind; /* UNLISTENED */
+	uint32_t stage;			      /* STAGE: its number */
 	struct hs_bytes pattern, channel, payload;
 	const struct hs_bytes *keys; /* CHANGED */
 	/* CHANGED: the connection (hs_op.client) that alone changed key i; 0: not known, or several

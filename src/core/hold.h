@@ -18,22 +18,22 @@
 /* Holds the session. Returns false, so that dispatch can return it. */
 bool hs_hold(struct hs_core *core, struct hs_session *session, enum hs_hold why);
 /* Holds a session with input that waits behind its own commands in flight, if they let no more pass. */
-void hs_hold_behind(struct hs_core *core, struct hs_session *session);
+void hs_hold_pending_input(struct hs_core *core, struct hs_session *session);
 void hs_hold_end(struct hs_session *session);
 
 /* Whether nothing holds it: its next command may be dispatched. */
-static inline bool hs_hold_lets(const struct hs_session *session)
+static inline bool hs_hold_allows_next(const struct hs_session *session)
 {
 	switch (session->hold) {
 	case HS_HOLD_NONE:
 	case HS_HOLD_PIPELINE:
 		return session->inflight == 0 ||
 		       (session->inflight < session->inflight_max && !session->alone);
-	case HS_HOLD_OWN:
+	case HS_HOLD_IN_FLIGHT:
 	case HS_HOLD_STAGE:
 		return session->inflight == 0;
 	case HS_HOLD_PAUSE:
-	case HS_HOLD_INFLIGHT:
+	case HS_HOLD_REPLY_BUDGET:
 	case HS_HOLD_SLEEP:
 	case HS_HOLDS:
 		break;

@@ -2,8 +2,8 @@
  * mitigations, so that a key is found once and the threshold is tested in one place.
  *
  *     request counted ─ share of the short window ─┬─ at least `share`: the key enters
- *                                                  ├─ at least `share_least`: it stays
- *                                                  └─ less, for `cool_us`: it leaves
+ *                                                  ├─ at least `share_exit`: it stays
+ *                                                  └─ less, for `cool_down_us`: it leaves
  *
  * Each mitigation keeps its own state of a key in `state`. A key that has cooled leaves when none of them
  * has any: what is under way for it comes to its end first.
@@ -47,7 +47,7 @@ struct hs_hot {
 
 enum { HS_HOT_BUCKETS = 1024 };
 
-struct hs_hots {
+struct hs_hot_table {
 	struct hs_link keys;
 	uint32_t count;
 	size_t key_bytes;
@@ -62,27 +62,29 @@ static inline struct hs_bytes hs_hot_key(const struct hs_hot *hot)
 	return (struct hs_bytes){hot->key, hot->key_len};
 }
 
-void hs_hots_init(struct hs_hots *hots, uint64_t seed);
-void hs_hots_deinit(struct hs_hots *hots); /* no stage has state of a key any more */
+void hs_hot_table_init(struct hs_hot_table *hot_table, uint64_t seed);
+void hs_hot_table_deinit(struct hs_hot_table *hot_table); /* no stage has state of a key any more */
 
 /* Whether a key of the slot may be hot. */
-static inline bool hs_hot_may_have(const struct hs_hots *hots, uint16_t slot)
+static inline bool hs_hot_may_have(const struct hs_hot_table *hot_table, uint16_t slot)
 {
-	return hots->of_slot[slot % HS_HOT_BUCKETS] > 0;
+	return hot_table->of_slot[slot % HS_HOT_BUCKETS] > 0;
 }
 
 /* NULL: the key is not hot. */
-struct hs_hot *hs_hot_find(const struct hs_hots *hots, uint16_t slot, struct hs_bytes key);
+struct hs_hot *hs_hot_find(const struct hs_hot_table *hot_table, uint16_t slot,
+			   struct hs_bytes key);
 /* The only key of a call; NULL also if it has several keys, or none. */
-struct hs_hot *hs_hot_of_only_key(const struct hs_hots *hots, struct hs_call *call);
+struct hs_hot *hs_hot_of_only_key(const struct hs_hot_table *hot_table, struct hs_call *call);
 /* The same where its place among the arguments is known, and its slot. */
-struct hs_hot *hs_hot_of_call(const struct hs_hots *hots, struct hs_call *call, size_t at);
+struct hs_hot *hs_hot_of_call(const struct hs_hot_table *hot_table, struct hs_call *call,
+			      size_t at);
 
 /* A request for a key was counted: enters or refreshes the key. Returns it if its share is at least `share`; else
  * NULL. */
 struct hs_hot *hs_hot_note(struct hs_core *core, struct hs_heat_warmth heat);
 void hs_hot_configure(struct hs_core *core); /* the rules are others */
-/* Whether it has had too little for `cool_us`. */
+/* Whether it has had too little for `cool_down_us`. */
 bool hs_hot_is_cool(const struct hs_core *core, const struct hs_hot *hot);
 /* A key that has cooled leaves, unless a stage has state for it. */
 void hs_hot_leave(struct hs_core *core, struct hs_hot *hot);

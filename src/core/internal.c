@@ -35,10 +35,10 @@ struct hs_request *hs_internal_prepare_parts(struct hs_core *core,
 	if (internal->borrowed)
 		request->call = internal->call;
 	else
-		hs_request_keep(request, &internal->call);
-	request->then = internal->then;
+		hs_request_copy_call(request, &internal->call);
+	request->on_done = internal->on_done;
 	request->context = internal->context;
-	request->sender = (uint8_t)internal->stage;
+	request->sender_stage = (uint8_t)internal->stage;
 	request->resp = internal->resp > 0 ? internal->resp : 3;
 	request->timeout_us = internal->timeout_us;
 	hs_list_init(&request->due);
@@ -63,11 +63,11 @@ void hs_internal_prepare_again(struct hs_core *core, struct hs_request *request)
 
 	hs_check(request->parts_count == 1 && request->parts_left == 0);
 	hs_list_remove(&request->due);
-	request->overdue = false;
+	request->timed_out = false;
 	hs_request_drop_parts(request);
 	hs_request_split(request, 1);
 	fill_op(core, request, &request->parts[0].op, kind, slot, 0);
-	request->parts[0].stage = request->sender;
+	request->parts[0].stage = request->sender_stage;
 }
 
 void hs_internal_part(struct hs_request *request, uint32_t index, struct hs_bytes key,
@@ -104,7 +104,7 @@ void hs_internal_send(struct hs_core *core, struct hs_request *request)
 {
 	uint32_t count = request->parts_count;
 
-	hs_check(core->stages.quiet == 0);
+	hs_check(core->stages.sends_forbidden == 0);
 	for (uint32_t i = 0; i < count; i++) {
 		struct hs_op *op = &request->parts[i].op;
 
@@ -134,8 +134,8 @@ void hs_internal_end(struct hs_core *core, struct hs_request *request)
 {
 	if (request->timeout_us > 0)
 		hs_list_remove(&request->due);
-	if (hs_internal_is_late(request))
-		request->then = drop;
+	if (hs_internal_timed_out(request))
+		request->on_done = drop;
 	else
 		hs_request_put(core, request);
 }
@@ -149,7 +149,7 @@ void hs_internal_tick(struct hs_core *core)
 		if (request->due_us > core->now.mono_us)
 			break;
 		hs_list_remove(&request->due);
-		request->overdue = true;
-		request->then(core, request);
+		request->timed_out = true;
+		request->on_done(core, request);
 	}
 }

@@ -25,7 +25,7 @@
  * usual value of all others. */
 struct hs_internal {
 	struct hs_call call; /* its arguments are copied, unless `borrowed` */
-	void (*then)(struct hs_core *core, struct hs_request *request);
+	void (*on_done)(struct hs_core *core, struct hs_request *request);
 	void *context; /* request->context, for `then` */
 	uint16_t slot; /* HS_SLOT_NONE: it has no key */
 	bool borrowed; /* the arguments and `raw` stay where they are until `then`; not with a timeout */
@@ -56,16 +56,16 @@ void hs_internal_part(struct hs_request *request, uint32_t index, struct hs_byte
 void hs_internal_send(struct hs_core *core, struct hs_request *request);
 
 /* Inside `then`: its time is over, and not all parts are answered. */
-static inline bool hs_internal_is_late(const struct hs_request *request)
+static inline bool hs_internal_timed_out(const struct hs_request *request)
 {
-	return request->overdue && request->parts_left > 0;
+	return request->timed_out && request->parts_left > 0;
 }
 
 /* The stage that sends it, which there is. */
 static inline void *hs_internal_stage(const struct hs_core *core, const struct hs_request *request)
 {
-	hs_check(request->sender > 0 && request->sender <= core->stages.count);
-	return core->stages.self[request->sender - 1];
+	hs_check(request->sender_stage > 0 && request->sender_stage <= core->stages.count);
+	return core->stages.self[request->sender_stage - 1];
 }
 
 /* Of one part, inside `then`. */

@@ -49,13 +49,13 @@ struct hs_multi {
 	int32_t slot;	    /* of the keys; -1: none so far */
 	bool several_slots; /* EXEC will refuse */
 	/* A command that writes to every partition; NULL: none. */
-	const struct hs_command *everywhere;
-	bool spoiled;  /* a command was refused: EXEC will abort */
-	bool writes;   /* a command may */
-	bool local;    /* has commands that need no engine */
-	bool late;     /* some of it runs behind the commit */
-	bool late_all; /* all that needs no engine does */
-	bool engine;   /* EXEC found commands that the engine runs */
+	const struct hs_command *write_to_all;
+	bool failed;	     /* a command was refused: EXEC will abort */
+	bool writes;	     /* a command may */
+	bool local;	     /* has commands that need no engine */
+	bool deferred;	     /* some of it runs behind the commit */
+	bool local_deferred; /* all that needs no engine does */
+	bool engine;	     /* EXEC found commands that the engine runs */
 
 	/* Made by EXEC. */
 	struct hs_buf answered;
@@ -97,21 +97,21 @@ bool hs_multi_writes(const struct hs_multi *multi)
 
 bool hs_multi_is_deferred(const struct hs_multi *multi, bool *all)
 {
-	*all = multi->late_all;
-	return multi->late;
+	*all = multi->local_deferred;
+	return multi->deferred;
 }
 
 bool hs_multi_would_be_deferred(const struct hs_session *session)
 {
 	const struct hs_multi *multi = session->multi;
 
-	return multi && (multi->late || (multi->local && session->watches));
+	return multi && (multi->deferred || (multi->local && session->watches));
 }
 
 void hs_multi_mark_failed(struct hs_session *session)
 {
 	if (session->multi)
-		session->multi->spoiled = true;
+		session->multi->failed = true;
 }
 
 static void add(struct hs_multi *multi, const struct hs_call *call)
@@ -151,7 +151,7 @@ static int32_t slot_of(const struct hs_call *call)
 static bool writes_everywhere(const struct hs_core *core, const struct hs_command *command)
 {
 	return command->place == HS_PLACE_ALL && (command->flags & HS_CMD_WRITE) &&
-	       core->world.together != HS_TOGETHER_ALL && hs_core_partitions(core) != 1;
+	       core->world.op_scope != HS_OP_SCOPE_ALL && hs_core_partitions(core) != 1;
 }
 
 void hs_multi_queue(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
@@ -168,17 +168,17 @@ void hs_multi_queue(struct hs_core *core, struct hs_session *session, const stru
 				"ERR '%s' %s and cannot be part of a transaction; send it before "
 				"MULTI",
 				call->command->name, call->command->unqueued);
-		multi->spoiled = true;
+		multi->failed = true;
 		return;
 	}
 	if (multi->count == HS_MULTI_COMMANDS_MAX ||
 	    multi->bytes.len + bytes > HS_MULTI_BYTES_MAX) {
 		hs_reply_error(reply, "ERR transaction too large: at most 1048576 commands and "
 				      "512 MiB of arguments");
-		multi->spoiled = true;
+		multi->failed = true;
 		return;
 	}
-	if (multi->spoiled) {
+	if (multi->failed) {
 		/* It will not run: as in Redis, nothing more is kept of it. */
 		hs_reply_status(reply, "QUEUED");
 		return;
@@ -186,15 +186,15 @@ void hs_multi_queue(struct hs_core *core, struct hs_session *session, const stru
 	slot = slot_of(call);
 	if (slot >= 0) {
 		if (multi->slot >= 0 && multi->slot != slot &&
-		    core->world.together != HS_TOGETHER_ALL)
+		    core->world.op_scope != HS_OP_SCOPE_ALL)
 			multi->several_slots = true;
 		multi->slot = slot;
 	}
 	if (writes_everywhere(core, call->command))
-		multi->everywhere = call->command;
+		multi->write_to_all = call->command;
 	multi->writes = multi->writes || hs_pause_is_write(call->command);
 	add(multi, call);
-	multi->late = multi->late || hs_deferred_begins(core, call->command);
+	multi->deferred = multi->deferred || hs_deferred_begins(core, call->command);
 	multi->local = multi->local || hs_deferred_is_local(call->command);
 	hs_reply_status(reply, "QUEUED");
 }
@@ -206,13 +206,13 @@ static struct hs_call call_of(const struct hs_multi *multi, const struct queued 
 
 /* The reply of a command that needs no engine; or what keeps the place of one that runs later. */
 static void answer_queued(struct hs_core *core, struct hs_session *session, struct hs_multi *multi,
-			  struct queued *queued, bool late)
+			  struct queued *queued, bool deferred)
 {
 	struct hs_reply reply = {.out = &multi->answered, .resp = session->resp};
 	struct hs_call call = call_of(multi, queued);
 	size_t start = multi->answered.len;
 
-	if (late)
+	if (deferred)
 		hs_reply_status(&reply, "LATER");
 	else
 		core->world.commands->run[queued->command->id](core, session, &call, &reply);
@@ -258,23 +258,24 @@ struct hs_call hs_multi_call(const struct hs_multi *multi, size_t index)
 }
 
 /* The commands that need no engine, or may no longer run, are answered. */
-static void seal(struct hs_core *core, struct hs_session *session, struct hs_multi *multi)
+static void prepare_commands(struct hs_core *core, struct hs_session *session,
+			     struct hs_multi *multi)
 {
-	bool begun = multi->late_all;
+	bool begun = multi->local_deferred;
 
 	for (size_t i = 0; i < multi->count; i++) {
 		struct queued *queued = &multi->queued[i];
-		bool late = hs_deferred_is(core, queued->command, &begun);
+		bool deferred = hs_deferred_is(core, queued->command, &begun);
 
 		if (refuse_queued(core, session, multi, queued))
 			continue;
-		if (late ? !hs_deferred_in_engine(core, queued->command)
-			 : hs_deferred_is_local(queued->command)) {
-			answer_queued(core, session, multi, queued, late);
+		if (deferred ? !hs_deferred_in_engine(core, queued->command)
+			     : hs_deferred_is_local(queued->command)) {
+			answer_queued(core, session, multi, queued, deferred);
 			continue;
 		}
 		multi->engine = true;
-		if (session->listeners) {
+		if (session->observers) {
 			struct hs_call call = call_of(multi, queued);
 
 			hs_stages_queued(core, session, &call);
@@ -303,22 +304,22 @@ static void seal(struct hs_core *core, struct hs_session *session, struct hs_mul
 static const char *exec_refused(const struct hs_core *core, const struct hs_session *session,
 				const struct hs_multi *multi, char *text, size_t text_size)
 {
-	bool apart = core->world.together != HS_TOGETHER_ALL;
+	bool one_slot = core->world.op_scope != HS_OP_SCOPE_ALL;
 
 	if (!multi)
 		return "ERR EXEC without MULTI";
-	if (multi->several_slots || (apart && session->watches && multi->slot >= 0 &&
+	if (multi->several_slots || (one_slot && session->watches && multi->slot >= 0 &&
 				     session->watches->slot != multi->slot))
 		return "CROSSSLOT Keys in request don't hash to the same slot";
-	if (multi->spoiled)
+	if (multi->failed)
 		return "EXECABORT Transaction discarded because of previous errors.";
-	if (!multi->everywhere || (multi->slot < 0 && !session->watches))
+	if (!multi->write_to_all || (multi->slot < 0 && !session->watches))
 		return NULL;
 	snprintf(text, text_size,
 		 "EXECABORT Transaction discarded because of: '%s' writes to every partition and "
 		 "cannot be atomic with keys of one slot; send it outside of MULTI, or in a "
 		 "transaction without keys and WATCH",
-		 multi->everywhere->name);
+		 multi->write_to_all->name);
 	return text;
 }
 
@@ -360,13 +361,13 @@ void hs_multi_exec(struct hs_core *core, struct hs_session *session, struct hs_r
 	/* EXEC takes the watches with it: an UNWATCH among its commands finds none. */
 	request->multi->watches = session->watches;
 	session->watches = NULL;
-	request->multi->late_all = request->multi->local && request->multi->watches;
-	request->multi->late = request->multi->late || request->multi->late_all;
-	seal(core, session, request->multi);
+	request->multi->local_deferred = request->multi->local && request->multi->watches;
+	request->multi->deferred = request->multi->deferred || request->multi->local_deferred;
+	prepare_commands(core, session, request->multi);
 	slot = request->multi->slot;
 	if (slot < 0)
 		slot = request->multi->watches ? request->multi->watches->slot : 0;
-	hs_request_keep(request, call);
+	hs_request_copy_call(request, call);
 	hs_request_split(request, 1);
 	request->parts[0].op = (struct hs_op){
 		.kind = HS_OP_EXEC,
@@ -424,7 +425,7 @@ void hs_multi_unwatch(struct hs_core *core, struct hs_session *session)
 {
 	struct hs_internal internal = {
 		.call = hs_call_of(hs_command_by_id(HS_CMD_ID_UNWATCH), 0, NULL),
-		.then = hs_internal_end,
+		.on_done = hs_internal_end,
 		.kind = HS_OP_UNWATCH,
 		.client = session->id,
 		.stage = HS_STAGE_NONE,
@@ -437,7 +438,7 @@ void hs_multi_unwatch(struct hs_core *core, struct hs_session *session)
 	drop_watches(&session->watches);
 	request = hs_internal_prepare(core, &internal);
 	request->parts[0].op.watcher = session->id;
-	request->parts[0].op.watching = true;
+	request->parts[0].op.has_watches = true;
 	hs_internal_send(core, request);
 }
 
@@ -499,7 +500,7 @@ void hs_multi_watch(struct hs_core *core, struct hs_session *session, struct hs_
 	op->kind = HS_OP_WATCH;
 	if (session->multi)
 		refused = "ERR WATCH inside MULTI is not allowed";
-	else if (core->world.together != HS_TOGETHER_ALL && session->watches &&
+	else if (core->world.op_scope != HS_OP_SCOPE_ALL && session->watches &&
 		 session->watches->slot != slot)
 		refused = "CROSSSLOT Keys in request don't hash to the same slot";
 	else if (watched + call->argc - 1 > HS_WATCH_KEYS_MAX)
@@ -512,6 +513,6 @@ void hs_multi_watch(struct hs_core *core, struct hs_session *session, struct hs_
 	}
 	remember(core, session, slot, call->argc, call->argv);
 	op->watcher = session->id;
-	op->watching = watched > 0;
+	op->has_watches = watched > 0;
 	hs_dispatch_submit(core, request, 0);
 }

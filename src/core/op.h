@@ -89,7 +89,7 @@ struct hs_op {
 	size_t argc;
 	const struct hs_op_tx *tx; /* HS_OP_EXEC */
 	uint64_t watcher;	   /* names the connection; 0: watches nothing */
-	bool watching;		   /* HS_OP_WATCH: other keys are watched already */
+	bool has_watches;	   /* HS_OP_WATCH: other keys are watched already */
 	uint64_t client;	   /* the connection, for who must keep its order */
 	struct hs_now received;	   /* a read at once judges expiry by it, others when they run */
 	uint64_t since_us;	   /* when its wait began, if before `received`; or 0 */
@@ -102,14 +102,14 @@ struct hs_op {
 	struct hs_bytes answer;
 	/* Set by an engine that completes an operation without its reply, because that is large: the
 	 * core has it written (hs_core_calls.make), or not, when it knows whether the client takes it. */
-	bool unmade;
+	bool reply_unwritten;
 	/* Set by an engine, of `track`: hears of every change of the key from this reply on, as long as its
 	 * epoch is this one; NULL: nobody does. Behind an error it means nothing. */
 	struct hs_tracking_session *tracking_session;
 	uint64_t tracking_epoch;
 	/* The same, of a read: how long the key has to live, in ms and rounded up; -1: it does not end;
 	 * 0: not known. */
-	int64_t left_ms;
+	int64_t ttl_ms;
 	/* Set by an engine, of `replica_since_us`: a replica is asked, or was, that had at this time what its
 	 * master had; 0: the master. It may change while the operation is under way. */
 	uint64_t replica_caught_up_us;

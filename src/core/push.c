@@ -16,33 +16,33 @@ static struct hs_request *last_of(const struct hs_session *session)
 }
 
 /* A place for messages to connection `to` (0: this one) at the end of the session's list. */
-static struct hs_request *make_place(struct hs_core *core, struct hs_session *session, uint64_t to,
-				     uint32_t worker)
+static struct hs_request *make_placeholder(struct hs_core *core, struct hs_session *session,
+					   uint64_t to, uint32_t worker)
 {
-	struct hs_request *place = hs_request_get(core, session, NULL);
+	struct hs_request *placeholder = hs_request_get(core, session, NULL);
 
-	place->muted = false; /* CLIENT REPLY OFF is about replies */
-	place->push = true;
-	place->done = true;
-	place->redirect_to = to;
-	place->redirect_worker = worker;
-	return place;
+	placeholder->muted = false; /* CLIENT REPLY OFF is about replies */
+	placeholder->is_push = true;
+	placeholder->done = true;
+	placeholder->redirect_to = to;
+	placeholder->redirect_worker = worker;
+	return placeholder;
 }
 
-static void append(struct hs_request *place, struct hs_bytes bytes)
+static void append(struct hs_request *placeholder, struct hs_bytes bytes)
 {
-	hs_buf_append_bytes(&place->reply, bytes);
-	place->session->held_bytes += bytes.len;
+	hs_buf_append_bytes(&placeholder->reply, bytes);
+	placeholder->session->held_bytes += bytes.len;
 }
 
 /* Something of the session is under way. */
-static void keep(struct hs_core *core, struct hs_session *session, uint64_t to, uint32_t worker,
-		 struct hs_bytes bytes)
+static void add_in_turn(struct hs_core *core, struct hs_session *session, uint64_t to,
+			uint32_t worker, struct hs_bytes bytes)
 {
 	struct hs_request *last = last_of(session);
 
-	if (!last->push || last->redirect_to != to)
-		last = make_place(core, session, to, worker);
+	if (!last->is_push || last->redirect_to != to)
+		last = make_placeholder(core, session, to, worker);
 	append(last, bytes);
 }
 
@@ -51,16 +51,16 @@ void hs_push_behind(struct hs_core *core, struct hs_request *request, uint64_t t
 {
 	struct hs_session *session = request->session;
 	struct hs_link *next = request->link.next;
-	struct hs_request *place = hs_list_entry(next, struct hs_request, link);
+	struct hs_request *placeholder = hs_list_entry(next, struct hs_request, link);
 
 	if (bytes.len == 0 || (to == 0 && (session->gone || session->closing)))
 		return;
-	if (next == &session->requests || !place->push || place->redirect_to != to) {
-		place = make_place(core, session, to, worker);
-		hs_list_remove(&place->link);
-		hs_list_append(next, &place->link); /* before `next`: the list is a ring */
+	if (next == &session->requests || !placeholder->is_push || placeholder->redirect_to != to) {
+		placeholder = make_placeholder(core, session, to, worker);
+		hs_list_remove(&placeholder->link);
+		hs_list_append(next, &placeholder->link); /* before `next`: the list is a ring */
 	}
-	append(place, bytes);
+	append(placeholder, bytes);
 }
 
 static bool nothing_under_way(const struct hs_core *core, const struct hs_session *session)
@@ -76,7 +76,7 @@ void hs_push(struct hs_core *core, struct hs_session *session, struct hs_bytes b
 		hs_buf_append_bytes(&session->out, bytes);
 		hs_session_mark_sendable(core, session);
 	} else {
-		keep(core, session, 0, 0, bytes);
+		add_in_turn(core, session, 0, 0, bytes);
 	}
 	hs_core_check_output(core, session);
 }
@@ -88,7 +88,7 @@ void hs_push_redirected(struct hs_core *core, struct hs_session *session, uint64
 		hs_session_mark_sendable(core, session); /* its replies are sent first */
 		core->forward(core, session->id, to, worker, bodies);
 	} else {
-		keep(core, session, to, worker, bodies);
+		add_in_turn(core, session, to, worker, bodies);
 	}
 	hs_core_check_output(core, session);
 }

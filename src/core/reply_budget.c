@@ -31,14 +31,14 @@ enum { REMEMBER_US = 10 * 1000 * 1000, SHRINK = 8 };
 static struct hs_reply_budget_size *size_of(struct hs_core *core, const struct hs_call *call,
 					    uint32_t *tag)
 {
-	size_t at = hs_keys_only(call->command, call->argc);
+	size_t at = hs_keys_single(call->command, call->argc);
 	uint64_t hash;
 
 	if (at == 0)
 		return NULL;
 	hash = hs_hash(call->argv[at], core->world.seed + (uint64_t)call->command->id);
 	*tag = (uint32_t)(hash >> 32) | 1;
-	return &core->flight.sizes[hash % HS_REPLY_BUDGET_SIZES];
+	return &core->reply_budget.sizes[hash % HS_REPLY_BUDGET_SIZES];
 }
 
 /* Writes answer with a word, but for those that return what was there: SET only with options. */
@@ -52,34 +52,35 @@ static bool may_be_large(const struct hs_call *call)
 	       (command->id != HS_CMD_ID_SET || call->argc > 3);
 }
 
-static uint64_t reckon(struct hs_core *core, const struct hs_session *session,
-		       const struct hs_call *call)
+static uint64_t estimate(struct hs_core *core, const struct hs_session *session,
+			 const struct hs_call *call)
 {
 	uint32_t tag;
 	const struct hs_reply_budget_size *size;
 
-	if (core->now.mono_us < core->flight.large_until_us) {
+	if (core->now.mono_us < core->reply_budget.large_until_us) {
 		size = size_of(core, call, &tag);
 		if (size && size->tag == tag)
 			return size->bytes;
 	}
-	return session->usual_bytes;
+	return session->typical_reply_bytes;
 }
 
 /* Whether it must wait for others of its own, for its client to read, or for others' replies. */
 static bool fits(const struct hs_core *core, const struct hs_session *session, uint16_t partition,
 		 uint64_t bytes)
 {
-	uint64_t most = core->options.flight_bytes_max;
+	uint64_t most = core->options.engine_inflight_bytes_max;
 	uint64_t unread = hs_core_unsent(session), unread_max = core->options.output_bytes_max / 4;
 
 	if (unread_max < UNREAD_BYTES_MIN)
 		unread_max = UNREAD_BYTES_MIN;
-	if (session->flight_bytes > 0 && session->flight_bytes + bytes > most / 4)
+	if (session->reply_bytes > 0 && session->reply_bytes + bytes > most / 4)
 		return false;
-	if (unread > 0 && unread + session->flight_bytes + bytes > unread_max)
+	if (unread > 0 && unread + session->reply_bytes + bytes > unread_max)
 		return false;
-	return core->flight.bytes[partition] == 0 || core->flight.bytes[partition] + bytes <= most;
+	return core->reply_budget.bytes[partition] == 0 ||
+	       core->reply_budget.bytes[partition] + bytes <= most;
 }
 
 bool hs_reply_budget_holds(struct hs_core *core, struct hs_session *session, struct hs_call *call)
@@ -87,13 +88,13 @@ bool hs_reply_budget_holds(struct hs_core *core, struct hs_session *session, str
 	uint16_t partition;
 	uint64_t bytes;
 
-	session->next_bytes = 0;
-	if (core->options.flight_bytes_max == 0 ||
-	    (session->usual_bytes < LARGE_BYTES &&
-	     core->now.mono_us >= core->flight.large_until_us) ||
+	session->next_reply_bytes = 0;
+	if (core->options.engine_inflight_bytes_max == 0 ||
+	    (session->typical_reply_bytes < LARGE_BYTES &&
+	     core->now.mono_us >= core->reply_budget.large_until_us) ||
 	    !may_be_large(call))
 		return false;
-	bytes = reckon(core, session, call);
+	bytes = estimate(core, session, call);
 	if (bytes < LARGE_BYTES)
 		return false;
 	if (bytes > UINT32_MAX)
@@ -101,12 +102,12 @@ bool hs_reply_budget_holds(struct hs_core *core, struct hs_session *session, str
 	hs_call_slots(call);
 	partition = hs_core_partition(core, call->slot);
 	if (fits(core, session, partition, bytes)) {
-		session->next_bytes = (uint32_t)bytes;
-		session->next_partition = partition;
+		session->next_reply_bytes = (uint32_t)bytes;
+		session->next_reply_partition = partition;
 		return false;
 	}
-	hs_hold(core, session, HS_HOLD_INFLIGHT);
-	hs_list_append(&core->flight.held, &session->holding);
+	hs_hold(core, session, HS_HOLD_REPLY_BUDGET);
+	hs_list_append(&core->reply_budget.held, &session->budget_link);
 	return true;
 }
 
@@ -118,13 +119,14 @@ void hs_reply_budget_learn(struct hs_core *core, struct hs_session *session,
 
 	if (!may_be_large(call))
 		return;
-	if (bytes >= session->usual_bytes)
-		session->usual_bytes = bytes;
+	if (bytes >= session->typical_reply_bytes)
+		session->typical_reply_bytes = bytes;
 	else
-		session->usual_bytes -= (session->usual_bytes - bytes + SHRINK - 1) / SHRINK;
+		session->typical_reply_bytes -=
+			(session->typical_reply_bytes - bytes + SHRINK - 1) / SHRINK;
 	if (bytes >= LARGE_BYTES)
-		core->flight.large_until_us = core->now.mono_us + REMEMBER_US;
-	if (core->now.mono_us >= core->flight.large_until_us)
+		core->reply_budget.large_until_us = core->now.mono_us + REMEMBER_US;
+	if (core->now.mono_us >= core->reply_budget.large_until_us)
 		return;
 	size = size_of(core, call, &tag);
 	if (size)
@@ -134,31 +136,31 @@ void hs_reply_budget_learn(struct hs_core *core, struct hs_session *session,
 
 void hs_reply_budget_release(struct hs_core *core, struct hs_request *request)
 {
-	core->flight.bytes[request->flight_partition] -= request->flight_bytes;
-	request->session->flight_bytes -= request->flight_bytes;
-	request->flight_bytes = 0;
-	core->flight.freed = true;
+	core->reply_budget.bytes[request->reply_partition] -= request->reply_bytes;
+	request->session->reply_bytes -= request->reply_bytes;
+	request->reply_bytes = 0;
+	core->reply_budget.freed = true;
 }
 
 void hs_reply_budget_resume(struct hs_core *core)
 {
 	struct hs_link waiting;
 
-	core->flight.freed = false;
-	if (hs_list_empty(&core->flight.held))
+	core->reply_budget.freed = false;
+	if (hs_list_empty(&core->reply_budget.held))
 		return;
 	hs_list_init(&waiting);
-	while (!hs_list_empty(&core->flight.held)) {
-		struct hs_link *link = core->flight.held.next;
+	while (!hs_list_empty(&core->reply_budget.held)) {
+		struct hs_link *link = core->reply_budget.held.next;
 
 		hs_list_remove(link);
 		hs_list_append(&waiting, link);
 	}
 	while (!hs_list_empty(&waiting)) {
 		struct hs_session *session =
-			hs_list_entry(waiting.next, struct hs_session, holding);
+			hs_list_entry(waiting.next, struct hs_session, budget_link);
 
-		hs_list_remove(&session->holding);
+		hs_list_remove(&session->budget_link);
 		hs_core_resume(core, session);
 	}
 }

@@ -20,7 +20,7 @@ void hs_plan_row(const struct hs_core *core, struct hs_reply *reply, const struc
 	hs_reply_map(reply, FIELDS + row->numbers_count);
 	hs_reply_pair(reply, "key", row->key);
 	reply_text(reply, "contract", row->contract ? row->contract : "strict");
-	reply_text(reply, "what", row->what);
+	reply_text(reply, "what", row->mitigation);
 	reply_text(reply, "state", row->state);
 	reply_text(reply, "why", row->why);
 	hs_reply_pair_int(reply, "worker", core->world.worker);

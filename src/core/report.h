@@ -12,7 +12,7 @@ struct hs_plan_number {
 };
 
 struct hs_plan_row {
-	const char *what;	/* "copies", "fold" … */
+	const char *mitigation; /* "copies", "fold" … */
 	const char *state;	/* what it is up to */
 	const char *why;	/* it does nothing now; or NULL */
 	struct hs_bytes key;	/* or a rule's glob, where it concerns the rule */

@@ -30,26 +30,27 @@ struct hs_request *hs_request_get(struct hs_core *core, struct hs_session *sessi
 	request->parts = NULL;
 	request->parts_count = 0;
 	request->parts_left = 0;
-	request->start_us = session->running ? core->batch_start_us : core->now.mono_us;
+	request->start_us = session->running ? core->timing_start_us : core->now.mono_us;
 	request->done = false;
 	request->blocks = false;
-	request->push = false;
+	request->is_push = false;
 	request->redirect_to = 0;
-	request->then = NULL;
+	request->on_done = NULL;
 	request->timeout_us = 0;
-	request->sender = 0;
-	request->overdue = false;
-	request->flight_bytes = session->next_bytes;
-	if (session->next_bytes > 0) {
-		request->flight_partition = session->next_partition;
-		session->flight_bytes += session->next_bytes;
-		core->flight.bytes[session->next_partition] += session->next_bytes;
-		session->next_bytes = 0;
+	request->sender_stage = 0;
+	request->timed_out = false;
+	request->reply_bytes = session->next_reply_bytes;
+	if (session->next_reply_bytes > 0) {
+		request->reply_partition = session->next_reply_partition;
+		session->reply_bytes += session->next_reply_bytes;
+		core->reply_budget.bytes[session->next_reply_partition] +=
+			session->next_reply_bytes;
+		session->next_reply_bytes = 0;
 	}
 	request->delayed = false;
 	request->client = 0;
 	request->resp = 0;
-	request->number = ++session->asked;
+	request->number = ++session->requests_made;
 	request->muted =
 		session->reply_mode == HS_REPLY_OFF || session->reply_mode == HS_REPLY_SKIP;
 	hs_list_append(&session->requests, &request->link);
@@ -58,7 +59,7 @@ struct hs_request *hs_request_get(struct hs_core *core, struct hs_session *sessi
 	return request;
 }
 
-void hs_request_keep(struct hs_request *request, const struct hs_call *call)
+void hs_request_copy_call(struct hs_request *request, const struct hs_call *call)
 {
 	size_t argc = call->argc, bytes = 0;
 	struct hs_bytes raw = call->raw;
@@ -94,7 +95,7 @@ struct hs_request *hs_request_make(struct hs_core *core, struct hs_session *sess
 {
 	struct hs_request *request = hs_request_get(core, session, call->command);
 
-	hs_request_keep(request, call);
+	hs_request_copy_call(request, call);
 	return request;
 }
 
@@ -156,7 +157,7 @@ void hs_request_put(struct hs_core *core, struct hs_request *request)
 
 	hs_list_remove(&request->link);
 	session->inflight--;
-	if (request->flight_bytes > 0)
+	if (request->reply_bytes > 0)
 		hs_reply_budget_release(core, request);
 	hs_counter_sub(&core->stats.inflight, 1);
 	if (request->blocks)
@@ -167,8 +168,8 @@ void hs_request_put(struct hs_core *core, struct hs_request *request)
 	if (request->argv != request->argv_inline)
 		hs_mem_free(&request->argv);
 	hs_buf_clear(&request->args, POOL_BUF_KEEP);
-	if (request->late)
-		hs_deferred_drop(&request->late);
+	if (request->deferred)
+		hs_deferred_drop(&request->deferred);
 	hs_buf_clear(&request->reply, POOL_BUF_KEEP);
 	hs_buf_deinit(&request->cursor);
 	if (core->request_pool_len >= POOL_MAX) {
@@ -227,7 +228,7 @@ void hs_request_finish(struct hs_core *core, struct hs_request *request)
 	if (session->gone || session->cut)
 		hs_buf_clear(&request->reply, POOL_BUF_KEEP); /* nobody reads it */
 	session->held_bytes += request->reply.len;
-	if (session->listeners)
+	if (session->observers)
 		hs_stages_finish(core, request);
 	deliver_done(core, session);
 }
@@ -238,7 +239,7 @@ void hs_request_answer(struct hs_core *core, struct hs_request *request, struct 
 
 	if (!request->muted && !session->gone && !session->cut)
 		hs_buf_append_bytes(&session->out, reply);
-	if (session->listeners)
+	if (session->observers)
 		hs_stages_finish(core, request);
 	hs_request_put(core, request);
 	deliver_done(core, session);
@@ -250,7 +251,7 @@ void hs_request_share(struct hs_core *core, struct hs_request *request, struct h
 	uint64_t time_us = core->now.mono_us - request->start_us;
 
 	request->parts[0].time_us = time_us;
-	if (core->options.flight_bytes_max > 0)
+	if (core->options.engine_inflight_bytes_max > 0)
 		hs_reply_budget_learn(core, session, &request->call, reply.len);
 	hs_count_request(core, request, reply);
 	hs_dispatch_account(core, session, &request->call, time_us,

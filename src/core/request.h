@@ -22,15 +22,15 @@ struct hs_part {
 	uint8_t stage;	/* the first that it has not passed on its way out */
 	enum hs_part_taken taken;
 	uint32_t marked; /* a bit for each stage that has state in it, and hears of its answer */
-	uint32_t noted;	 /* a bit of each stage's own, valid in a part that it has marked */
+	uint32_t stage_bits; /* a bit of each stage's own, valid in a part that it has marked */
 };
 
 struct hs_request {
-	struct hs_link link;   /* in session->requests, or in the core's pool */
-	uint32_t flight_bytes; /* reckoned for its reply: core/reply_budget.c */
-	uint16_t flight_partition;
+	struct hs_link link;  /* in session->requests, or in the core's pool */
+	uint32_t reply_bytes; /* reckoned for its reply: core/reply_budget.c */
+	uint16_t reply_partition;
 	struct hs_session *session;
-	struct hs_call call;   /* its arguments are here once hs_request_keep was called */
+	struct hs_call call;   /* its arguments are here once hs_request_copy_call was called */
 	struct hs_bytes *argv; /* the call's: argv_inline or owned; the bytes are in `args` */
 	struct hs_bytes argv_inline[8];
 	struct hs_buf args;    /* the arguments' bytes, copied: the client's buffer goes on */
@@ -41,17 +41,17 @@ struct hs_request {
 	uint32_t parts_left;
 	uint32_t *key_part; /* HS_MERGE_BY_KEY: which part answers key i, owned */
 	size_t keys;
-	struct hs_buf cursor;	  /* SCAN: the partition's own cursor; HS_OP_HOST: who asks */
-	struct hs_multi *multi;	  /* EXEC: the commands, owned until it is answered */
-	struct hs_deferred *late; /* EXEC: what is left behind its commit, owned; or NULL */
-	struct hs_request *exec;  /* the EXEC this is a part of: its reply goes there; or NULL */
+	struct hs_buf cursor;	      /* SCAN: the partition's own cursor; HS_OP_HOST: who asks */
+	struct hs_multi *multi;	      /* EXEC: the commands, owned until it is answered */
+	struct hs_deferred *deferred; /* EXEC: what is left behind its commit, owned; or NULL */
+	struct hs_request *exec; /* the EXEC this is a part of: its reply goes there; or NULL */
 	uint64_t start_us;
 	bool done;
 	bool blocks; /* waits for what others do */
 	bool muted;  /* CLIENT REPLY OFF or SKIP */
 	/* Nobody's request but a place in the order of replies: what must not come before those of
 	 * the requests ahead of it (core/push.c). */
-	bool push;
+	bool is_push;
 	uint64_t redirect_to; /* a push for another connection, of this number; 0: for this one */
 	uint32_t redirect_worker; /* where that one is */
 	bool delayed;	 /* a stage has held it up: its wait began then, and its order counts */
@@ -59,21 +59,21 @@ struct hs_request {
 	uint64_t client; /* the client id that it is sent under, instead of its session's; or 0 */
 	uint64_t number; /* among its session's */
 	/* Of an internal call (core/internal.h). */
-	void *context;	    /* the sender's */
-	uint8_t sender;	    /* the first stage that it passes: hs_internal.stage */
-	struct hs_link due; /* in core->internal_due */
+	void *context;	      /* the sender's */
+	uint8_t sender_stage; /* the first stage that it passes: hs_internal.stage */
+	struct hs_link due;   /* in core->internal_due */
 	uint64_t due_us;
 	uint64_t timeout_us; /* 0: it has none, and is in no list */
-	bool overdue;	     /* its time is over: nobody waits for what is still to be answered */
+	bool timed_out;	     /* its time is over: nobody waits for what is still to be answered */
 	/* What is done when all parts are answered, instead of merging them; NULL: nothing else. */
-	void (*then)(struct hs_core *core, struct hs_request *request);
+	void (*on_done)(struct hs_core *core, struct hs_request *request);
 };
 
 /* Requests come from a pool. */
 struct hs_request *hs_request_get(struct hs_core *core, struct hs_session *session,
 				  const struct hs_command *command);
 /* Copies a call into the request, whose command it is. */
-void hs_request_keep(struct hs_request *request, const struct hs_call *call);
+void hs_request_copy_call(struct hs_request *request, const struct hs_call *call);
 /* Both: a request for a call. */
 struct hs_request *hs_request_make(struct hs_core *core, struct hs_session *session,
 				   const struct hs_call *call);

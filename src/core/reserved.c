@@ -8,7 +8,7 @@
 
 bool hs_core_reserves(const struct hs_core *core)
 {
-	return core->world.slots && core->world.together == HS_TOGETHER_SLOT;
+	return core->world.slots && core->world.op_scope == HS_OP_SCOPE_SLOT;
 }
 
 bool hs_reserved_shows(const struct hs_core *core, const struct hs_command *command)
@@ -26,7 +26,7 @@ struct listing {
 static bool read_listing(struct hs_bytes reply, struct listing *listing)
 {
 	struct hs_walk walk = {reply.data, reply.len};
-	struct hs_answer cursor;
+	struct hs_parsed_reply cursor;
 
 	listing->before = (struct hs_bytes){reply.data, 0};
 	if (hs_walk_array(&walk, &listing->count) < 0)
@@ -48,14 +48,14 @@ void hs_reserved_hide(struct hs_buf *out, size_t start, int resp)
 	struct hs_buf names = {0}, shown = {0};
 	struct hs_reply writer = {.out = &shown, .resp = resp};
 	struct listing listing;
-	struct hs_answer answer;
+	struct hs_parsed_reply answer;
 	size_t count = 0;
 
 	if (reply.len == 0 ||
 	    !memmem(reply.data, reply.len, HS_RESERVED_PREFIX, sizeof HS_RESERVED_PREFIX - 1))
 		return;
 	if (reply.data[0] == '$') {
-		if (hs_answer_head(&answer, reply.data, reply.len) > 0 &&
+		if (hs_parse_reply_head(&answer, reply.data, reply.len) > 0 &&
 		    hs_is_reserved(answer.text)) {
 			out->len = start;
 			writer.out = out;
@@ -68,7 +68,7 @@ void hs_reserved_hide(struct hs_buf *out, size_t start, int resp)
 	for (int64_t i = 0; i < listing.count; i++) {
 		const char *name = listing.names.data;
 
-		if (hs_walk_next(&listing.names, &answer) < 0 || answer.type != HS_ANSWER_BULK)
+		if (hs_walk_next(&listing.names, &answer) < 0 || answer.type != HS_PARSED_BULK)
 			goto end; /* of another kind after all */
 		if (!hs_is_reserved(answer.text)) {
 			hs_buf_append(&names, name, (size_t)(listing.names.data - name));

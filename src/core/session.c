@@ -24,7 +24,7 @@ struct hs_session *hs_session_create_self(struct hs_core *core)
 	hs_list_init(&self->sleeping);
 	hs_list_init(&self->resuming);
 	hs_list_init(&self->requests);
-	hs_list_init(&self->holding);
+	hs_list_init(&self->budget_link);
 	self->resp = 2;
 	self->gone = true;
 	return self;
@@ -38,15 +38,16 @@ struct hs_session *hs_session_create(struct hs_core *core, const struct hs_core_
 	hs_list_init(&session->sleeping);
 	hs_list_init(&session->resuming);
 	hs_list_init(&session->requests);
-	hs_list_init(&session->holding);
-	session->usual_bytes = core->options.flight_bytes_max > 0 ? HS_REPLY_GUESS_BYTES : 0;
+	hs_list_init(&session->budget_link);
+	session->typical_reply_bytes =
+		core->options.engine_inflight_bytes_max > 0 ? HS_REPLY_GUESS_BYTES : 0;
 	hs_list_append(&core->sessions, &session->all);
 	hs_wire_request_init(&session->parser);
 	session->id = client->id;
 	hs_hash_table_add(&core->ids, &session->by_id, session->id);
 	session->fd = client->fd;
 	session->tls = client->tls;
-	session->own = client->own;
+	session->internal = client->internal;
 	snprintf(session->address, sizeof session->address, "%s", client->address);
 	snprintf(session->local_address, sizeof session->local_address, "%s",
 		 client->local_address);
@@ -70,7 +71,7 @@ void hs_session_destroy(struct hs_core *core, struct hs_session **pointer)
 	hs_list_remove(&session->sendable);
 	hs_list_remove(&session->sleeping);
 	hs_list_remove(&session->resuming);
-	hs_list_remove(&session->holding);
+	hs_list_remove(&session->budget_link);
 	hs_wire_request_deinit(&session->parser);
 	hs_buf_deinit(&session->in);
 	hs_buf_deinit(&session->out);
@@ -99,7 +100,7 @@ struct hs_request *hs_session_last_request(const struct hs_session *session)
 	     link = link->prev) {
 		struct hs_request *request = hs_list_entry(link, struct hs_request, link);
 
-		if (!request->push)
+		if (!request->is_push)
 			return request;
 	}
 	return NULL;
@@ -117,7 +118,8 @@ void hs_session_sending(struct hs_session *session, size_t bytes)
 
 bool hs_session_closing(const struct hs_session *session)
 {
-	return session->closing && (session->gives_up || hs_list_empty(&session->requests));
+	return session->closing &&
+	       (session->closes_unanswered || hs_list_empty(&session->requests));
 }
 
 bool hs_session_cut(const struct hs_session *session)

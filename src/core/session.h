@@ -30,14 +30,15 @@ struct hs_session {
 	size_t sending_bytes; /* taken by the driver, not sent yet */
 	size_t held_bytes;    /* replies finished out of turn */
 	/* core/reply_budget.c */
-	uint64_t flight_bytes;	 /* reckoned for its replies in flight */
-	uint64_t usual_bytes;	 /* the largest of its last replies, shrinking with smaller ones */
-	uint32_t next_bytes;	 /* reckoned for the request that is being served */
-	uint16_t next_partition; /* of it */
-	struct hs_link holding;	 /* in core->flight.held, or alone */
-	uint32_t inflight;	 /* requests in `requests` */
-	uint32_t inflight_max;	 /* with so many of them the next one is held */
-	uint64_t asked;		 /* requests there ever were */
+	uint64_t reply_bytes; /* reckoned for its replies in flight */
+	uint64_t
+		typical_reply_bytes; /* the largest of its last replies, shrinking with smaller ones */
+	uint32_t next_reply_bytes;     /* reckoned for the request that is being served */
+	uint16_t next_reply_partition; /* of it */
+	struct hs_link budget_link;    /* in core->flight.held, or alone */
+	uint32_t inflight;	       /* requests in `requests` */
+	uint32_t inflight_max;	       /* with so many of them the next one is held */
+	uint64_t requests_made;	       /* requests there ever were */
 	uint16_t in_bucket[HS_PARTITION_BUCKETS]; /* operations in flight, by partition bucket */
 	uint32_t
 		delayed; /* parts that a stage delays (hs_stage_delay): stages that answer reads let this
@@ -57,30 +58,30 @@ struct hs_session {
 	struct hs_multi *multi;	    /* NULL outside MULTI */
 	struct hs_watches *watches; /* NULL: none */
 	struct hs_hash_node by_id;  /* in core->ids, until its client is gone */
-	uint32_t listeners;	 /* a bit for each stage that hears of its commands and answers */
-	uint32_t subscriptions;	 /* with those that the engine is still asked about */
-	struct hs_request *late; /* an EXEC that has committed and goes on, or NULL */
+	uint32_t observers;	/* a bit for each stage that hears of its commands and answers */
+	uint32_t subscriptions; /* with those that the engine is still asked about */
+	struct hs_request *deferred; /* an EXEC that has committed and goes on, or NULL */
 	uint8_t resp;
 	enum hs_session_reply_mode reply_mode;
 	const struct hs_acl_user *user;	  /* in the core's set */
 	const struct hs_acl_user *limits; /* the same; NULL: it may do everything */
 	bool authenticated;
-	bool own; /* the process itself is the client: no user's limits are its own */
+	bool internal; /* the process itself is the client: no user's limits are its own */
 	bool no_evict;
 	bool no_touch;
 	bool readonly;	 /* READONLY: it would take a replica's word */
 	bool subscribed; /* to something: in RESP2 it may do little else */
 	bool tracks;	 /* it caches values itself (CLIENT TRACKING): they must be exact */
 	bool tls;
-	bool ended;	    /* the client sends no more */
-	bool closing;	    /* nothing more is read; closed when all is sent */
-	bool gives_up;	    /* closed without the answer to what it waits for */
-	bool cut;	    /* closed at once */
-	bool gone;	    /* disconnected; waits for its operations */
-	bool running;	    /* its input is being run: a completion must not parse on */
-	bool alone;	    /* the command in flight must be the only one */
-	enum hs_hold hold;  /* why its next command waits */
-	uint8_t hold_stage; /* HS_HOLD_STAGE: which */
+	bool ended;		/* the client sends no more */
+	bool closing;		/* nothing more is read; closed when all is sent */
+	bool closes_unanswered; /* closed without the answer to what it waits for */
+	bool cut;		/* closed at once */
+	bool gone;		/* disconnected; waits for its operations */
+	bool running;		/* its input is being run: a completion must not parse on */
+	bool alone;		/* the command in flight must be the only one */
+	enum hs_hold hold;	/* why its next command waits */
+	uint8_t hold_stage;	/* HS_HOLD_STAGE: which */
 	void *io;
 };
 

@@ -99,7 +99,7 @@ void hs_stage_send(struct hs_core *core, uint32_t index, struct hs_request *requ
 	struct hs_session *session = request->session;
 	uint32_t inflight = session->inflight;
 
-	hs_check(core->stages.quiet == 0);
+	hs_check(core->stages.sends_forbidden == 0);
 	leave(request, part);
 	part->stage = (uint8_t)(index + 1);
 	hs_dispatch_submit(core, request, (uint32_t)(part - request->parts));
@@ -110,14 +110,14 @@ void hs_stage_send(struct hs_core *core, uint32_t index, struct hs_request *requ
 void hs_stage_answer(struct hs_core *core, uint32_t index, struct hs_request *request,
 		     struct hs_part *part, struct hs_bytes reply)
 {
-	hs_check(core->stages.quiet == 0);
+	hs_check(core->stages.sends_forbidden == 0);
 	leave(request, part);
 	part->op.answer = reply;
 	hs_core_resume_later(core, request->session);
 	hs_dispatch_arrived(core, request, part, index);
 }
 
-void hs_stage_ends(struct hs_core *core, uint32_t index, struct hs_request *request)
+void hs_stage_release(struct hs_core *core, uint32_t index, struct hs_request *request)
 {
 	struct hs_part *part = &request->parts[0];
 
@@ -131,18 +131,18 @@ void hs_stage_share(struct hs_core *core, uint32_t index, struct hs_request *req
 {
 	struct hs_op *op = &request->parts[0].op;
 
-	hs_check(core->stages.quiet == 0);
+	hs_check(core->stages.sends_forbidden == 0);
 	op->answer = reply;
-	hs_stage_ends(core, index, request);
+	hs_stage_release(core, index, request);
 	op->answer.len = 0;
 	hs_request_share(core, request, reply);
 }
 
-void hs_stage_listen(struct hs_session *session, uint32_t index, bool wanted)
+void hs_stage_observe(struct hs_session *session, uint32_t index, bool wanted)
 {
 	uint32_t bit = UINT32_C(1) << index;
 
-	session->listeners = wanted ? session->listeners | bit : session->listeners & ~bit;
+	session->observers = wanted ? session->observers | bit : session->observers & ~bit;
 }
 
 static void find_first_due(struct hs_stages *row)
@@ -167,19 +167,19 @@ void hs_stage_tell(struct hs_core *core, uint32_t index)
 	struct hs_event event = {.kind = HS_EVENT_STAGE, .stage = index};
 
 	hs_check(core->stages.table[index]->told);
-	if (!core->world.calls->tell)
+	if (!core->world.calls->broadcast)
 		return; /* there is no other worker */
-	core->world.calls->tell(core->world.context, hs_event_create(&event));
+	core->world.calls->broadcast(core->world.context, hs_event_create(&event));
 }
 
 bool hs_stage_served_behind(struct hs_core *core, uint32_t index, uint16_t slot,
 			    struct hs_bytes key)
 {
 	struct hs_stages *row = &core->stages;
-	struct hs_hot *hot = hs_hot_find(&core->hots, slot, key);
+	struct hs_hot *hot = hs_hot_find(&core->hot_table, slot, key);
 
 	for (uint32_t i = index + 1; hot && i < row->count; i++) {
-		if (row->table[i]->serves && row->table[i]->serves(row->self[i], hot))
+		if (row->table[i]->serves_reads && row->table[i]->serves_reads(row->self[i], hot))
 			return true;
 	}
 	return false;
@@ -219,11 +219,11 @@ uint32_t hs_stage_index(const struct hs_core *core, const struct hs_stage *stage
 		}                                                                                  \
 	} while (0)
 
-enum hs_verdict hs_stages_admit(struct hs_core *core, struct hs_session *session,
-				struct hs_call *call, uint32_t from)
+enum hs_stage_result hs_stages_admit(struct hs_core *core, struct hs_session *session,
+				     struct hs_call *call, uint32_t from)
 {
 	struct hs_stages *row = &core->stages;
-	enum hs_verdict verdict = HS_PASS;
+	enum hs_stage_result verdict = HS_PASS;
 
 	row->admitting = session;
 	for (uint32_t left = row->want[HS_POINT_ADMIT] >> from << from; left && verdict == HS_PASS;
@@ -236,7 +236,7 @@ enum hs_verdict hs_stages_admit(struct hs_core *core, struct hs_session *session
 			session->hold_stage = (uint8_t)i;
 			hs_hold(core, session, HS_HOLD_STAGE);
 		}
-		hs_check(verdict != HS_HELD || session->hold != HS_HOLD_NONE);
+		hs_check(verdict != HS_ALREADY_HELD || session->hold != HS_HOLD_NONE);
 	}
 	row->admitting = NULL;
 	return verdict;
@@ -249,7 +249,7 @@ bool hs_stages_depart(struct hs_core *core, struct hs_request *request, struct h
 
 	for (uint32_t left = wanting; left; left &= left - 1) {
 		int i = __builtin_ctz(left);
-		enum hs_verdict verdict = row->table[i]->depart(row->self[i], request, part);
+		enum hs_stage_result verdict = row->table[i]->depart(row->self[i], request, part);
 
 		if (verdict == HS_PASS)
 			continue;
@@ -264,7 +264,7 @@ void hs_stages_arrive(struct hs_core *core, struct hs_request *request, struct h
 {
 	struct hs_stages *row = &core->stages;
 
-	row->quiet++;
+	row->sends_forbidden++;
 	for (uint32_t left = part->marked & ((UINT32_C(1) << below) - 1); left;) {
 		int i = 31 - __builtin_clz(left);
 
@@ -272,7 +272,7 @@ void hs_stages_arrive(struct hs_core *core, struct hs_request *request, struct h
 		if (row->table[i]->arrive)
 			row->table[i]->arrive(row->self[i], request, part);
 	}
-	row->quiet--;
+	row->sends_forbidden--;
 }
 
 void hs_stages_flush(struct hs_core *core)
@@ -286,9 +286,9 @@ void hs_stages_flush(struct hs_core *core)
 
 void hs_stages_hot(struct hs_core *core, struct hs_hot *hot, bool waited)
 {
-	core->stages.quiet++;
+	core->stages.sends_forbidden++;
 	CALL_SOME(core, core->stages.have_hot & hot->plan, hot, hot, waited);
-	core->stages.quiet--;
+	core->stages.sends_forbidden--;
 }
 
 void hs_stages_cool(struct hs_core *core, struct hs_hot *hot, bool cool)
@@ -313,19 +313,19 @@ void hs_stages_open(struct hs_core *core, struct hs_session *session)
 
 void hs_stages_queued(struct hs_core *core, struct hs_session *session, const struct hs_call *call)
 {
-	CALL_SOME(core, session->listeners, queued, session, call);
+	CALL_SOME(core, session->observers, exec_command, session, call);
 }
 
 void hs_stages_handled(struct hs_core *core, struct hs_session *session, const struct hs_call *call)
 {
-	CALL_SOME(core, session->listeners, handled, session, call);
+	CALL_SOME(core, session->observers, handled, session, call);
 }
 
 void hs_stages_finish(struct hs_core *core, struct hs_request *request)
 {
-	core->stages.quiet++;
-	CALL_SOME(core, request->session->listeners, finish, request);
-	core->stages.quiet--;
+	core->stages.sends_forbidden++;
+	CALL_SOME(core, request->session->observers, before_reply, request);
+	core->stages.sends_forbidden--;
 }
 
 void hs_stages_event(struct hs_core *core, const struct hs_event *event)
@@ -333,13 +333,14 @@ void hs_stages_event(struct hs_core *core, const struct hs_event *event)
 	CALL_ALL(core, event, event);
 }
 
-bool hs_stages_lose(struct hs_core *core, const struct hs_session *session,
-		    const struct hs_acl_user *old, const struct hs_acl_user *user)
+bool hs_stages_lost_permission(struct hs_core *core, const struct hs_session *session,
+			       const struct hs_acl_user *old, const struct hs_acl_user *user)
 {
 	struct hs_stages *row = &core->stages;
 
 	for (uint32_t i = 0; i < row->count; i++) {
-		if (row->table[i]->loses && row->table[i]->loses(row->self[i], session, old, user))
+		if (row->table[i]->lost_permission &&
+		    row->table[i]->lost_permission(row->self[i], session, old, user))
 			return true;
 	}
 	return false;
@@ -400,10 +401,10 @@ bool hs_stage_members(const struct hs_core *core, const struct hs_request *inter
 		      hs_stage_member *tell, void *context)
 {
 	const struct hs_stages *row = &core->stages;
-	uint32_t i = internal->sender;
+	uint32_t i = internal->sender_stage;
 
-	if (i == 0 || i > row->count || !row->table[i - 1]->askers)
+	if (i == 0 || i > row->count || !row->table[i - 1]->members)
 		return false;
-	row->table[i - 1]->askers(row->self[i - 1], internal, tell, context);
+	row->table[i - 1]->members(row->self[i - 1], internal, tell, context);
 	return true;
 }

@@ -10,7 +10,7 @@
  *
  * Order. On the way out the core calls stages first to last, on the way back last to first. An internal call
  * (core/internal.h; request->session is core->self) enters behind the stage that sends it. A held command is offered
- * again to the stage that held it, not to the stages before it, unless something else has held it since (HS_HELD is such:
+ * again to the stage that held it, not to the stages before it, unless something else has held it since (HS_ALREADY_HELD is such:
  * the command comes to all stages again). A stage that
  * delays a request keeps the order of what one session sends to one partition: either it delays what comes behind, or
  * `admit` holds the session. The core does not.
@@ -51,7 +51,7 @@ struct hs_session;
 struct hs_tracking_session;
 
 /* `depart` says HS_PASS or HS_TAKEN, `admit` any of them. */
-enum hs_verdict {
+enum hs_stage_result {
 	HS_PASS, /* to the next stage, or the engine */
 	HS_ANSWERED, /* the client has its reply, in its turn (hs_dispatch_answer, hs_dispatch_reject) */
 	/* The stage answers it later, or sends it on later. `admit` has made a request of it then (hs_request_single) and
@@ -61,7 +61,7 @@ enum hs_verdict {
 	/* The session's input waits until all its requests in flight are answered; then the command is offered again.
 	 * Said of a session that has some: else the process stops. */
 	HS_HOLD,
-	HS_HELD, /* the stage has asked hs_reply_budget_holds (core/reply_budget.h), which has held the session */
+	HS_ALREADY_HELD, /* the stage has asked hs_reply_budget_holds (core/reply_budget.h), which has held the session */
 };
 
 /* Told of one request that an internal call stands for. `followed`: something of the same client is sent
@@ -85,9 +85,10 @@ struct hs_stage {
 
 	/* A command passed every check and is next on its connection. Of a transaction this is EXEC alone, with the commands
 	 * that were queued (hs_multi_call of session->multi). */
-	enum hs_verdict (*admit)(void *self, struct hs_session *session, struct hs_call *call);
+	enum hs_stage_result (*admit)(void *self, struct hs_session *session, struct hs_call *call);
 	/* A part of a request, or an internal call, is about to be handed to the engine. */
-	enum hs_verdict (*depart)(void *self, struct hs_request *request, struct hs_part *part);
+	enum hs_stage_result (*depart)(void *self, struct hs_request *request,
+				       struct hs_part *part);
 	/* A part that the stage has marked was answered, its client has not been told. The reply is in
 	 * part->op.answer if that is not empty, else in part->out. */
 	void (*arrive)(void *self, struct hs_request *request, struct hs_part *part);
@@ -105,25 +106,25 @@ struct hs_stage {
 
 	/* Whether reads of the key that get as far as this stage are now answered elsewhere than by the
 	 * key's own partition. */
-	bool (*serves)(void *self, struct hs_hot *hot);
+	bool (*serves_reads)(void *self, struct hs_hot *hot);
 
 	/* The core's options or rules are others. */
 	void (*configure)(void *self);
 	/* What `vouch` vouches for of a key may have changed; NULL: of every key. */
 	void (*changed)(void *self, const struct hs_tracking_session *tracking_session,
 			const struct hs_bytes *key);
-	/* Of sessions that the stage listens to (hs_stage_listen). `queued`: EXEC was admitted, and this is one of its
+	/* Of sessions that the stage listens to (hs_stage_observe). `queued`: EXEC was admitted, and this is one of its
 	 * commands for the engine. `handled`: a command was taken from the input, and run, refused or sent. `finish`: a
 	 * request is answered, its reply comes next. */
-	void (*queued)(void *self, struct hs_session *session, const struct hs_call *call);
+	void (*exec_command)(void *self, struct hs_session *session, const struct hs_call *call);
 	void (*handled)(void *self, struct hs_session *session, const struct hs_call *call);
-	void (*finish)(void *self, struct hs_request *request);
+	void (*before_reply)(void *self, struct hs_request *request);
 	/* An event of the engine: a message of a channel, changed keys (core/event.h). */
 	void (*event)(void *self, const struct hs_event *event);
 	/* The session's user has other rights: whether the session has something in this stage that it
 	 * was allowed to have and no longer is. It is closed then. */
-	bool (*loses)(void *self, const struct hs_session *session, const struct hs_acl_user *old,
-		      const struct hs_acl_user *user);
+	bool (*lost_permission)(void *self, const struct hs_session *session,
+				const struct hs_acl_user *old, const struct hs_acl_user *user);
 	/* Another worker has a message for this stage (hs_stage_tell). */
 	void (*told)(void *self);
 	/* With every tick of the core, some ten a second. */
@@ -140,8 +141,8 @@ struct hs_stage {
 	/* The rows of HEAT PLAN. */
 	void (*report)(void *self, struct hs_reply *reply);
 	/* The requests that an internal call of this stage stands for. */
-	void (*askers)(void *self, const struct hs_request *internal, hs_stage_member *tell,
-		       void *context);
+	void (*members)(void *self, const struct hs_request *internal, hs_stage_member *tell,
+			void *context);
 };
 
 enum {
@@ -166,7 +167,7 @@ struct hs_stages {
 	uint32_t count;
 	uint32_t want[HS_POINTS]; /* a bit for each stage that is to be called there now */
 	uint32_t have_hot;	  /* a bit for each stage with a `hot` */
-	uint32_t quiet;		  /* above 0: inside a point that sends nothing */
+	uint32_t sends_forbidden; /* above 0: inside a point that sends nothing */
 	/* Whose next command is just being admitted; or NULL. An earlier request of this session that departs meanwhile
 	 * makes way for that command, which the stages before have let pass. */
 	const struct hs_session *admitting;
@@ -210,9 +211,9 @@ void hs_stage_share(struct hs_core *core, uint32_t index, struct hs_request *req
 		    struct hs_bytes reply);
 /* A request with one part that the stage took is about to be ended by the stage itself (hs_count_request and
  * hs_dispatch_finish; hs_request_finish if its client has gone): the stages before this one hear of it. */
-void hs_stage_ends(struct hs_core *core, uint32_t index, struct hs_request *request);
+void hs_stage_release(struct hs_core *core, uint32_t index, struct hs_request *request);
 /* From now on `queued`, `handled` and `finish` are called for this session, or not. */
-void hs_stage_listen(struct hs_session *session, uint32_t index, bool wanted);
+void hs_stage_observe(struct hs_session *session, uint32_t index, bool wanted);
 /* Calls `deadline` at that time; 0: not at all. */
 void hs_stage_due(struct hs_core *core, uint32_t index, uint64_t mono_us);
 /* Calls `told` of the same stage on all workers, this one included. A message may be lost when a worker
@@ -235,8 +236,8 @@ void hs_stages_init(struct hs_core *core, const struct hs_stage *const *stages);
 void hs_stages_create(struct hs_core *core);
 void hs_stages_deinit(struct hs_core *core);
 /* Beginning with stage `from`. */
-enum hs_verdict hs_stages_admit(struct hs_core *core, struct hs_session *session,
-				struct hs_call *call, uint32_t from);
+enum hs_stage_result hs_stages_admit(struct hs_core *core, struct hs_session *session,
+				     struct hs_call *call, uint32_t from);
 /* `wanting`: a bit for each stage to call. True: a stage took it. */
 bool hs_stages_depart(struct hs_core *core, struct hs_request *request, struct hs_part *part,
 		      uint32_t wanting);
@@ -254,8 +255,8 @@ void hs_stages_handled(struct hs_core *core, struct hs_session *session,
 		       const struct hs_call *call);
 void hs_stages_finish(struct hs_core *core, struct hs_request *request);
 void hs_stages_event(struct hs_core *core, const struct hs_event *event);
-bool hs_stages_lose(struct hs_core *core, const struct hs_session *session,
-		    const struct hs_acl_user *old, const struct hs_acl_user *user);
+bool hs_stages_lost_permission(struct hs_core *core, const struct hs_session *session,
+			       const struct hs_acl_user *old, const struct hs_acl_user *user);
 void hs_stages_report(struct hs_core *core, struct hs_reply *reply);
 void hs_stages_configure(struct hs_core *core);
 void hs_stages_changed(struct hs_core *core, const struct hs_tracking_session *tracking_session,

@@ -11,14 +11,14 @@
 #include "core/reply_budget.h"
 #include "core/request.h"
 #include "core/stage.h"
-#include "route/slot.h"
+#include "route/slot_map.h"
 
 struct hs_acl_log;
 struct hs_slowlog;
 
-enum { HS_BATCH_TIMED_MAX = 64 };
+enum { HS_TIMED_COMMANDS_MAX = 64 };
 
-_Static_assert((int)HS_BATCH_TIMED_MAX <= (int)HS_HEAT_NOTES_MAX,
+_Static_assert((int)HS_TIMED_COMMANDS_MAX <= (int)HS_HEAT_NOTES_MAX,
 	       "a batch's heat is noted until it is timed");
 
 /* Compiled without (-DHS_HEAT_OFF) to measure what counting costs. */
@@ -41,17 +41,17 @@ struct hs_core {
 	struct hs_link internal_due; /* internal calls with a timeout, the first to be over first */
 	uint64_t calls;		     /* commands dispatched, ever */
 	uint64_t internal_clients;   /* client ids drawn for internal calls */
-	struct hs_hots hots;
+	struct hs_hot_table hot_table;
 	struct hs_stages stages;
 	struct hs_link resuming;     /* sessions that go on when the event is handled */
 	struct hs_link request_pool; /* finished requests, kept for the next */
 	uint32_t request_pool_len;
 	uint32_t orphans; /* sessions gone with operations under way */
 	struct hs_acl *acl;
-	bool open; /* the default user is on and has no password: nobody has to say who it is */
+	bool default_user_open; /* the default user is on and has no password: nobody has to say who it is */
 	struct hs_slowlog *slowlog;
 	struct hs_pause pause;
-	struct hs_reply_budget flight;
+	struct hs_reply_budget reply_budget;
 	struct hs_acl_log *acl_log;
 	/* Sends a push to a connection of some worker; set by the stage that makes such pushes. */
 	void (*forward)(struct hs_core *core, uint64_t from, uint64_t to, uint32_t worker,
@@ -63,9 +63,9 @@ struct hs_core {
 	/* The key of the answers that are handed out; empty: they are not of one key (hs_count_run_begin). */
 	struct hs_bytes run_key;
 	/* Commands answered in this batch that share its time evenly. */
-	enum hs_command_id batch[HS_BATCH_TIMED_MAX];
-	uint32_t batch_len;
-	uint64_t batch_start_us;
+	enum hs_command_id timed[HS_TIMED_COMMANDS_MAX];
+	uint32_t timed_count;
+	uint64_t timing_start_us;
 };
 
 /* The time of an event. */

@@ -24,7 +24,7 @@ struct hs_core_command_stats {
 /* clang-format off */
 #define HS_HOLD_COUNTERS(ROW) /* why a client's next command waits: core/hold.h */ \
 	ROW(HS_HOLD_NONE, HS_COUNTER, NULL, NULL, NULL, NULL) \
-	ROW(HS_HOLD_OWN, HS_COUNTER, "Stats", "held_commands_in_flight", "held_commands_in_flight_total", \
+	ROW(HS_HOLD_IN_FLIGHT, HS_COUNTER, "Stats", "held_commands_in_flight", "held_commands_in_flight_total", \
 	    "Times a client's next command waited for its own commands in flight, since one of them must be alone, " \
 	    "as WATCH or SUBSCRIBE (CLIENT LIST: held=commands-in-flight)") \
 	ROW(HS_HOLD_PIPELINE, HS_COUNTER, "Stats", "held_pipeline_limit", "held_pipeline_limit_total", \
@@ -35,7 +35,7 @@ struct hs_core_command_stats {
 	    "(CLIENT LIST: held= the mitigation, such as fold or cache)") \
 	ROW(HS_HOLD_PAUSE, HS_COUNTER, "Stats", "held_pause", "held_pause_total", \
 	    "Times a client's next command waited for the end of CLIENT PAUSE (CLIENT LIST: held=pause)") \
-	ROW(HS_HOLD_INFLIGHT, HS_COUNTER, "Stats", "held_engine_inflight_bytes", "held_engine_inflight_bytes_total", \
+	ROW(HS_HOLD_REPLY_BUDGET, HS_COUNTER, "Stats", "held_engine_inflight_bytes", "held_engine_inflight_bytes_total", \
 	    "Times a client's next command waited because its reply, which is large, did not fit into " \
 	    "engine-inflight-bytes (CLIENT LIST: held=engine-inflight-bytes)") \
 	ROW(HS_HOLD_SLEEP, HS_COUNTER, "Stats", "held_debug_sleep", "held_debug_sleep_total", \

@@ -3,8 +3,8 @@
 #include "core/unknown.h"
 
 #include "base/nearest.h"
-#include "command/elsewhere.h"
-#include "core/unserved.h"
+#include "command/not_embedded.h"
+#include "core/engine_unavailable.h"
 
 enum { SHOWN_BYTES = 128 };
 
@@ -35,7 +35,7 @@ void hs_unknown_command(const struct hs_core *core, const struct hs_call *call, 
 			      argv[i].data);
 	}
 	if (is_embedded(core))
-		hs_elsewhere_note(argv[0], text);
+		hs_not_embedded_note(argv[0], text);
 }
 
 /* The container's name as one types it: "HEAT". */
@@ -87,19 +87,21 @@ void hs_unknown_subcommand(const struct hs_core *core, const struct hs_command *
 		return;
 	hs_buf_printf(&whole, "%s|%.*s", parent->name, shown(name), name.data);
 	hs_buf_append(text, " ", 1);
-	hs_elsewhere_note(hs_buf_bytes(&whole), text);
+	hs_not_embedded_note(hs_buf_bytes(&whole), text);
 	if (text->data[text->len - 1] == ' ')
 		text->len--;
 	hs_buf_deinit(&whole);
 }
 
-const char *hs_unserved(const struct hs_core *core, char text[HS_UNSERVED_BYTES])
+const char *hs_engine_unavailable(const struct hs_core *core,
+				  char text[HS_ENGINE_UNAVAILABLE_BYTES])
 {
-	char trouble[HS_UNSERVED_BYTES / 2] = "";
+	char unavailable_reason[HS_ENGINE_UNAVAILABLE_BYTES / 2] = "";
 
-	if (core->world.calls->trouble)
-		core->world.calls->trouble(core->world.context, trouble, sizeof trouble);
-	hs_unserved_text(trouble, text, HS_UNSERVED_BYTES);
+	if (core->world.calls->unavailable_reason)
+		core->world.calls->unavailable_reason(core->world.context, unavailable_reason,
+						      sizeof unavailable_reason);
+	hs_engine_unavailable_text(unavailable_reason, text, HS_ENGINE_UNAVAILABLE_BYTES);
 	return text;
 }
 

@@ -4,7 +4,7 @@
 
 #include "core/state.h"
 
-enum { HS_UNSERVED_BYTES = 512 };
+enum { HS_ENGINE_UNAVAILABLE_BYTES = 512 };
 
 /* Append the error of a request that names no command, no subcommand of `parent`, or the
  * wrong number of arguments. */
@@ -14,6 +14,7 @@ void hs_unknown_subcommand(const struct hs_core *core, const struct hs_command *
 			   struct hs_bytes name, struct hs_buf *text);
 void hs_unknown_arity(const struct hs_command *command, struct hs_buf *text);
 /* The error for what the engine's servers should answer, while none is known. Returns `text`. */
-const char *hs_unserved(const struct hs_core *core, char text[HS_UNSERVED_BYTES]);
+const char *hs_engine_unavailable(const struct hs_core *core,
+				  char text[HS_ENGINE_UNAVAILABLE_BYTES]);
 
 #endif

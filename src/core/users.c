@@ -18,13 +18,13 @@
 static void point(struct hs_session *session, const struct hs_acl_user *user)
 {
 	session->user = user;
-	session->limits = session->own || hs_acl_user_is_unlimited(user) ? NULL : user;
+	session->limits = session->internal || hs_acl_user_is_unlimited(user) ? NULL : user;
 }
 
 void hs_users_reset(struct hs_core *core, struct hs_session *session)
 {
 	point(session, hs_acl_find(core->acl, HS_LIT("default")));
-	session->authenticated = core->open || session->own;
+	session->authenticated = core->default_user_open || session->internal;
 }
 
 bool hs_users_login(struct hs_core *core, struct hs_session *session, struct hs_bytes name,
@@ -60,16 +60,17 @@ static void close_session(struct hs_core *core, struct hs_session *session)
 	hs_session_close(core, session);
 }
 
-void hs_users_adopt(struct hs_core *core, const struct hs_acl *acl, hs_users_loses *loses)
+void hs_users_adopt(struct hs_core *core, const struct hs_acl *acl,
+		    hs_users_lost_permission *lost_permission)
 {
 	struct hs_acl *old = core->acl;
 	const struct hs_acl_user *first;
 
-	core->acl = acl ? hs_acl_hold(acl) : hs_acl_create_open("");
+	core->acl = acl ? hs_acl_ref(acl) : hs_acl_create_open("");
 	first = hs_acl_find(core->acl, HS_LIT("default"));
 	hs_check(first != NULL);
 	core->options.acl = core->acl;
-	core->open = hs_acl_user_is_on(first) && hs_acl_user_has_nopass(first);
+	core->default_user_open = hs_acl_user_is_on(first) && hs_acl_user_has_nopass(first);
 	hs_list_each(struct hs_session, session, &core->sessions, all) {
 		const struct hs_acl_user *user =
 			hs_acl_find(core->acl, hs_acl_user_name(session->user));
@@ -77,7 +78,7 @@ void hs_users_adopt(struct hs_core *core, const struct hs_acl *acl, hs_users_los
 		if (user) {
 			/* As Redis: the client cannot be told which of its channels it lost. */
 			if (session->user != user && !hs_acl_user_is_unlimited(user) &&
-			    loses(core, session, session->user, user))
+			    lost_permission(core, session, session->user, user))
 				close_session(core, session);
 			point(session, user);
 			continue;
@@ -86,7 +87,7 @@ void hs_users_adopt(struct hs_core *core, const struct hs_acl *acl, hs_users_los
 		point(session, first);
 		close_session(core, session);
 	}
-	hs_acl_drop(&old);
+	hs_acl_unref(&old);
 }
 
 /* --- what it may --- */

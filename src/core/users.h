@@ -4,15 +4,18 @@
 
 #include "core/state.h"
 
-static inline bool hs_users_let_in(const struct hs_core *core, const struct hs_session *session)
+static inline bool hs_users_is_admitted(const struct hs_core *core,
+					const struct hs_session *session)
 {
-	return session->authenticated || core->open;
+	return session->authenticated || core->default_user_open;
 }
 /* From now on these are the users. A session whose user is gone is closed, and one that `loses` something
  * that it has. */
-typedef bool hs_users_loses(struct hs_core *core, const struct hs_session *session,
-			    const struct hs_acl_user *old, const struct hs_acl_user *user);
-void hs_users_adopt(struct hs_core *core, const struct hs_acl *acl, hs_users_loses *loses);
+typedef bool hs_users_lost_permission(struct hs_core *core, const struct hs_session *session,
+				      const struct hs_acl_user *old,
+				      const struct hs_acl_user *user);
+void hs_users_adopt(struct hs_core *core, const struct hs_acl *acl,
+		    hs_users_lost_permission *lost_permission);
 void hs_users_reset(struct hs_core *core, struct hs_session *session); /* as it came */
 /* False: not with this password. `how` is the command that tried. */
 bool hs_users_login(struct hs_core *core, struct hs_session *session, struct hs_bytes name,

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "core/core.h"
 #include "keyspace/keyspace.h"
-#include "route/state.h"
+#include "route/partition_state.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -102,19 +102,19 @@ struct hs_engine_servers {
 	    .engine = "embedded") \
 	ROW(connections, HS_GAUGE, "Engine", "engine_connections", "engine_connections", \
 	    "Connections to the servers behind heatsink, open now") \
-	ROW(own, HS_GAUGE, "Engine", "engine_private_connections", "engine_private_connections", \
+	ROW(private_connections, HS_GAUGE, "Engine", "engine_private_connections", "engine_private_connections", \
 	    "Those of them for one client each: WATCH, blocking commands") \
-	ROW(connects, HS_COUNTER, "Engine", "engine_connection_attempts", "engine_connection_attempts_total", \
+	ROW(connection_attempts, HS_COUNTER, "Engine", "engine_connection_attempts", "engine_connection_attempts_total", \
 	    "Connections to servers begun") \
-	ROW(failures, HS_COUNTER, "Engine", "engine_connection_failures", "engine_connection_failures_total", \
+	ROW(connection_failures, HS_COUNTER, "Engine", "engine_connection_failures", "engine_connection_failures_total", \
 	    "Connections to servers that failed or were lost") \
-	ROW(moved, HS_COUNTER, "Engine", "engine_moved_redirects", "engine_moved_redirects_total", \
+	ROW(moved_redirects, HS_COUNTER, "Engine", "engine_moved_redirects", "engine_moved_redirects_total", \
 	    "Requests sent on because their slot has moved (MOVED)") \
-	ROW(asked, HS_COUNTER, "Engine", "engine_ask_redirects", "engine_ask_redirects_total", \
+	ROW(ask_redirects, HS_COUNTER, "Engine", "engine_ask_redirects", "engine_ask_redirects_total", \
 	    "Requests sent on because their slot is on the move (ASK)") \
-	ROW(again, HS_COUNTER, "Engine", "engine_retries", "engine_retries_total", \
+	ROW(retries, HS_COUNTER, "Engine", "engine_retries", "engine_retries_total", \
 	    "Requests sent once more: not run the first time, or reads whose reply was lost") \
-	ROW(unknown, HS_COUNTER, "Engine", "engine_outcome_unknown", "engine_outcome_unknown_total", \
+	ROW(outcome_unknown, HS_COUNTER, "Engine", "engine_outcome_unknown", "engine_outcome_unknown_total", \
 	    "Requests whose outcome is unknown: the connection was lost, and they may have run") \
 	ROW(refused, HS_COUNTER, "Engine", "engine_refused", "engine_refused_total", \
 	    "Requests that were not sent: no server for them, or too many waiting")
@@ -138,8 +138,8 @@ static inline void hs_engine_show_counts(struct hs_engine_counters *counters,
 struct hs_engine_stats {
 	/* First: over all threads, since the start. */
 	HS_ENGINE_COUNTERS(HS_COUNTER_NUMBER)
-	const char *last_error; /* "" when the last commit went well */
-	const char *trouble;	/* why nothing can be served now; "" when all is well */
+	const char *last_error;		/* "" when the last commit went well */
+	const char *unavailable_reason; /* why nothing can be served now; "" when all is well */
 	struct hs_engine_servers servers;
 };
 
@@ -158,9 +158,9 @@ struct hs_engine_calls {
 	enum hs_submit (*submit)(struct hs_engine *engine, struct hs_op *op);
 	/* The same thread: gives up a queued op that may wait for ever. May be NULL. */
 	void (*cancel)(struct hs_engine *engine, struct hs_op *op);
-	/* The same thread: writes the reply of a completed op that is `unmade`, if it is wanted. NULL where
+	/* The same thread: writes the reply of a completed op that is `reply_unwritten`, if it is wanted. NULL where
 	 * the engine leaves none. */
-	void (*make)(struct hs_engine *engine, struct hs_op *op, bool wanted);
+	void (*write_reply)(struct hs_engine *engine, struct hs_op *op, bool wanted);
 	/* The same thread, CLIENT UNBLOCK: ends the wait of a queued op as if its time were over, or
 	 * with an error; it is completed soon. False: it does not wait. May be NULL. */
 	bool (*unblock)(struct hs_engine *engine, struct hs_op *op, bool error);
@@ -188,7 +188,7 @@ struct hs_engine_calls {
 				struct hs_engine_partition *stats);
 	void (*stats)(struct hs_engine *engine, struct hs_engine_stats *stats);
 	/* Any thread: hs_engine_stats.trouble alone, into `text`. NULL where there never is any. */
-	void (*trouble)(struct hs_engine *engine, char *text, size_t size);
+	void (*unavailable_reason)(struct hs_engine *engine, char *text, size_t size);
 	/* The control thread: CONFIG GET or SET (op->argv) of options of the servers, completed through
 	 * host.done. op->out holds `pairs` names and values already; a GET adds the servers' and puts
 	 * the header in front. NULL where there are no servers. */
@@ -208,7 +208,7 @@ struct hs_engine {
 	/* What the cores are told about it (struct hs_core_world). */
 	bool reads_at_once;
 	bool shared_connections;
-	enum hs_together together;
+	enum hs_op_scope op_scope;
 	const char *where; /* the servers behind it, for people and without passwords; NULL: none */
 	const struct hs_slot_map *slots;	/* NULL: even ranges that never change */
 	const struct hs_engine_option *options; /* of the servers behind it; NULL: there are none */

@@ -13,7 +13,7 @@ uint64_t hs_heat_slot_hash(uint16_t slot)
 	return (uint64_t)slot << 33 | slot / (HS_SLOTS / HS_HEAT_RANGES);
 }
 
-uint64_t hs_heat_shown(const struct hs_heat *heat, struct hs_bytes name)
+uint64_t hs_heat_public_id(const struct hs_heat *heat, struct hs_bytes name)
 {
 	uint64_t hash = hs_hash(name, heat->name_seeds[0]);
 
@@ -86,7 +86,7 @@ static inline void prepare(struct hs_heat *heat, struct hs_heat_pending *note,
 
 /* `count` accesses that took `time_ns` each. */
 static void count_partition(struct hs_heat *heat, uint16_t id, bool write, bool failed,
-			    uint32_t count, uint64_t bytes, uint64_t time_ns, uint32_t step)
+			    uint32_t count, uint64_t bytes, uint64_t time_ns, uint32_t bucket)
 {
 	struct hs_heat_tally *partition = &heat->partitions[id];
 
@@ -94,7 +94,7 @@ static void count_partition(struct hs_heat *heat, uint16_t id, bool write, bool 
 	hs_counter_add(&partition->ops[write], count);
 	hs_counter_add(&partition->bytes, bytes);
 	hs_counter_add(&partition->time_ns, time_ns * count);
-	hs_counter_add(&partition->histogram[step], count);
+	hs_counter_add(&partition->histogram[bucket], count);
 	if (failed)
 		hs_counter_add(&partition->errors, count);
 }
@@ -109,13 +109,13 @@ static void count_sums(struct hs_heat *heat, uint32_t accesses, uint64_t bytes)
 
 /* Times in whole µs, a begun one counts, and so does what was too short to measure: 0 is for what is
  * not known. */
-static uint32_t step_of(uint64_t time_ns)
+static uint32_t bucket_of(uint64_t time_ns)
 {
 	return hs_coarse_histogram_bucket(time_ns > 0 ? (time_ns + 999) / 1000 : 1);
 }
 
 static inline struct hs_heat_touch touch_of(const struct hs_heat_pending *note, uint64_t time_ns,
-					    uint32_t step)
+					    uint32_t bucket)
 {
 	return (struct hs_heat_touch){
 		.count = {note->write ? 0 : note->count, note->write ? note->count : 0},
@@ -123,7 +123,7 @@ static inline struct hs_heat_touch touch_of(const struct hs_heat_pending *note, 
 		.time_ns = time_ns * note->count,
 		.missed = note->missed,
 		.conflicted = note->conflicted,
-		.step = step,
+		.bucket = bucket,
 		.slot = note->slot,
 		.partition = note->partition,
 		.name = {note->key, note->key_len},
@@ -138,29 +138,29 @@ static inline union hs_heat_pair weigh(const struct hs_heat_clock *clock, float 
 /* Accesses to hot entries, in the order of their notes, to be counted there. */
 struct owed {
 	uint32_t count;
-	uint8_t hots[HS_HEAT_NOTES_MAX];
+	uint8_t details[HS_HEAT_NOTES_MAX];
 	uint8_t which[HS_HEAT_NOTES_MAX];
 };
 
-static inline void pay(struct hs_heat *heat, struct hs_heat_table *table,
-		       const struct hs_heat_pending *notes, uint64_t time_ns, uint32_t step,
-		       struct owed *owed)
+static inline void count_details(struct hs_heat *heat, struct hs_heat_table *table,
+				 const struct hs_heat_pending *notes, uint64_t time_ns,
+				 uint32_t bucket, struct owed *owed)
 {
 	for (uint32_t i = 0; i < owed->count; i++) {
 		const struct hs_heat_pending *note = &notes[owed->which[i]];
-		struct hs_heat_hot *hot = &table->hots[owed->hots[i]];
+		struct hs_heat_detail *detail = &table->details[owed->details[i]];
 
 		if (__builtin_expect(note->count > 1, 0)) {
-			struct hs_heat_touch touch = touch_of(note, time_ns, step);
+			struct hs_heat_touch touch = touch_of(note, time_ns, bucket);
 
-			hs_heat_count_many(hot, &heat->clock, &touch);
+			hs_heat_count_many(detail, &heat->clock, &touch);
 			continue;
 		}
-		hs_heat_count_one(hot, &heat->clock, note->write, note->bytes, time_ns, step);
+		hs_heat_count_one(detail, &heat->clock, note->write, note->bytes, time_ns, bucket);
 		if (__builtin_expect(note->missed | note->conflicted, 0)) {
-			struct hs_heat_touch touch = touch_of(note, time_ns, step);
+			struct hs_heat_touch touch = touch_of(note, time_ns, bucket);
 
-			hs_heat_table_fail(hot, &heat->clock, &touch);
+			hs_heat_table_count_failures(detail, &heat->clock, &touch);
 		}
 	}
 	owed->count = 0;
@@ -169,7 +169,7 @@ static inline void pay(struct hs_heat *heat, struct hs_heat_table *table,
 /* Keys. First the scores, which is the same work for all; then what is known of the hot ones among
  * them, which is paid before a hot changes hands. Returns the hot of the last one, 0 for none. */
 static uint32_t count_keys(struct hs_heat *heat, const struct hs_heat_pending *notes,
-			   uint32_t notes_count, uint64_t time_ns, uint32_t step)
+			   uint32_t notes_count, uint64_t time_ns, uint32_t bucket)
 {
 	struct hs_heat_table *table = &heat->tables[HS_HEAT_KEYS];
 	struct hs_heat_pass pass = hs_heat_pass_begin(table, &heat->clock);
@@ -181,34 +181,34 @@ static uint32_t count_keys(struct hs_heat *heat, const struct hs_heat_pending *n
 		const struct hs_heat_pending *note = &notes[i];
 		struct hs_heat_found found = hs_heat_seek(&pass, note->hash);
 
-		if (__builtin_expect(found.usurps, 0)) {
-			pay(heat, table, notes, time_ns, step, &owed);
-			hs_heat_table_take(table, found.hot);
-			found.hot = 0;
+		if (__builtin_expect(found.takes_detail, 0)) {
+			count_details(heat, table, notes, time_ns, bucket, &owed);
+			hs_heat_table_release_detail(table, found.detail);
+			found.detail = 0;
 		}
-		hs_heat_mark(&pass, &found,
-			     weigh(&heat->clock, (float)(int32_t)note->count,
-				   (float)(int64_t)note->bytes));
-		if (__builtin_expect(found.wants, 0)) {
-			struct hs_heat_touch touch = touch_of(note, time_ns, step);
+		hs_heat_count_score(&pass, &found,
+				    weigh(&heat->clock, (float)(int32_t)note->count,
+					  (float)(int64_t)note->bytes));
+		if (__builtin_expect(found.wants_detail, 0)) {
+			struct hs_heat_touch touch = touch_of(note, time_ns, bucket);
 
-			touch.shown = hs_heat_shown(heat, touch.name);
-			pay(heat, table, notes, time_ns, step, &owed);
-			found.hot = hs_heat_give(&pass, found, &touch);
+			touch.public_id = hs_heat_public_id(heat, touch.name);
+			count_details(heat, table, notes, time_ns, bucket, &owed);
+			found.detail = hs_heat_assign_detail(&pass, found, &touch);
 		}
-		owed.hots[owed.count] = (uint8_t)found.hot;
+		owed.details[owed.count] = (uint8_t)found.detail;
 		owed.which[owed.count] = (uint8_t)i;
-		owed.count += found.hot != 0;
-		last = found.hot;
+		owed.count += found.detail != 0;
+		last = found.detail;
 	}
 	table->trial_in = pass.trial_in;
-	pay(heat, table, notes, time_ns, step, &owed);
+	count_details(heat, table, notes, time_ns, bucket, &owed);
 	return last;
 }
 
 /* Slots: see heat/slots.c. */
 static void count_slots(struct hs_heat *heat, const struct hs_heat_pending *notes,
-			uint32_t notes_count, uint64_t time_ns, uint32_t step)
+			uint32_t notes_count, uint64_t time_ns, uint32_t bucket)
 {
 	struct hs_heat_table *table = &heat->tables[HS_HEAT_SLOTS];
 	const struct hs_heat_clock *clock = &heat->clock;
@@ -221,38 +221,39 @@ static void count_slots(struct hs_heat *heat, const struct hs_heat_pending *note
 		uint32_t range = note->slot / (HS_SLOTS / HS_HEAT_RANGES);
 		struct hs_heat_side *side = &table->sides[range];
 		float *score = &table->lines[range].scores[0];
-		uint32_t hot = table->slot_hots[note->slot], unknown = hot == 0;
+		uint32_t detail = table->slot_details[note->slot], unknown = detail == 0;
 		union hs_heat_pair more =
 			weigh(clock, (float)(int32_t)note->count, (float)(int64_t)note->bytes);
 
 		if (__builtin_expect(side->epoch != clock->epoch, 0))
 			hs_heat_slots_enter(table, clock, range);
 
-		float before[HS_HEAT_WINDOWS] = {side->crowd, *score};
+		float before[HS_HEAT_WINDOWS] = {side->short_bound, *score};
 
 		/* Rounded up, and nothing for who has a hot. */
 		for (int w = 0; w < HS_HEAT_WINDOWS; w++)
 			more.window[w] += before[w] * (HS_HEAT_UP - 1);
 		more.bits &= -(uint64_t)unknown;
-		hs_heat_store(&side->crowd, before[HS_HEAT_SHORT] + more.window[HS_HEAT_SHORT]);
+		hs_heat_store(&side->short_bound,
+			      before[HS_HEAT_SHORT] + more.window[HS_HEAT_SHORT]);
 		hs_heat_store(score, before[HS_HEAT_LONG] + more.window[HS_HEAT_LONG]);
 		trial_in -= unknown;
 		if (__builtin_expect((trial_in == 0) | (unknown & (table->free_count > 0)), 0)) {
-			struct hs_heat_touch touch = touch_of(note, time_ns, step);
+			struct hs_heat_touch touch = touch_of(note, time_ns, bucket);
 
 			touch.name.len = 0;
-			pay(heat, table, notes, time_ns, step, &owed);
+			count_details(heat, table, notes, time_ns, bucket, &owed);
 			if (unknown)
-				hot = hs_heat_slots_give(table, clock, before, &touch);
+				detail = hs_heat_slots_assign_detail(table, clock, before, &touch);
 			trial_in = HS_HEAT_TRIAL_EVERY / 2 +
 				   ((uint32_t)note->hash & (HS_HEAT_TRIAL_EVERY - 1));
 		}
-		owed.hots[owed.count] = (uint8_t)hot;
+		owed.details[owed.count] = (uint8_t)detail;
 		owed.which[owed.count] = (uint8_t)i;
-		owed.count += hot != 0;
+		owed.count += detail != 0;
 	}
 	table->trial_in = trial_in;
-	pay(heat, table, notes, time_ns, step, &owed);
+	count_details(heat, table, notes, time_ns, bucket, &owed);
 }
 
 static void count_prefix(struct hs_heat *heat, const struct hs_heat_touch *touch)
@@ -262,20 +263,21 @@ static void count_prefix(struct hs_heat *heat, const struct hs_heat_touch *touch
 	struct hs_heat_found found = hs_heat_seek(&pass, hs_heat_hash(heat, touch->name));
 	float count = (float)(int64_t)(touch->count[0] + touch->count[1]);
 
-	if (__builtin_expect(found.usurps, 0)) {
-		hs_heat_table_take(table, found.hot);
-		found.hot = 0;
+	if (__builtin_expect(found.takes_detail, 0)) {
+		hs_heat_table_release_detail(table, found.detail);
+		found.detail = 0;
 	}
-	hs_heat_mark(&pass, &found, weigh(&heat->clock, count, (float)(int64_t)touch->bytes));
-	if (__builtin_expect(found.wants, 0)) {
+	hs_heat_count_score(&pass, &found,
+			    weigh(&heat->clock, count, (float)(int64_t)touch->bytes));
+	if (__builtin_expect(found.wants_detail, 0)) {
 		struct hs_heat_touch named = *touch;
 
-		named.shown = hs_heat_shown(heat, touch->name);
-		found.hot = hs_heat_give(&pass, found, &named);
+		named.public_id = hs_heat_public_id(heat, touch->name);
+		found.detail = hs_heat_assign_detail(&pass, found, &named);
 	}
 	table->trial_in = pass.trial_in;
-	if (found.hot)
-		hs_heat_count_many(&table->hots[found.hot], &heat->clock, touch);
+	if (found.detail)
+		hs_heat_count_many(&table->details[found.detail], &heat->clock, touch);
 }
 
 /* Whether both keys start with the same `len` bytes; neither is shorter. */
@@ -300,12 +302,12 @@ static inline bool same_start(const struct hs_heat_pending *a, const struct hs_h
 /* The prefixes of one level. Notes in a row that share theirs count as one. */
 static void count_prefixes(struct hs_heat *heat, uint32_t level,
 			   const struct hs_heat_pending *notes, uint32_t notes_count,
-			   uint64_t time_ns, uint32_t step)
+			   uint64_t time_ns, uint32_t bucket)
 {
 	for (uint32_t i = 0; i < notes_count;) {
 		const struct hs_heat_pending *first = &notes[i];
 		uint32_t len = first->prefix_len[level];
-		struct hs_heat_touch touch = touch_of(first, time_ns, step);
+		struct hs_heat_touch touch = touch_of(first, time_ns, bucket);
 
 		i++;
 		if (len == 0)
@@ -330,17 +332,17 @@ static void count_prefixes(struct hs_heat *heat, uint32_t level,
 static uint32_t count(struct hs_heat *heat, const struct hs_heat_pending *notes,
 		      uint32_t notes_count, uint64_t time_ns)
 {
-	uint32_t step = step_of(time_ns), levels = 0;
-	uint32_t last = count_keys(heat, notes, notes_count, time_ns, step);
+	uint32_t bucket = bucket_of(time_ns), levels = 0;
+	uint32_t last = count_keys(heat, notes, notes_count, time_ns, bucket);
 	uint32_t accesses = 0;
 	uint64_t bytes = 0;
 
-	count_slots(heat, notes, notes_count, time_ns, step);
+	count_slots(heat, notes, notes_count, time_ns, bucket);
 	for (uint32_t i = 0; i < notes_count; i++) {
 		const struct hs_heat_pending *note = &notes[i];
 
 		count_partition(heat, note->partition, note->write, note->failed, note->count,
-				note->bytes, time_ns, step);
+				note->bytes, time_ns, bucket);
 		hs_counter_add(&heat->ranges[note->slot / (HS_SLOTS / HS_HEAT_RANGES)],
 			       note->count);
 		accesses += note->count;
@@ -348,7 +350,7 @@ static uint32_t count(struct hs_heat *heat, const struct hs_heat_pending *notes,
 		levels = note->levels > levels ? note->levels : levels;
 	}
 	for (uint32_t i = 0; i < levels; i++)
-		count_prefixes(heat, i, notes, notes_count, time_ns, step);
+		count_prefixes(heat, i, notes, notes_count, time_ns, bucket);
 	count_sums(heat, accesses, bytes);
 	return last;
 }
@@ -360,12 +362,12 @@ static struct hs_heat_warmth count_notes(struct hs_heat *heat, const struct hs_h
 	const struct hs_heat_pending *last = &notes[notes_count - 1];
 	struct hs_heat_warmth warmth = {.key = {last->key, last->key_len}, .slot = last->slot};
 	uint32_t number = count(heat, notes, notes_count, time_ns);
-	const struct hs_heat_hot *hot = &heat->tables[HS_HEAT_KEYS].hots[number];
+	const struct hs_heat_detail *detail = &heat->tables[HS_HEAT_KEYS].details[number];
 	double weight;
 
 	if (number == 0)
 		return warmth;
-	weight = hot->ops[0][HS_HEAT_SHORT] + hot->ops[1][HS_HEAT_SHORT];
+	weight = detail->ops[0][HS_HEAT_SHORT] + detail->ops[1][HS_HEAT_SHORT];
 	warmth.requests = weight / heat->clock.one_exact[HS_HEAT_SHORT];
 	warmth.share = weight / heat->sum_ops[HS_HEAT_SHORT];
 	return warmth;
@@ -449,7 +451,7 @@ struct hs_heat_warmth hs_heat_add(struct hs_heat *heat, const struct hs_heat_acc
 void hs_heat_add_keyless(struct hs_heat *heat, uint16_t partition, bool write, bool failed,
 			 uint64_t bytes, uint64_t time_ns)
 {
-	count_partition(heat, partition, write, failed, 1, bytes, time_ns, step_of(time_ns));
+	count_partition(heat, partition, write, failed, 1, bytes, time_ns, bucket_of(time_ns));
 }
 
 void hs_heat_inflight(struct hs_heat *heat, uint16_t partition, int change)

@@ -24,7 +24,7 @@ struct hs_heat *hs_heat_create(const struct hs_heat_options *options)
 {
 	uint32_t key_sets = options->key_sets ? options->key_sets : KEY_SETS;
 	const struct {
-		uint32_t sets, hots;
+		uint32_t sets, details;
 	} shape[HS_HEAT_TABLES] = {
 		[HS_HEAT_KEYS] = {key_sets, KEY_HOTS},
 		[HS_HEAT_PREFIXES] = {key_sets < PREFIX_SETS ? key_sets : PREFIX_SETS, PREFIX_HOTS},
@@ -36,13 +36,13 @@ struct hs_heat *hs_heat_create(const struct hs_heat_options *options)
 
 	hs_check(options->partitions > 0);
 	for (int i = 0; i < HS_HEAT_TABLES; i++)
-		bytes += hs_heat_table_bytes(shape[i].sets, shape[i].hots);
+		bytes += hs_heat_table_bytes(shape[i].sets, shape[i].details);
 	heat->memory = hs_mem_zalloc(bytes);
 	place = heat->memory;
 	place += (LINE - (uintptr_t)place % LINE) % LINE;
 	for (int i = 0; i < HS_HEAT_TABLES; i++) {
-		hs_heat_table_init(&heat->tables[i], place, shape[i].sets, shape[i].hots);
-		place += hs_heat_table_bytes(shape[i].sets, shape[i].hots);
+		hs_heat_table_init(&heat->tables[i], place, shape[i].sets, shape[i].details);
+		place += hs_heat_table_bytes(shape[i].sets, shape[i].details);
 	}
 	hs_heat_slots_init(&heat->tables[HS_HEAT_SLOTS], (uint8_t *)place);
 	place += HS_SLOTS;
@@ -90,7 +90,7 @@ static void enter_epoch(struct hs_heat *heat, uint32_t epoch)
 {
 	double factor[HS_HEAT_WINDOWS];
 
-	hs_heat_fade(epoch - heat->clock.epoch, factor);
+	hs_heat_decay_factors(epoch - heat->clock.epoch, factor);
 	heat->clock.unit = choose_unit(heat);
 	heat->clock.per_byte = 1 / heat->clock.unit;
 	heat->clock.epoch = epoch;
@@ -155,7 +155,7 @@ void hs_heat_now(struct hs_heat *heat, uint64_t mono_us)
 	}
 	if (new_ms) {
 		for (int i = 0; i < HS_HEAT_TABLES; i++)
-			hs_heat_table_look(&heat->tables[i], &heat->clock);
+			hs_heat_table_find_weakest(&heat->tables[i], &heat->clock);
 	}
 }
 

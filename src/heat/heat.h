@@ -40,7 +40,7 @@ enum {
 	HS_HEAT_PREFIX_LEVELS = 3,  /* a:b:c:d counts as a: and a:b: and a:b:c: */
 	HS_HEAT_PREFIX_BYTES = 128, /* no further into a key is a ':' looked for */
 	HS_HEAT_RANGES = 256,	    /* of HS_SLOTS / 256 slots each */
-	HS_HEAT_HOTS_MAX = 254,	    /* of one table, that have a name */
+	HS_HEAT_DETAILS_MAX = 254,  /* of one table, that have a name */
 	HS_HEAT_NOTES_MAX = 64,	    /* accesses noted and not settled */
 };
 
@@ -127,8 +127,8 @@ struct hs_heat_rates {
 };
 
 struct hs_heat_row {
-	uint64_t id;	/* of the key, as the tables know it: a secret, who knows it can aim */
-	uint64_t shown; /* another hash of it, to tell keys apart by */
+	uint64_t id;	    /* of the key, as the tables know it: a secret, who knows it can aim */
+	uint64_t public_id; /* another hash of it, to tell keys apart by */
 	char name[HS_HEAT_NAME_BYTES];
 	uint32_t name_len; /* bytes in `name` */
 	uint32_t full_len; /* of the key: more than name_len when it is cut */
@@ -174,7 +174,7 @@ void hs_heat_find(struct hs_heat *const *heats, size_t heats_count, enum hs_heat
 
 /* The `shown` of a name: a hash of its hash, each with a seed of its own, so that neither can be
  * computed from pairs of names and hashes. */
-uint64_t hs_heat_shown(const struct hs_heat *heat, struct hs_bytes name);
+uint64_t hs_heat_public_id(const struct hs_heat *heat, struct hs_bytes name);
 
 /* All requests of all keys, per second, exact but for decay: what shares are shares of. */
 double hs_heat_total(struct hs_heat *const *heats, size_t heats_count, enum hs_heat_window window,

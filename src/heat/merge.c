@@ -105,15 +105,15 @@ static void add_window(struct hs_heat_rates *rates, const struct hs_heat_set_vie
 		scale;
 }
 
-static void add_hot(struct hs_heat_row *row, const struct hs_heat_entry *entry,
-		    double histogram[HS_COARSE_HISTOGRAM_BUCKETS])
+static void add_detail(struct hs_heat_row *row, const struct hs_heat_entry *entry,
+		       double histogram[HS_COARSE_HISTOGRAM_BUCKETS])
 {
 	double count = 0, weight = entry->ops[0][HS_HEAT_LONG] + entry->ops[1][HS_HEAT_LONG];
 
 	row->full_len = entry->full_len;
 	row->name_len = entry->full_len < HS_HEAT_NAME_BYTES ? entry->full_len : HS_HEAT_NAME_BYTES;
 	memcpy(row->name, entry->name, row->name_len);
-	row->shown = entry->shown;
+	row->public_id = entry->public_id;
 	row->slot = entry->slot;
 	row->partition = entry->partition;
 	row->total_reads += entry->total_ops[0];
@@ -148,8 +148,8 @@ static double merge_row(const struct frame *frame, uint64_t id, enum hs_heat_win
 			continue;
 		row->workers++;
 		certain += entry->ops[0][window] + entry->ops[1][window];
-		if (entry->hot)
-			add_hot(row, entry, histogram);
+		if (entry->detail)
+			add_detail(row, entry, histogram);
 	}
 	row->p50_us = hs_coarse_histogram_quantile(histogram, 0.5);
 	row->p99_us = hs_coarse_histogram_quantile(histogram, 0.99);
@@ -254,13 +254,13 @@ static void look_at_set(const struct frame *frame, const struct hs_heat_query *q
 	for (size_t i = 0; i < frame->heats_count; i++) {
 		for (uint32_t j = 0; j < frame->views[i].count; j++) {
 			const struct hs_heat_entry *entry = &frame->views[i].entries[j];
-			bool seen = !entry->hot;
+			bool seen = !entry->detail;
 
 			for (size_t k = 0; k < i && !seen; k++) {
 				const struct hs_heat_entry *other =
 					view_find(&frame->views[k], entry->id);
 
-				seen = other && other->hot;
+				seen = other && other->detail;
 			}
 			if (seen || merge_row(frame, entry->id, query->window, &row) < cooled)
 				continue;
@@ -319,7 +319,7 @@ void hs_heat_find(struct hs_heat *const *heats, size_t heats_count, enum hs_heat
 	}
 	frame_read(&frame, set, now_us);
 	merge_row(&frame, id, HS_HEAT_LONG, row);
-	row->shown = hs_heat_shown(heats[0], name);
+	row->public_id = hs_heat_public_id(heats[0], name);
 	row->full_len = (uint32_t)name.len;
 	row->name_len = name.len < HS_HEAT_NAME_BYTES ? (uint32_t)name.len : HS_HEAT_NAME_BYTES;
 	if (row->name_len > 0)

@@ -14,32 +14,33 @@
 
 #define store(place, value) __atomic_store_n(place, value, __ATOMIC_RELEASE)
 
-void hs_heat_slots_init(struct hs_heat_table *table, uint8_t *slot_hots)
+void hs_heat_slots_init(struct hs_heat_table *table, uint8_t *slot_details)
 {
 	hs_check(table->sets_count == HS_HEAT_RANGES);
-	table->slot_hots = slot_hots;
+	table->slot_details = slot_details;
 	for (uint32_t range = 0; range < HS_HEAT_RANGES; range++) {
 		for (uint32_t way = 1; way < HS_HEAT_WAYS; way++)
 			hs_heat_store(&table->lines[range].scores[way], INFINITY);
 	}
 }
 
-void hs_heat_slots_leave(struct hs_heat_table *table, uint32_t range, uint32_t way, double most)
+void hs_heat_slots_release_detail(struct hs_heat_table *table, uint32_t range, uint32_t way,
+				  double most)
 {
 	struct hs_heat_line *line = &table->lines[range];
-	const struct hs_heat_hot *hot = &table->hots[table->sides[range].hots[way]];
+	const struct hs_heat_detail *detail = &table->details[table->sides[range].details[way]];
 
 	if ((float)most * HS_HEAT_UP > line->scores[0])
 		hs_heat_store(&line->scores[0], (float)most * HS_HEAT_UP);
 	store(&line->tags[way], 0u);
-	table->slot_hots[hot->slot] = 0;
+	table->slot_details[detail->slot] = 0;
 }
 
 void hs_heat_slots_clear(struct hs_heat_table *table)
 {
 	for (uint32_t range = 0; range < HS_HEAT_RANGES; range++)
 		hs_heat_store(&table->lines[range].scores[0], 0);
-	memset(table->slot_hots, 0, HS_SLOTS);
+	memset(table->slot_details, 0, HS_SLOTS);
 }
 
 /* Brings a range to the scale and the unit of the epoch, as a set is brought there. */
@@ -51,43 +52,45 @@ void hs_heat_slots_enter(struct hs_heat_table *table, const struct hs_heat_clock
 	double growth = side->unit > clock->unit ? (double)(side->unit / clock->unit) : 1;
 	double factor[HS_HEAT_WINDOWS];
 
-	hs_heat_fade(clock->epoch - side->epoch, factor);
+	hs_heat_decay_factors(clock->epoch - side->epoch, factor);
 	hs_heat_begin_change(side);
-	hs_heat_store(&side->crowd,
-		      side->crowd * (float)(factor[HS_HEAT_SHORT] * growth) * HS_HEAT_UP);
+	hs_heat_store(&side->short_bound,
+		      side->short_bound * (float)(factor[HS_HEAT_SHORT] * growth) * HS_HEAT_UP);
 	hs_heat_store(&line->scores[0],
 		      line->scores[0] * (float)(factor[HS_HEAT_LONG] * growth) * HS_HEAT_UP);
 	hs_heat_store(&side->unit, clock->unit);
 	for (uint32_t way = 1; way < HS_HEAT_WAYS; way++) {
-		if (side->hots[way])
-			hs_heat_hot_scale(&table->hots[side->hots[way]], factor, growth);
+		if (side->details[way])
+			hs_heat_detail_scale(&table->details[side->details[way]], factor, growth);
 	}
 	store(&side->epoch, clock->epoch);
 	hs_heat_end_change(side);
 }
 
-uint32_t hs_heat_slots_give(struct hs_heat_table *table, const struct hs_heat_clock *clock,
-			    const float before[HS_HEAT_WINDOWS], const struct hs_heat_touch *touch)
+uint32_t hs_heat_slots_assign_detail(struct hs_heat_table *table, const struct hs_heat_clock *clock,
+				     const float before[HS_HEAT_WINDOWS],
+				     const struct hs_heat_touch *touch)
 {
 	uint32_t range = touch->slot / (HS_SLOTS / HS_HEAT_RANGES), way = 1, number;
 	struct hs_heat_side *side = &table->sides[range];
 
-	number = hs_heat_table_find(table, clock);
-	while (way < HS_HEAT_WAYS && side->hots[way])
+	number = hs_heat_table_find_free(table, clock);
+	while (way < HS_HEAT_WAYS && side->details[way])
 		way++;
 	if (number == 0)
 		return 0;
 	if (way == HS_HEAT_WAYS) {
 		/* Seven hot slots in a range are enough of it. */
-		if (!table->hots[number].trial)
+		if (!table->details[number].trial)
 			table->free[table->free_count++] = (uint8_t)number;
 		return 0;
 	}
 	hs_heat_begin_change(side);
-	hs_heat_hot_fill(&table->hots[number], clock, range * HS_HEAT_WAYS + way, before, touch);
-	store(&side->hots[way], (uint8_t)number);
+	hs_heat_detail_fill(&table->details[number], clock, range * HS_HEAT_WAYS + way, before,
+			    touch);
+	store(&side->details[way], (uint8_t)number);
 	store(&table->lines[range].tags[way], (uint32_t)touch->slot << 1 | 1);
-	table->slot_hots[touch->slot] = (uint8_t)number;
+	table->slot_details[touch->slot] = (uint8_t)number;
 	hs_heat_end_change(side);
 	return number;
 }

@@ -30,121 +30,121 @@ static void clear(double sum[HS_HEAT_WINDOWS])
 		hs_heat_store_sum(&sum[i], 0);
 }
 
-void hs_heat_fade(uint32_t epochs, double factor[HS_HEAT_WINDOWS])
+void hs_heat_decay_factors(uint32_t epochs, double factor[HS_HEAT_WINDOWS])
 {
 	factor[HS_HEAT_SHORT] = exp(-(double)epochs * HS_HEAT_EPOCH_MS / HS_HEAT_SHORT_MS);
 	factor[HS_HEAT_LONG] = exp(-(double)epochs * HS_HEAT_EPOCH_MS / HS_HEAT_LONG_MS);
 }
 
-size_t hs_heat_table_bytes(uint32_t sets, uint32_t hots)
+size_t hs_heat_table_bytes(uint32_t sets, uint32_t details)
 {
 	size_t bytes = sets * (sizeof(struct hs_heat_line) + sizeof(struct hs_heat_side)) +
-		       (hots + 1) * sizeof(struct hs_heat_hot);
+		       (details + 1) * sizeof(struct hs_heat_detail);
 
 	return (bytes + 63) / 64 * 64;
 }
 
 /* All hots without owner: the first are for trials, the others to be had. */
-static void free_all_hots(struct hs_heat_table *table)
+static void free_all_details(struct hs_heat_table *table)
 {
-	table->trials_count = table->hots_count / 4;
+	table->trials_count = table->details_count / 4;
 	if (table->trials_count > HS_HEAT_TRIALS_MAX)
 		table->trials_count = HS_HEAT_TRIALS_MAX;
-	table->trials_at = 0;
+	table->next_trial = 0;
 	table->free_count = 0;
-	for (uint32_t i = 1; i <= table->hots_count; i++) {
-		struct hs_heat_hot *hot = &table->hots[i];
+	for (uint32_t i = 1; i <= table->details_count; i++) {
+		struct hs_heat_detail *detail = &table->details[i];
 
-		hot->owned = false;
-		hot->trial = i <= table->trials_count;
-		if (hot->trial)
+		detail->owned = false;
+		detail->trial = i <= table->trials_count;
+		if (detail->trial)
 			table->trials[i - 1] = (uint8_t)i;
 		else
 			table->free[table->free_count++] = (uint8_t)i;
 	}
 	table->weak_known = false;
 	table->weakness = 0;
-	table->claim = INFINITY;
-	table->room = NOTHING;
+	table->trial_above = INFINITY;
+	table->detail_below = NOTHING;
 	table->trial_in = HS_HEAT_TRIAL_EVERY;
 }
 
-void hs_heat_table_init(struct hs_heat_table *table, void *memory, uint32_t sets, uint32_t hots)
+void hs_heat_table_init(struct hs_heat_table *table, void *memory, uint32_t sets, uint32_t details)
 {
 	struct hs_heat_line *lines = memory;
 	struct hs_heat_side *sides = (struct hs_heat_side *)(void *)(lines + sets);
 
 	hs_check((sets & (sets - 1)) == 0);
-	hs_check(hots <= HS_HEAT_HOTS_MAX);
+	hs_check(details <= HS_HEAT_DETAILS_MAX);
 	*table = (struct hs_heat_table){
 		.lines = lines,
 		.sides = sides,
-		.hots = (struct hs_heat_hot *)(void *)(sides + sets),
+		.details = (struct hs_heat_detail *)(void *)(sides + sets),
 		.sets_count = sets,
-		.hots_count = hots,
+		.details_count = details,
 	};
-	free_all_hots(table);
+	free_all_details(table);
 }
 
 /* ---- hots ---- */
 
 /* The most that the owner of a hot may have had, as a weight. */
-static double weight_of(const struct hs_heat_hot *hot, enum hs_heat_window window, float unit)
+static double weight_of(const struct hs_heat_detail *detail, enum hs_heat_window window, float unit)
 {
-	return hot->ops[0][window] + hot->ops[1][window] + hot->bytes[window] / (double)unit +
-	       hot->error[window];
+	return detail->ops[0][window] + detail->ops[1][window] +
+	       detail->bytes[window] / (double)unit + detail->error[window];
 }
 
 /* Inside a change of the owner's set. The owner is one of the crowd again, of which none had more
  * than `crowd`. */
-static void give_up_hot(struct hs_heat_table *table, struct hs_heat_side *side, uint32_t way)
+static void release_detail(struct hs_heat_table *table, struct hs_heat_side *side, uint32_t way)
 {
-	struct hs_heat_hot *hot = &table->hots[side->hots[way]];
+	struct hs_heat_detail *detail = &table->details[side->details[way]];
 	float had;
 
-	if (side->hots[way] == 0)
+	if (side->details[way] == 0)
 		return;
-	had = (float)weight_of(hot, HS_HEAT_SHORT, side->unit) * HS_HEAT_UP;
-	if (had > side->crowd)
-		hs_heat_store(&side->crowd, had);
-	if (table->slot_hots)
-		hs_heat_slots_leave(table, (uint32_t)(side - table->sides), way,
-				    weight_of(hot, HS_HEAT_LONG, side->unit));
-	hot->owned = false;
-	if (!hot->trial)
-		table->free[table->free_count++] = side->hots[way];
-	store(&side->hots[way], (uint8_t)0);
+	had = (float)weight_of(detail, HS_HEAT_SHORT, side->unit) * HS_HEAT_UP;
+	if (had > side->short_bound)
+		hs_heat_store(&side->short_bound, had);
+	if (table->slot_details)
+		hs_heat_slots_release_detail(table, (uint32_t)(side - table->sides), way,
+					     weight_of(detail, HS_HEAT_LONG, side->unit));
+	detail->owned = false;
+	if (!detail->trial)
+		table->free[table->free_count++] = side->details[way];
+	store(&side->details[way], (uint8_t)0);
 }
 
-void hs_heat_table_take(struct hs_heat_table *table, uint32_t number)
+void hs_heat_table_release_detail(struct hs_heat_table *table, uint32_t number)
 {
-	struct hs_heat_hot *hot = &table->hots[number];
-	struct hs_heat_side *side = &table->sides[hot->cell / HS_HEAT_WAYS];
+	struct hs_heat_detail *detail = &table->details[number];
+	struct hs_heat_side *side = &table->sides[detail->cell / HS_HEAT_WAYS];
 
-	if (!hot->owned)
+	if (!detail->owned)
 		return;
 	hs_heat_begin_change(side);
-	give_up_hot(table, side, hot->cell % HS_HEAT_WAYS);
+	release_detail(table, side, detail->cell % HS_HEAT_WAYS);
 	hs_heat_end_change(side);
 }
 
 /* What an owner certainly has, in requests per ms, by the window in which it is higher. */
 static float strength(const struct hs_heat_table *table, const struct hs_heat_clock *clock,
-		      const struct hs_heat_hot *hot)
+		      const struct hs_heat_detail *detail)
 {
-	uint32_t set = hot->cell / HS_HEAT_WAYS, which;
+	uint32_t set = detail->cell / HS_HEAT_WAYS, which;
 	const struct hs_heat_line *line = &table->lines[set];
 	uint32_t epochs = clock->epoch - table->sides[set].epoch;
 	float steady =
-		line->scores[hot->cell % HS_HEAT_WAYS] - hs_lanes_smallest(line->scores, &which);
-	float counted = (float)(hot->ops[0][HS_HEAT_LONG] + hot->ops[1][HS_HEAT_LONG]);
-	float recent = (float)(hot->ops[0][HS_HEAT_SHORT] + hot->ops[1][HS_HEAT_SHORT]);
+		line->scores[detail->cell % HS_HEAT_WAYS] - hs_lanes_smallest(line->scores, &which);
+	float counted = (float)(detail->ops[0][HS_HEAT_LONG] + detail->ops[1][HS_HEAT_LONG]);
+	float recent = (float)(detail->ops[0][HS_HEAT_SHORT] + detail->ops[1][HS_HEAT_SHORT]);
 
-	if (!hot->owned)
+	if (!detail->owned)
 		return 0;
-	if (table->slot_hots) /* no scores there */
+	if (table->slot_details) /* no scores there */
 		steady = counted +
-			 (float)(hot->bytes[HS_HEAT_LONG] / (double)table->sides[set].unit);
+			 (float)(detail->bytes[HS_HEAT_LONG] / (double)table->sides[set].unit);
 	steady = steady > counted ? steady : counted;
 	steady /= clock->one.window[HS_HEAT_LONG] * (float)HS_HEAT_LONG_MS;
 	if (epochs > 0)
@@ -154,36 +154,36 @@ static float strength(const struct hs_heat_table *table, const struct hs_heat_cl
 }
 
 /* The number of a hot without owner; 0 when it is better not given away now. */
-uint32_t hs_heat_table_find(struct hs_heat_table *table, const struct hs_heat_clock *clock)
+uint32_t hs_heat_table_find_free(struct hs_heat_table *table, const struct hs_heat_clock *clock)
 {
 	uint32_t number;
-	struct hs_heat_hot *hot;
+	struct hs_heat_detail *detail;
 
 	if (table->free_count > 0)
 		return table->free[--table->free_count];
 	if (table->trials_count == 0)
 		return 0;
-	number = table->trials[table->trials_at];
-	hot = &table->hots[number];
-	if (hot->owned && strength(table, clock, hot) > table->weakness * CLEARLY) {
+	number = table->trials[table->next_trial];
+	detail = &table->details[number];
+	if (detail->owned && strength(table, clock, detail) > table->weakness * CLEARLY) {
 		if (!table->weak_known)
 			return 0; /* it may be worth more than a trial: after the next look */
-		hs_heat_table_take(table, table->weakest);
+		hs_heat_table_release_detail(table, table->weakest);
 		table->free_count--; /* the one taken: it is for trials from now on */
 		table->weak_known = false;
-		hot->trial = false;
+		detail->trial = false;
 		number = table->weakest;
-		hot = &table->hots[number];
-		hot->trial = true;
-		table->trials[table->trials_at] = (uint8_t)number;
+		detail = &table->details[number];
+		detail->trial = true;
+		table->trials[table->next_trial] = (uint8_t)number;
 	} else {
-		hs_heat_table_take(table, number);
+		hs_heat_table_release_detail(table, number);
 	}
-	table->trials_at = (table->trials_at + 1) % table->trials_count;
+	table->next_trial = (table->next_trial + 1) % table->trials_count;
 	return number;
 }
 
-static void write_name(struct hs_heat_hot *hot, struct hs_bytes name)
+static void write_name(struct hs_heat_detail *detail, struct hs_bytes name)
 {
 	size_t len = name.len < HS_HEAT_NAME_BYTES ? name.len : HS_HEAT_NAME_BYTES;
 	uint64_t words[HS_HEAT_NAME_WORDS] = {0};
@@ -191,82 +191,84 @@ static void write_name(struct hs_heat_hot *hot, struct hs_bytes name)
 	if (len > 0)
 		memcpy(words, name.data, len);
 	for (size_t i = 0; i < HS_HEAT_NAME_WORDS; i++)
-		store(&hot->name[i], words[i]);
-	store(&hot->full_len, (uint32_t)name.len);
+		store(&detail->name[i], words[i]);
+	store(&detail->full_len, (uint32_t)name.len);
 }
 
-void hs_heat_hot_fill(struct hs_heat_hot *hot, const struct hs_heat_clock *clock, uint32_t cell,
-		      const float before[HS_HEAT_WINDOWS], const struct hs_heat_touch *touch)
+void hs_heat_detail_fill(struct hs_heat_detail *detail, const struct hs_heat_clock *clock,
+			 uint32_t cell, const float before[HS_HEAT_WINDOWS],
+			 const struct hs_heat_touch *touch)
 {
 	/* No window can have had more than the longer one: that on the scale of the short. */
 	double most = (double)before[HS_HEAT_LONG] * clock->one_exact[HS_HEAT_SHORT] /
 		      clock->one_exact[HS_HEAT_LONG];
 
-	hot->cell = cell;
-	hot->owned = true;
-	write_name(hot, touch->name);
-	hs_heat_store_sum(&hot->error[HS_HEAT_SHORT], fmin((double)before[HS_HEAT_SHORT], most));
-	hs_heat_store_sum(&hot->error[HS_HEAT_LONG], (double)before[HS_HEAT_LONG]);
-	store(&hot->since_us, clock->ms * 1000);
-	store(&hot->shown, touch->shown);
-	store(&hot->slot, touch->slot);
-	store(&hot->partition, touch->partition);
+	detail->cell = cell;
+	detail->owned = true;
+	write_name(detail, touch->name);
+	hs_heat_store_sum(&detail->error[HS_HEAT_SHORT], fmin((double)before[HS_HEAT_SHORT], most));
+	hs_heat_store_sum(&detail->error[HS_HEAT_LONG], (double)before[HS_HEAT_LONG]);
+	store(&detail->since_us, clock->ms * 1000);
+	store(&detail->public_id, touch->public_id);
+	store(&detail->slot, touch->slot);
+	store(&detail->partition, touch->partition);
 	for (int i = 0; i < 2; i++) {
-		clear(hot->ops[i]);
-		store(&hot->total_ops[i], (uint64_t)0);
+		clear(detail->ops[i]);
+		store(&detail->total_ops[i], (uint64_t)0);
 	}
-	clear(hot->bytes);
-	clear(hot->misses);
-	clear(hot->conflicts);
-	store(&hot->total_bytes, (uint64_t)0);
-	store(&hot->total_ns, (uint64_t)0);
+	clear(detail->bytes);
+	clear(detail->misses);
+	clear(detail->conflicts);
+	store(&detail->total_bytes, (uint64_t)0);
+	store(&detail->total_ns, (uint64_t)0);
 	for (uint32_t i = 0; i < HS_COARSE_HISTOGRAM_BUCKETS / 4; i++)
-		store(&hot->histogram_words[i], (uint64_t)0);
+		store(&detail->histogram_words[i], (uint64_t)0);
 }
 
 /* Gives an entry a hot if there is one for it; returns its number, or 0. What the entry had in the
  * short window is not known: at most what the crowd had, of which it was one. */
-uint32_t hs_heat_table_give(struct hs_heat_table *table, const struct hs_heat_clock *clock,
-			    const struct hs_heat_found *found, const struct hs_heat_touch *touch)
+uint32_t hs_heat_table_assign_detail(struct hs_heat_table *table, const struct hs_heat_clock *clock,
+				     const struct hs_heat_found *found,
+				     const struct hs_heat_touch *touch)
 {
 	struct hs_heat_side *side = &table->sides[found->set];
-	uint32_t number = hs_heat_table_find(table, clock);
+	uint32_t number = hs_heat_table_find_free(table, clock);
 
 	table->trial_in = HS_HEAT_TRIAL_EVERY / 2 + (found->tag >> 1 & (HS_HEAT_TRIAL_EVERY - 1));
 	if (number == 0)
 		return 0;
 	hs_heat_begin_change(side);
-	hs_heat_hot_fill(&table->hots[number], clock, found->set * HS_HEAT_WAYS + found->way,
-			 found->before, touch);
-	store(&side->hots[found->way], (uint8_t)number);
+	hs_heat_detail_fill(&table->details[number], clock, found->set * HS_HEAT_WAYS + found->way,
+			    found->before, touch);
+	store(&side->details[found->way], (uint8_t)number);
 	hs_heat_end_change(side);
 	return number;
 }
 
-static void set_claim(struct hs_heat_table *table, const struct hs_heat_clock *clock)
+static void set_trial_above(struct hs_heat_table *table, const struct hs_heat_clock *clock)
 {
-	float claim = table->weakness * CLEARLY * (float)HS_HEAT_LONG_MS;
+	float trial_above = table->weakness * CLEARLY * (float)HS_HEAT_LONG_MS;
 
-	claim = claim > MORE_THAN_ONE ? claim : MORE_THAN_ONE;
-	table->claim = claim * clock->one.window[HS_HEAT_LONG];
-	table->room = table->free_count > 0 ? NOTHING : -1;
+	trial_above = trial_above > MORE_THAN_ONE ? trial_above : MORE_THAN_ONE;
+	table->trial_above = trial_above * clock->one.window[HS_HEAT_LONG];
+	table->detail_below = table->free_count > 0 ? NOTHING : -1;
 }
 
-void hs_heat_table_look(struct hs_heat_table *table, const struct hs_heat_clock *clock)
+void hs_heat_table_find_weakest(struct hs_heat_table *table, const struct hs_heat_clock *clock)
 {
 	/* A hot that becomes free is not for the next best, but for ever less. */
 	if (table->free_count > 0) {
 		table->weakness *= FORGIVE;
 		table->weak_known = false;
-		set_claim(table, clock);
+		set_trial_above(table, clock);
 		return;
 	}
 	if (!table->weak_known || clock->ms - table->looked_ms >= LOOK_EVERY_MS) {
 		table->weakness = INFINITY;
-		for (uint32_t i = 1; i <= table->hots_count; i++) {
-			float found = table->hots[i].trial
+		for (uint32_t i = 1; i <= table->details_count; i++) {
+			float found = table->details[i].trial
 					      ? INFINITY
-					      : strength(table, clock, &table->hots[i]);
+					      : strength(table, clock, &table->details[i]);
 
 			if (found < table->weakness) {
 				table->weakness = found;
@@ -276,44 +278,45 @@ void hs_heat_table_look(struct hs_heat_table *table, const struct hs_heat_clock 
 		table->weak_known = true;
 		table->looked_ms = clock->ms;
 	}
-	set_claim(table, clock);
+	set_trial_above(table, clock);
 }
 
-void hs_heat_table_halve(struct hs_heat_hot *hot)
+void hs_heat_table_halve(struct hs_heat_detail *detail)
 {
 	for (uint32_t i = 0; i < HS_COARSE_HISTOGRAM_BUCKETS; i++)
-		store(&hot->histogram[i], (uint16_t)(hot->histogram[i] / 2));
+		store(&detail->histogram[i], (uint16_t)(detail->histogram[i] / 2));
 }
 
-void hs_heat_table_fail(struct hs_heat_hot *hot, const struct hs_heat_clock *clock,
-			const struct hs_heat_touch *touch)
+void hs_heat_table_count_failures(struct hs_heat_detail *detail, const struct hs_heat_clock *clock,
+				  const struct hs_heat_touch *touch)
 {
-	hs_heat_add_sum(hot->misses, clock, touch->missed);
-	hs_heat_add_sum(hot->conflicts, clock, touch->conflicted);
+	hs_heat_add_sum(detail->misses, clock, touch->missed);
+	hs_heat_add_sum(detail->conflicts, clock, touch->conflicted);
 }
 
 /* ---- a new epoch ---- */
 
-void hs_heat_hot_scale(struct hs_heat_hot *hot, const double factor[HS_HEAT_WINDOWS], double growth)
+void hs_heat_detail_scale(struct hs_heat_detail *detail, const double factor[HS_HEAT_WINDOWS],
+			  double growth)
 {
-	scale(hot->ops[0], factor);
-	scale(hot->ops[1], factor);
-	scale(hot->bytes, factor);
-	scale(hot->misses, factor);
-	scale(hot->conflicts, factor);
+	scale(detail->ops[0], factor);
+	scale(detail->ops[1], factor);
+	scale(detail->bytes, factor);
+	scale(detail->misses, factor);
+	scale(detail->conflicts, factor);
 	for (int i = 0; i < HS_HEAT_WINDOWS; i++)
-		hs_heat_store_sum(&hot->error[i], hot->error[i] * growth);
-	scale(hot->error, factor);
+		hs_heat_store_sum(&detail->error[i], detail->error[i] * growth);
+	scale(detail->error, factor);
 	for (uint32_t i = 0; i < HS_COARSE_HISTOGRAM_BUCKETS; i++)
-		store(&hot->histogram[i],
-		      (uint16_t)((double)hot->histogram[i] * factor[HS_HEAT_LONG]));
+		store(&detail->histogram[i],
+		      (uint16_t)((double)detail->histogram[i] * factor[HS_HEAT_LONG]));
 }
 
 static void empty(struct hs_heat_table *table, uint32_t set, uint32_t way)
 {
-	give_up_hot(table, &table->sides[set], way);
+	release_detail(table, &table->sides[set], way);
 	store(&table->lines[set].tags[way], 0u);
-	if (!table->slot_hots)
+	if (!table->slot_details)
 		hs_heat_store(&table->lines[set].scores[way], 0);
 }
 
@@ -331,22 +334,22 @@ void hs_heat_table_enter(struct hs_heat_table *table, const struct hs_heat_clock
 	uint32_t which;
 	float up, least;
 
-	hs_heat_fade(clock->epoch - side->epoch, factor);
+	hs_heat_decay_factors(clock->epoch - side->epoch, factor);
 	up = (float)(factor[HS_HEAT_LONG] * growth) * HS_HEAT_UP;
 	least = hs_lanes_smallest(line->scores, &which) * up;
 	hs_heat_begin_change(side);
-	hs_heat_store(&side->crowd,
-		      side->crowd * (float)(factor[HS_HEAT_SHORT] * growth) * HS_HEAT_UP);
+	hs_heat_store(&side->short_bound,
+		      side->short_bound * (float)(factor[HS_HEAT_SHORT] * growth) * HS_HEAT_UP);
 	hs_heat_store(&side->unit, clock->unit);
 	for (uint32_t way = 0; way < HS_HEAT_WAYS; way++) {
-		struct hs_heat_hot *hot = &table->hots[side->hots[way]];
+		struct hs_heat_detail *detail = &table->details[side->details[way]];
 		float score = line->scores[way] * up;
 
 		if (line->tags[way] == 0)
 			continue;
-		if (side->hots[way]) {
-			hs_heat_hot_scale(hot, factor, growth);
-			score = (float)weight_of(hot, HS_HEAT_LONG, clock->unit) * HS_HEAT_UP;
+		if (side->details[way]) {
+			hs_heat_detail_scale(detail, factor, growth);
+			score = (float)weight_of(detail, HS_HEAT_LONG, clock->unit) * HS_HEAT_UP;
 		}
 		hs_heat_store(&line->scores[way], score > least ? score : least);
 		if (line->scores[way] < NOTHING)
@@ -362,10 +365,10 @@ void hs_heat_table_clear(struct hs_heat_table *table)
 		hs_heat_begin_change(&table->sides[set]);
 		for (uint32_t way = 0; way < HS_HEAT_WAYS; way++)
 			empty(table, set, way);
-		hs_heat_store(&table->sides[set].crowd, 0);
+		hs_heat_store(&table->sides[set].short_bound, 0);
 		hs_heat_end_change(&table->sides[set]);
 	}
-	if (table->slot_hots)
+	if (table->slot_details)
 		hs_heat_slots_clear(table);
-	free_all_hots(table);
+	free_all_details(table);
 }

@@ -69,14 +69,14 @@ struct hs_heat_side {
 	uint32_t version;
 	uint32_t epoch;
 	float unit;
-	float crowd;
-	uint8_t hots[HS_HEAT_WAYS]; /* 0: none */
+	float short_bound;
+	uint8_t details[HS_HEAT_WAYS]; /* 0: none */
 };
 
 _Static_assert(sizeof(struct hs_heat_line) == 64, "one cache line");
 
 /* Sums in doubles: a float that has become large takes no notice of a small one. */
-struct hs_heat_hot {
+struct hs_heat_detail {
 	double ops[2][HS_HEAT_WINDOWS]; /* reads, writes */
 	double bytes[HS_HEAT_WINDOWS];
 	uint64_t total_ops[2];
@@ -89,7 +89,7 @@ struct hs_heat_hot {
 	double misses[HS_HEAT_WINDOWS], conflicts[HS_HEAT_WINDOWS];
 	double error[HS_HEAT_WINDOWS]; /* what it may have had before, as a weight */
 	uint64_t since_us;	       /* when it got its owner */
-	uint64_t shown;		       /* hs_heat_shown of its whole name */
+	uint64_t public_id;	       /* hs_heat_public_id of its whole name */
 	uint64_t name[HS_HEAT_NAME_WORDS];
 	uint32_t cell; /* its owner: set × 8 + way, if `owned` */
 	uint32_t full_len;
@@ -112,23 +112,23 @@ struct hs_heat_clock {
 struct hs_heat_table {
 	struct hs_heat_line *lines;
 	struct hs_heat_side *sides;
-	struct hs_heat_hot *hots; /* from number 1 on */
-	uint32_t sets_count;	  /* a power of two */
-	uint32_t hots_count;
-	float claim;	   /* what stands out: a score less its set's lowest */
-	float room;	   /* a lowest score below it: there is room, and a free hot */
-	uint32_t trial_in; /* accesses without a hot until the next trial */
+	struct hs_heat_detail *details; /* from number 1 on */
+	uint32_t sets_count;		/* a power of two */
+	uint32_t details_count;
+	float trial_above;  /* what stands out: a score less its set's lowest */
+	float detail_below; /* a lowest score below it: there is room, and a free hot */
+	uint32_t trial_in;  /* accesses without a hot until the next trial */
 	uint32_t free_count;
 	uint32_t trials_count;
-	uint32_t trials_at; /* whose turn it is */
-	float weakness;	    /* the strength of the weakest of the established */
+	uint32_t next_trial; /* whose turn it is */
+	float weakness;	     /* the strength of the weakest of the established */
 	bool weak_known;
 	uint8_t weakest;
 	uint8_t trials[HS_HEAT_TRIALS_MAX];
-	uint8_t free[HS_HEAT_HOTS_MAX]; /* hots without owner, but for those of trials */
+	uint8_t free[HS_HEAT_DETAILS_MAX]; /* hots without owner, but for those of trials */
 	uint64_t looked_ms;
 	/* Of the table of slots only: the number of each slot's hot, 0 for none (heat/slots.c). */
-	uint8_t *slot_hots;
+	uint8_t *slot_details;
 };
 
 /* One access, or several of the same entry. */
@@ -137,11 +137,11 @@ struct hs_heat_touch {
 	uint64_t bytes;
 	uint64_t time_ns;
 	uint32_t missed, conflicted;
-	uint32_t step; /* of the ladder */
+	uint32_t bucket; /* of the ladder */
 	uint16_t slot;
 	uint16_t partition;
 	struct hs_bytes name;
-	uint64_t shown; /* of it, for a new hot */
+	uint64_t public_id; /* of it, for a new hot */
 };
 
 #define HS_HEAT_EPOCH_MS ((double)(1 << HS_HEAT_EPOCH_BITS))
@@ -149,11 +149,11 @@ struct hs_heat_touch {
 #define HS_HEAT_LONG_MS (HS_HEAT_LONG_US / 1000.0)
 
 /* What is left of a number after some epochs, in each window. */
-void hs_heat_fade(uint32_t epochs, double factor[HS_HEAT_WINDOWS]);
+void hs_heat_decay_factors(uint32_t epochs, double factor[HS_HEAT_WINDOWS]);
 
-size_t hs_heat_table_bytes(uint32_t sets, uint32_t hots);
+size_t hs_heat_table_bytes(uint32_t sets, uint32_t details);
 /* Lays the table out in `memory`, which is zero and aligned to 64. */
-void hs_heat_table_init(struct hs_heat_table *table, void *memory, uint32_t sets, uint32_t hots);
+void hs_heat_table_init(struct hs_heat_table *table, void *memory, uint32_t sets, uint32_t details);
 void hs_heat_table_clear(struct hs_heat_table *table);
 
 /* The bits of a hash that name an entry: its tag, which is never 0, and its set. */
@@ -171,17 +171,17 @@ static inline void hs_heat_table_prefetch(const struct hs_heat_table *table, uin
 }
 
 /* Once a millisecond: looks for the weakest owner of a hot when one may be needed. */
-void hs_heat_table_look(struct hs_heat_table *table, const struct hs_heat_clock *clock);
+void hs_heat_table_find_weakest(struct hs_heat_table *table, const struct hs_heat_clock *clock);
 
 /* Where an access goes. */
 struct hs_heat_found {
 	uint32_t set;
 	uint32_t way;
 	uint32_t tag;
-	uint32_t hot; /* its number, 0 for none */
-	bool usurps;  /* the place, and the hot, are somebody else's: take the hot away first */
-	bool wants;   /* should be given a hot, if it has none */
-	float least;  /* the lowest score */
+	uint32_t detail;   /* its number, 0 for none */
+	bool takes_detail; /* the place, and the hot, are somebody else's: take the hot away first */
+	bool wants_detail;	       /* should be given a hot, if it has none */
+	float least;		       /* the lowest score */
 	float before[HS_HEAT_WINDOWS]; /* the most it may have had until now */
 };
 
@@ -191,21 +191,23 @@ struct hs_heat_found {
 void hs_heat_table_enter(struct hs_heat_table *table, const struct hs_heat_clock *clock,
 			 uint32_t set);
 /* Gives an entry a hot, if there is one for it; returns its number, or 0. */
-uint32_t hs_heat_table_give(struct hs_heat_table *table, const struct hs_heat_clock *clock,
-			    const struct hs_heat_found *found, const struct hs_heat_touch *touch);
+uint32_t hs_heat_table_assign_detail(struct hs_heat_table *table, const struct hs_heat_clock *clock,
+				     const struct hs_heat_found *found,
+				     const struct hs_heat_touch *touch);
 /* The parts of giving that slots share: a hot without owner, 0 for none; made ready for one. */
-uint32_t hs_heat_table_find(struct hs_heat_table *table, const struct hs_heat_clock *clock);
-void hs_heat_hot_fill(struct hs_heat_hot *hot, const struct hs_heat_clock *clock, uint32_t cell,
-		      const float before[HS_HEAT_WINDOWS], const struct hs_heat_touch *touch);
-void hs_heat_hot_scale(struct hs_heat_hot *hot, const double factor[HS_HEAT_WINDOWS],
-		       double growth);
+uint32_t hs_heat_table_find_free(struct hs_heat_table *table, const struct hs_heat_clock *clock);
+void hs_heat_detail_fill(struct hs_heat_detail *detail, const struct hs_heat_clock *clock,
+			 uint32_t cell, const float before[HS_HEAT_WINDOWS],
+			 const struct hs_heat_touch *touch);
+void hs_heat_detail_scale(struct hs_heat_detail *detail, const double factor[HS_HEAT_WINDOWS],
+			  double growth);
 /* Takes a hot away from its owner. */
-void hs_heat_table_take(struct hs_heat_table *table, uint32_t hot);
+void hs_heat_table_release_detail(struct hs_heat_table *table, uint32_t detail);
 /* A step of the ladder is full. */
-void hs_heat_table_halve(struct hs_heat_hot *hot);
+void hs_heat_table_halve(struct hs_heat_detail *detail);
 /* Misses and conflicts. */
-void hs_heat_table_fail(struct hs_heat_hot *hot, const struct hs_heat_clock *clock,
-			const struct hs_heat_touch *touch);
+void hs_heat_table_count_failures(struct hs_heat_detail *detail, const struct hs_heat_clock *clock,
+				  const struct hs_heat_touch *touch);
 
 /* ---- an access ---- */
 
@@ -256,8 +258,8 @@ struct hs_heat_pass {
 	uint32_t set_mask;
 	uint32_t epoch;
 	uint32_t trial_in;
-	float claim;
-	float room;
+	float trial_above;
+	float detail_below;
 };
 
 static inline struct hs_heat_pass hs_heat_pass_begin(struct hs_heat_table *table,
@@ -271,8 +273,8 @@ static inline struct hs_heat_pass hs_heat_pass_begin(struct hs_heat_table *table
 		.set_mask = table->sets_count - 1,
 		.epoch = clock->epoch,
 		.trial_in = table->trial_in,
-		.claim = table->claim,
-		.room = table->room,
+		.trial_above = table->trial_above,
+		.detail_below = table->detail_below,
 	};
 }
 
@@ -292,107 +294,111 @@ static inline struct hs_heat_found hs_heat_seek(struct hs_heat_pass *pass, uint6
 	float least = hs_lanes_smallest(line->scores, &lowest);
 	/* The first that is equal; those with the lowest score stand behind. */
 	uint32_t way = (uint32_t)__builtin_ctz(equal | lowest << HS_HEAT_WAYS) % HS_HEAT_WAYS;
-	uint32_t hot = side->hots[way];
+	uint32_t detail = side->details[way];
 
 	return (struct hs_heat_found){
 		.set = set,
 		.way = way,
 		.tag = tag,
-		.hot = hot,
-		.usurps = (equal == 0) & (hot != 0),
+		.detail = detail,
+		.takes_detail = (equal == 0) & (detail != 0),
 		.least = least,
 	};
 }
 
 /* Counts in the score. Nothing here is a branch that the hot and the others would take differently.
  */
-static inline void hs_heat_mark(struct hs_heat_pass *pass, struct hs_heat_found *found,
-				union hs_heat_pair weight)
+static inline void hs_heat_count_score(struct hs_heat_pass *pass, struct hs_heat_found *found,
+				       union hs_heat_pair weight)
 {
 	struct hs_heat_line *line = &pass->lines[found->set];
 	struct hs_heat_side *side = &pass->sides[found->set];
-	float before = line->scores[found->way], crowd = side->crowd;
+	float before = line->scores[found->way], short_bound = side->short_bound;
 	float score = before * HS_HEAT_UP + weight.window[HS_HEAT_LONG];
-	uint32_t unknown = found->hot == 0;
+	uint32_t unknown = found->detail == 0;
 	union hs_heat_pair had = {.window = {weight.window[HS_HEAT_SHORT], score - found->least}};
 
 	had.bits &= -(uint64_t)unknown;
 	hs_heat_store(&line->scores[found->way], score);
 	__atomic_store_n(&line->tags[found->way], found->tag, __ATOMIC_RELEASE);
-	hs_heat_store(&side->crowd, crowd * HS_HEAT_UP + had.window[HS_HEAT_SHORT]);
+	hs_heat_store(&side->short_bound, short_bound * HS_HEAT_UP + had.window[HS_HEAT_SHORT]);
 	pass->trial_in -= unknown;
 	/* In a table with room everybody gets a hot at once; in a busy one who stands out, or whose
 	 * turn it is. */
-	found->wants = (pass->trial_in == 0) | (had.window[HS_HEAT_LONG] > pass->claim) |
-		       (found->least < pass->room);
-	found->before[HS_HEAT_SHORT] = crowd;
+	found->wants_detail = (pass->trial_in == 0) |
+			      (had.window[HS_HEAT_LONG] > pass->trial_above) |
+			      (found->least < pass->detail_below);
+	found->before[HS_HEAT_SHORT] = short_bound;
 	found->before[HS_HEAT_LONG] = before;
 }
 
 /* Gives what wants one a hot, and goes on with what that changed. Takes a copy, so that the rest of
  * an access stays in registers. */
-static inline uint32_t hs_heat_give(struct hs_heat_pass *pass, struct hs_heat_found found,
-				    const struct hs_heat_touch *touch)
+static inline uint32_t hs_heat_assign_detail(struct hs_heat_pass *pass, struct hs_heat_found found,
+					     const struct hs_heat_touch *touch)
 {
-	uint32_t hot = found.hot;
+	uint32_t detail = found.detail;
 
-	if (hot)
-		return hot;
-	hot = hs_heat_table_give(pass->table, pass->clock, &found, touch);
+	if (detail)
+		return detail;
+	detail = hs_heat_table_assign_detail(pass->table, pass->clock, &found, touch);
 	*pass = hs_heat_pass_begin(pass->table, pass->clock);
-	return hot;
+	return detail;
 }
 
 /* One access in the hot's exact totals and ladder. */
-static inline void hs_heat_count_times(struct hs_heat_hot *hot, uint32_t step, uint32_t count,
-				       uint64_t bytes, uint64_t time_ns)
+static inline void hs_heat_count_times(struct hs_heat_detail *detail, uint32_t bucket,
+				       uint32_t count, uint64_t bytes, uint64_t time_ns)
 {
-	uint32_t more = hot->histogram[step] + count;
+	uint32_t more = detail->histogram[bucket] + count;
 
-	hs_heat_add_word(&hot->total_bytes, bytes);
-	hs_heat_add_word(&hot->total_ns, time_ns);
-	__atomic_store_n(&hot->histogram[step], (uint16_t)(more <= UINT16_MAX ? more : UINT16_MAX),
-			 __ATOMIC_RELEASE);
+	hs_heat_add_word(&detail->total_bytes, bytes);
+	hs_heat_add_word(&detail->total_ns, time_ns);
+	__atomic_store_n(&detail->histogram[bucket],
+			 (uint16_t)(more <= UINT16_MAX ? more : UINT16_MAX), __ATOMIC_RELEASE);
 	if (__builtin_expect(more >= UINT16_MAX, 0))
-		hs_heat_table_halve(hot);
+		hs_heat_table_halve(detail);
 }
 
 /* Counts one access in its hot. */
-static inline void hs_heat_count_one(struct hs_heat_hot *hot, const struct hs_heat_clock *clock,
-				     bool write, uint32_t bytes, uint64_t time_ns, uint32_t step)
+static inline void hs_heat_count_one(struct hs_heat_detail *detail,
+				     const struct hs_heat_clock *clock, bool write, uint32_t bytes,
+				     uint64_t time_ns, uint32_t bucket)
 {
-	hs_heat_add_sum(hot->ops[write], clock, 1);
-	hs_heat_add_word(&hot->total_ops[write], 1);
-	hs_heat_add_sum(hot->bytes, clock, bytes);
-	hs_heat_count_times(hot, step, 1, bytes, time_ns);
+	hs_heat_add_sum(detail->ops[write], clock, 1);
+	hs_heat_add_word(&detail->total_ops[write], 1);
+	hs_heat_add_sum(detail->bytes, clock, bytes);
+	hs_heat_count_times(detail, bucket, 1, bytes, time_ns);
 }
 
 /* Counts several. */
 static inline __attribute__((always_inline)) void hs_heat_count_many(
-	struct hs_heat_hot *hot, const struct hs_heat_clock *clock,
+	struct hs_heat_detail *detail, const struct hs_heat_clock *clock,
 	const struct hs_heat_touch *touch)
 {
 	for (int i = 0; i < 2; i++) {
-		hs_heat_add_sum(hot->ops[i], clock, (double)(int64_t)touch->count[i]);
-		hs_heat_add_word(&hot->total_ops[i], touch->count[i]);
+		hs_heat_add_sum(detail->ops[i], clock, (double)(int64_t)touch->count[i]);
+		hs_heat_add_word(&detail->total_ops[i], touch->count[i]);
 	}
-	hs_heat_add_sum(hot->bytes, clock, (double)(int64_t)touch->bytes);
-	hs_heat_count_times(hot, touch->step, (uint32_t)(touch->count[0] + touch->count[1]),
+	hs_heat_add_sum(detail->bytes, clock, (double)(int64_t)touch->bytes);
+	hs_heat_count_times(detail, touch->bucket, (uint32_t)(touch->count[0] + touch->count[1]),
 			    touch->bytes, touch->time_ns);
 	if (touch->missed + touch->conflicted > 0)
-		hs_heat_table_fail(hot, clock, touch);
+		hs_heat_table_count_failures(detail, clock, touch);
 }
 
 /* ---- slots: heat/slots.c ---- */
 
-void hs_heat_slots_init(struct hs_heat_table *table, uint8_t *slot_hots);
+void hs_heat_slots_init(struct hs_heat_table *table, uint8_t *slot_details);
 void hs_heat_slots_clear(struct hs_heat_table *table);
 void hs_heat_slots_enter(struct hs_heat_table *table, const struct hs_heat_clock *clock,
 			 uint32_t range);
-uint32_t hs_heat_slots_give(struct hs_heat_table *table, const struct hs_heat_clock *clock,
-			    const float before[HS_HEAT_WINDOWS], const struct hs_heat_touch *touch);
+uint32_t hs_heat_slots_assign_detail(struct hs_heat_table *table, const struct hs_heat_clock *clock,
+				     const float before[HS_HEAT_WINDOWS],
+				     const struct hs_heat_touch *touch);
 /* Inside a change of the range: the slot in this way gives up its hot. */
-void hs_heat_slots_leave(struct hs_heat_table *table, uint32_t range, uint32_t way, double most);
+void hs_heat_slots_release_detail(struct hs_heat_table *table, uint32_t range, uint32_t way,
+				  double most);
 
 /* ---- reading ---- */
 
@@ -403,9 +409,9 @@ struct hs_heat_entry {
 	double bytes[HS_HEAT_WINDOWS];
 	double error[HS_HEAT_WINDOWS]; /* in ops; in bytes: times unit */
 	double misses[HS_HEAT_WINDOWS], conflicts[HS_HEAT_WINDOWS];
-	bool hot; /* what follows is known */
+	bool detail; /* what follows is known */
 	uint64_t total_ops[2], total_bytes, total_ns, total_since_us;
-	uint64_t shown;
+	uint64_t public_id;
 	uint32_t full_len;
 	uint16_t slot, partition;
 	char name[HS_HEAT_NAME_BYTES];

@@ -36,47 +36,47 @@ static void read_sum(const double sum[HS_HEAT_WINDOWS], const double factor[HS_H
 	}
 }
 
-static void read_hot(const struct hs_heat_hot *hot, const double factor[HS_HEAT_WINDOWS],
-		     struct hs_heat_entry *entry)
+static void read_detail(const struct hs_heat_detail *detail, const double factor[HS_HEAT_WINDOWS],
+			struct hs_heat_entry *entry)
 {
 	for (size_t i = 0; i < HS_HEAT_NAME_WORDS; i++) {
-		uint64_t word = load(&hot->name[i]);
+		uint64_t word = load(&detail->name[i]);
 
 		memcpy(entry->name + i * sizeof word, &word, sizeof word);
 	}
-	entry->shown = load(&hot->shown);
-	entry->full_len = load(&hot->full_len);
-	entry->slot = load(&hot->slot);
-	entry->partition = load(&hot->partition);
-	read_sum(hot->ops[0], factor, entry->ops[0]);
-	read_sum(hot->ops[1], factor, entry->ops[1]);
-	read_sum(hot->bytes, factor, entry->bytes);
-	read_sum(hot->misses, factor, entry->misses);
-	read_sum(hot->conflicts, factor, entry->conflicts);
-	read_sum(hot->error, factor, entry->error);
-	entry->total_ops[0] = load(&hot->total_ops[0]);
-	entry->total_ops[1] = load(&hot->total_ops[1]);
-	entry->total_bytes = load(&hot->total_bytes);
-	entry->total_ns = load(&hot->total_ns);
-	entry->total_since_us = load(&hot->since_us);
+	entry->public_id = load(&detail->public_id);
+	entry->full_len = load(&detail->full_len);
+	entry->slot = load(&detail->slot);
+	entry->partition = load(&detail->partition);
+	read_sum(detail->ops[0], factor, entry->ops[0]);
+	read_sum(detail->ops[1], factor, entry->ops[1]);
+	read_sum(detail->bytes, factor, entry->bytes);
+	read_sum(detail->misses, factor, entry->misses);
+	read_sum(detail->conflicts, factor, entry->conflicts);
+	read_sum(detail->error, factor, entry->error);
+	entry->total_ops[0] = load(&detail->total_ops[0]);
+	entry->total_ops[1] = load(&detail->total_ops[1]);
+	entry->total_bytes = load(&detail->total_bytes);
+	entry->total_ns = load(&detail->total_ns);
+	entry->total_since_us = load(&detail->since_us);
 	for (uint32_t i = 0; i < HS_COARSE_HISTOGRAM_BUCKETS; i++)
-		entry->histogram[i] = load(&hot->histogram[i]);
+		entry->histogram[i] = load(&detail->histogram[i]);
 }
 
 static void read_entry(const struct hs_heat_table *table, uint32_t set, uint32_t way, uint32_t tag,
-		       const double factor[HS_HEAT_WINDOWS], double crowd,
+		       const double factor[HS_HEAT_WINDOWS], double short_bound,
 		       struct hs_heat_entry *entry)
 {
-	uint32_t number = load(&table->sides[set].hots[way]);
+	uint32_t number = load(&table->sides[set].details[way]);
 	double score = load_float(&table->lines[set].scores[way]) * factor[HS_HEAT_LONG];
 
 	memset(entry, 0, sizeof *entry);
 	entry->id = (uint64_t)tag << 32 | set;
-	entry->hot = number != 0;
-	entry->error[HS_HEAT_SHORT] = crowd;
+	entry->detail = number != 0;
+	entry->error[HS_HEAT_SHORT] = short_bound;
 	entry->error[HS_HEAT_LONG] = score;
 	if (number)
-		read_hot(&table->hots[number], factor, entry);
+		read_detail(&table->details[number], factor, entry);
 	/* In no window can it have had more than in the longer one. */
 	if (entry->error[HS_HEAT_SHORT] > score)
 		entry->error[HS_HEAT_SHORT] = score;
@@ -91,7 +91,8 @@ static void read_once(const struct hs_heat_table *table, uint32_t set, uint64_t 
 		hs_heat_decay(load(&side->epoch), HS_HEAT_SHORT, now_us),
 		hs_heat_decay(load(&side->epoch), HS_HEAT_LONG, now_us),
 	};
-	double lowest = INFINITY, crowd = load_float(&side->crowd) * factor[HS_HEAT_SHORT];
+	double lowest = INFINITY,
+	       short_bound = load_float(&side->short_bound) * factor[HS_HEAT_SHORT];
 	uint32_t tags[HS_HEAT_WAYS];
 
 	view->unit = load_float(&side->unit);
@@ -105,10 +106,10 @@ static void read_once(const struct hs_heat_table *table, uint32_t set, uint64_t 
 
 		lowest = score < lowest ? score : lowest;
 		if (tags[way] != 0)
-			read_entry(table, set, way, tags[way], factor, crowd,
+			read_entry(table, set, way, tags[way], factor, short_bound,
 				   &view->entries[view->count++]);
 	}
-	view->absent[HS_HEAT_SHORT] = crowd < lowest ? crowd : lowest;
+	view->absent[HS_HEAT_SHORT] = short_bound < lowest ? short_bound : lowest;
 	view->absent[HS_HEAT_LONG] = lowest;
 }
 

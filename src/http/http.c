@@ -34,11 +34,11 @@ struct hs_http {
 };
 
 /* A request that is answered later. */
-struct hs_http_later {
+struct hs_http_pending {
 	struct hs_http *http;
 	struct MHD_Connection *peer;
 	struct hs_http_answer answer;
-	bool begun;
+	bool has_request_line;
 	bool suspended; /* the library leaves the connection alone */
 	bool answered;
 };
@@ -47,13 +47,13 @@ struct connection {
 	struct hs_link link;
 	struct MHD_Connection *peer;
 	uint64_t deadline_us;
-	bool late;		 /* was shut down; the library will notice */
-	bool begun;		 /* it has sent a request line */
-	bool busy;		 /* it waits for an answer or takes one */
-	bool reserved;		 /* in a reserved place: only probes are answered */
-	bool cut_by_nul;	 /* the path of the request under way */
-	struct hs_buf rest_path; /* of the request under way, encoded, if its route has a rest */
-	struct hs_http_later later;
+	bool is_shut_down;	    /* was shut down; the library will notice */
+	bool has_request_line;	    /* it has sent a request line */
+	bool answering;		    /* it waits for an answer or takes one */
+	bool reserved;		    /* in a reserved place: only probes are answered */
+	bool cut_by_nul;	    /* the path of the request under way */
+	struct hs_buf encoded_path; /* of the request under way, encoded, if its route has a rest */
+	struct hs_http_pending pending;
 };
 
 struct answer {
@@ -108,7 +108,7 @@ static enum MHD_Result send_response(struct hs_http *http, struct MHD_Connection
 	struct connection *connection = connection_of(peer);
 
 	if (connection)
-		connection->busy = true;
+		connection->answering = true;
 	http->stats.requests++;
 	http->stats.errors += status >= MHD_HTTP_BAD_REQUEST;
 	http->stats.not_modified += status == MHD_HTTP_NOT_MODIFIED;
@@ -128,19 +128,19 @@ static enum MHD_Result send_answer(struct hs_http *http, struct MHD_Connection *
 {
 	const struct connection *connection = connection_of(peer);
 	unsigned status = answer->status;
-	bool fine = status == MHD_HTTP_OK || status == MHD_HTTP_NOT_MODIFIED; /* else: words */
-	bool cached = fine && answer->cache_control[0];
+	bool is_value = status == MHD_HTTP_OK || status == MHD_HTTP_NOT_MODIFIED; /* else: words */
+	bool cached = is_value && answer->cache_control[0];
 	struct MHD_Response *response =
-		create_response(http, fine ? route->type : PLAIN_TYPE,
+		create_response(http, is_value ? route->type : PLAIN_TYPE,
 				cached ? answer->cache_control : NO_STORE, &answer->body);
 	enum MHD_Result result;
 	char retry[16];
 
 	if (!response)
 		return MHD_NO;
-	if (fine && answer->etag[0])
+	if (is_value && answer->etag[0])
 		MHD_add_response_header(response, MHD_HTTP_HEADER_ETAG, answer->etag);
-	if (fine && route->begin)
+	if (is_value && route->begin)
 		MHD_add_response_header(response, MHD_HTTP_HEADER_ACCEPT_RANGES, "none");
 	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
 		MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
@@ -149,11 +149,11 @@ static enum MHD_Result send_answer(struct hs_http *http, struct MHD_Connection *
 	snprintf(retry, sizeof retry, "%u", answer->retry_s);
 	if (answer->retry_s > 0)
 		MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, retry);
-	if (!fine && connection &&
+	if (!is_value && connection &&
 	    connection->reserved) /* its place is free again for the next one */
 		MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
 	result = send_response(http, peer, status, response);
-	if (!fine || !route->shared) {
+	if (!is_value || !route->shared) {
 		MHD_destroy_response(response);
 		return result;
 	}
@@ -164,7 +164,7 @@ static enum MHD_Result send_answer(struct hs_http *http, struct MHD_Connection *
 }
 
 /* An answer that memory has no room for is replaced by words that say so. */
-static void bound(const struct hs_http *http, struct hs_http_answer *answer)
+static void replace_if_too_large(const struct hs_http *http, struct hs_http_answer *answer)
 {
 	const struct hs_http_options *options = &http->options;
 	struct hs_buf *body = &answer->body;
@@ -243,23 +243,23 @@ static enum MHD_Result count_host(void *context, enum MHD_ValueKind kind, const 
 static bool is_addressed_locally(const char *host)
 {
 	struct hs_bytes name;
-	const char *rest;
+	const char *suffix;
 
 	if (!host)
 		return true;
 	if (*host == '[') {
 		name = (struct hs_bytes){host + 1, strcspn(host + 1, "]")};
-		rest = name.data + name.len;
-		if (*rest != ']')
+		suffix = name.data + name.len;
+		if (*suffix != ']')
 			return false;
-		rest++;
+		suffix++;
 	} else {
 		name = (struct hs_bytes){host, strcspn(host, ":")};
-		rest = name.data + name.len;
+		suffix = name.data + name.len;
 	}
-	if (*rest == ':')
-		rest += 1 + strspn(rest + 1, "0123456789");
-	return *rest == '\0' && is_local_name(name);
+	if (*suffix == ':')
+		suffix += 1 + strspn(suffix + 1, "0123456789");
+	return *suffix == '\0' && is_local_name(name);
 }
 
 static bool is_reading(const char *method)
@@ -309,20 +309,20 @@ static void *on_target(void *context, const char *target, struct MHD_Connection 
 
 	if (!connection)
 		return NULL;
-	connection->begun = true;
+	connection->has_request_line = true;
 	connection->cut_by_nul = nul && nul < target + path.len;
-	hs_buf_clear(&connection->rest_path, 0);
-	if (hs_http_route_find_rest(&http->options.routes, path))
-		hs_buf_append_bytes(&connection->rest_path, path);
+	hs_buf_clear(&connection->encoded_path, 0);
+	if (hs_http_route_find_by_prefix(&http->options.routes, path))
+		hs_buf_append_bytes(&connection->encoded_path, path);
 	return NULL;
 }
 
 static const struct hs_http_route *find_route(const struct hs_http *http,
 					      const struct connection *connection, const char *path)
 {
-	if (connection && connection->rest_path.len > 0)
-		return hs_http_route_find_rest(&http->options.routes,
-					       hs_buf_bytes(&connection->rest_path));
+	if (connection && connection->encoded_path.len > 0)
+		return hs_http_route_find_by_prefix(&http->options.routes,
+						    hs_buf_bytes(&connection->encoded_path));
 	if (connection && connection->cut_by_nul)
 		return NULL;
 	return hs_http_route_find(&http->options.routes, hs_bytes_of(path));
@@ -357,61 +357,63 @@ static bool has_already(struct MHD_Connection *peer, const struct hs_http_answer
 	return condition.holds;
 }
 
-static enum MHD_Result send_later(struct hs_http_later *later, const struct hs_http_route *route)
+static enum MHD_Result send_pending(struct hs_http_pending *pending,
+				    const struct hs_http_route *route)
 {
-	struct hs_http_answer *answer = &later->answer;
+	struct hs_http_answer *answer = &pending->answer;
 
 	/* The library sends the length of a 304's body, as it should, and not the body. */
-	if (has_already(later->peer, answer))
+	if (has_already(pending->peer, answer))
 		answer->status = MHD_HTTP_NOT_MODIFIED;
 	else
-		bound(later->http, answer);
-	return send_answer(later->http, later->peer, route, answer);
+		replace_if_too_large(pending->http, answer);
+	return send_answer(pending->http, pending->peer, route, answer);
 }
 
-static enum MHD_Result begin_later(struct hs_http *http, struct connection *connection,
-				   struct hs_http_request *request)
+static enum MHD_Result begin_pending(struct hs_http *http, struct connection *connection,
+				     struct hs_http_request *request)
 {
-	struct hs_http_later *later = &connection->later;
+	struct hs_http_pending *pending = &connection->pending;
 
-	*later = (struct hs_http_later){.http = http, .peer = connection->peer, .begun = true};
-	request->rest = hs_buf_bytes(&connection->rest_path);
-	request->rest.data += strlen(request->route->path);
-	request->rest.len -= strlen(request->route->path);
-	request->route->begin(http->options.context, request, later);
-	if (later->answered)
-		return send_later(later, request->route);
-	later->suspended = true;
-	connection->busy = true;
+	*pending = (struct hs_http_pending){
+		.http = http, .peer = connection->peer, .has_request_line = true};
+	request->suffix = hs_buf_bytes(&connection->encoded_path);
+	request->suffix.data += strlen(request->route->path);
+	request->suffix.len -= strlen(request->route->path);
+	request->route->begin(http->options.context, request, pending);
+	if (pending->answered)
+		return send_pending(pending, request->route);
+	pending->suspended = true;
+	connection->answering = true;
 	MHD_suspend_connection(connection->peer);
 	return MHD_YES;
 }
 
-void hs_http_answer(struct hs_http_later *later, struct hs_http_answer *answer)
+void hs_http_answer(struct hs_http_pending *pending, struct hs_http_answer *answer)
 {
-	hs_check(later->begun && !later->answered);
-	later->answer = *answer;
+	hs_check(pending->has_request_line && !pending->answered);
+	pending->answer = *answer;
 	answer->body = (struct hs_buf){0};
-	later->answered = true;
-	if (!later->suspended)
+	pending->answered = true;
+	if (!pending->suspended)
 		return;
-	later->suspended = false;
-	MHD_resume_connection(later->peer);
+	pending->suspended = false;
+	MHD_resume_connection(pending->peer);
 }
 
 /* The request is over, sent or not. */
-static void forget_later(struct hs_http_later *later)
+static void free_pending(struct hs_http_pending *pending)
 {
-	hs_check(!later->suspended);
-	hs_buf_deinit(&later->answer.body);
-	*later = (struct hs_http_later){0};
+	hs_check(!pending->suspended);
+	hs_buf_deinit(&pending->answer.body);
+	*pending = (struct hs_http_pending){0};
 }
 
 /* ---- routes ---- */
 
 /* A connection in a reserved place asks for something that is no probe: it gets an ordinary place if
  * one has become free. */
-static bool takes_place(struct hs_http *http, struct connection *connection)
+static bool take_free_place(struct hs_http *http, struct connection *connection)
 {
 	if (http->stats.connections - http->reserved >= http->options.connections_max)
 		return false;
@@ -428,12 +430,13 @@ static enum MHD_Result answer_request(struct hs_http *http, struct MHD_Connectio
 	struct hs_http_answer answer = {0};
 	struct query query = {.why = &answer.body};
 
-	if (connection && connection->later.answered)
-		return send_later(&connection->later, route);
+	if (connection && connection->pending.answered)
+		return send_pending(&connection->pending, route);
 	answer.status = refuse(http, peer, method, route, &answer.body);
 	if (answer.status)
 		return send_answer(http, peer, route, &answer);
-	if (connection && connection->reserved && !route->probe && !takes_place(http, connection)) {
+	if (connection && connection->reserved && !route->probe &&
+	    !take_free_place(http, connection)) {
 		http->stats.refused++;
 		hs_buf_printf(&answer.body, FULL_TEXT);
 		answer.status = MHD_HTTP_SERVICE_UNAVAILABLE;
@@ -446,11 +449,11 @@ static enum MHD_Result answer_request(struct hs_http *http, struct MHD_Connectio
 		return send_answer(http, peer, route, &answer);
 	}
 	if (route->begin)
-		return connection ? begin_later(http, connection, &query.request) : MHD_NO;
+		return connection ? begin_pending(http, connection, &query.request) : MHD_NO;
 	if (route == http->shared_route)
 		return send_response(http, peer, MHD_HTTP_OK, http->shared);
 	answer.status = route->compose(http->options.context, &query.request, &answer.body);
-	bound(http, &answer);
+	replace_if_too_large(http, &answer);
 	return send_answer(http, peer, route, &answer);
 }
 
@@ -502,8 +505,8 @@ static void on_connection(void *context, struct MHD_Connection *peer, void **sta
 		http->reserved += connection->reserved;
 		return;
 	}
-	forget_later(&connection->later);
-	hs_buf_deinit(&connection->rest_path);
+	free_pending(&connection->pending);
+	hs_buf_deinit(&connection->encoded_path);
 	hs_list_remove(&connection->link);
 	http->reserved -= connection->reserved;
 	hs_mem_free(&connection);
@@ -518,11 +521,11 @@ static void on_completed(void *context, struct MHD_Connection *peer, void **requ
 
 	(void)request;
 	if (connection) {
-		forget_later(&connection->later);
-		connection->begun = false;
-		connection->busy = false;
+		free_pending(&connection->pending);
+		connection->has_request_line = false;
+		connection->answering = false;
 	}
-	if (why == MHD_REQUEST_TERMINATED_COMPLETED_OK && connection && !connection->late)
+	if (why == MHD_REQUEST_TERMINATED_COMPLETED_OK && connection && !connection->is_shut_down)
 		renew(context, connection);
 }
 
@@ -532,14 +535,14 @@ static bool shut_down(struct connection *connection)
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(connection->peer, MHD_CONNECTION_INFO_CONNECTION_FD);
 
-	if (connection->late || !info)
+	if (connection->is_shut_down || !info)
 		return false;
-	connection->late = true;
+	connection->is_shut_down = true;
 	shutdown(info->connect_fd, SHUT_RDWR);
 	return true;
 }
 
-static void end_late(struct hs_http *http)
+static void end_timed_out(struct hs_http *http)
 {
 	hs_list_each_safe(struct connection, connection, &http->connections, link) {
 		if (connection->deadline_us > http->now_us)
@@ -550,10 +553,11 @@ static void end_late(struct hs_http *http)
 
 /* Shuts down the oldest connection that waits for a request, of those that have sent a request line
  * or of those that have not. */
-static bool end_idle(struct hs_http *http, bool begun)
+static bool end_idle(struct hs_http *http, bool has_request_line)
 {
 	hs_list_each(struct connection, connection, &http->connections, link) {
-		if (!connection->busy && connection->begun == begun && shut_down(connection)) {
+		if (!connection->answering && connection->has_request_line == has_request_line &&
+		    shut_down(connection)) {
 			http->stats.idle_closed++;
 			return true;
 		}
@@ -665,7 +669,7 @@ int hs_http_fd(const struct hs_http *http)
 void hs_http_run(struct hs_http *http, uint64_t now_us)
 {
 	http->now_us = now_us;
-	end_late(http);
+	end_timed_out(http);
 	MHD_run(http->daemon);
 	forget_shared(http);
 }
@@ -676,7 +680,7 @@ int64_t hs_http_wait_ms(const struct hs_http *http, uint64_t now_us)
 	int64_t wait = -1;
 
 	hs_list_each(const struct connection, connection, &http->connections, link) {
-		if (connection->late)
+		if (connection->is_shut_down)
 			continue;
 		wait = connection->deadline_us <= now_us
 			       ? 0

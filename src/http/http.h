@@ -97,7 +97,7 @@ int64_t hs_http_wait_ms(const struct hs_http *http, uint64_t now_us);
 
 /* Once for each `begin`, from inside it or later, on the same thread. Takes the body over. It is
  * sent by hs_http_run, which is to be called soon: hs_http_fd does not tell. A 200 whose ETag the client has becomes a 304. */
-void hs_http_answer(struct hs_http_later *later, struct hs_http_answer *answer);
+void hs_http_answer(struct hs_http_pending *pending, struct hs_http_answer *answer);
 
 const struct hs_http_stats *hs_http_stats(const struct hs_http *http);
 

@@ -82,7 +82,7 @@ bool hs_kv_names_etag(struct hs_bytes list, const char *etag)
 
 void hs_kv_cache_control(const struct hs_rule *rule, char text[HS_KV_CACHE_CONTROL_BYTES])
 {
-	uint64_t fresh_us, fresh, swr, if_error;
+	uint64_t fresh_us, fresh, stale_while_revalidate, if_error;
 
 	if (!rule) {
 		snprintf(text, HS_KV_CACHE_CONTROL_BYTES, "public, no-cache");
@@ -90,14 +90,14 @@ void hs_kv_cache_control(const struct hs_rule *rule, char text[HS_KV_CACHE_CONTR
 	}
 	fresh_us = rule->stale_us < rule->ttl_us ? rule->stale_us : rule->ttl_us;
 	fresh = fresh_us / US_PER_S;
-	swr = rule->swr_us / US_PER_S;
+	stale_while_revalidate = rule->stale_while_revalidate_us / US_PER_S;
 	if_error = rule->stale_if_error_us / US_PER_S;
-	if (swr == 0 && if_error == 0)
+	if (stale_while_revalidate == 0 && if_error == 0)
 		snprintf(text, HS_KV_CACHE_CONTROL_BYTES, "public, max-age=%llu, must-revalidate",
 			 (unsigned long long)fresh);
 	else
 		snprintf(text, HS_KV_CACHE_CONTROL_BYTES,
 			 "public, max-age=%llu, stale-while-revalidate=%llu, stale-if-error=%llu",
-			 (unsigned long long)fresh, (unsigned long long)swr,
+			 (unsigned long long)fresh, (unsigned long long)stale_while_revalidate,
 			 (unsigned long long)if_error);
 }

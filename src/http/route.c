@@ -13,20 +13,20 @@ const struct hs_http_route *hs_http_route_find(const struct hs_http_routes *rout
 					       struct hs_bytes path)
 {
 	for (size_t i = 0; i < routes->count; i++) {
-		if (!routes->routes[i].rest &&
+		if (!routes->routes[i].suffix &&
 		    hs_bytes_equal(path, hs_bytes_of(routes->routes[i].path)))
 			return &routes->routes[i];
 	}
 	return NULL;
 }
 
-const struct hs_http_route *hs_http_route_find_rest(const struct hs_http_routes *routes,
-						    struct hs_bytes encoded)
+const struct hs_http_route *hs_http_route_find_by_prefix(const struct hs_http_routes *routes,
+							 struct hs_bytes encoded)
 {
 	for (size_t i = 0; i < routes->count; i++) {
 		struct hs_bytes path = hs_bytes_of(routes->routes[i].path);
 
-		if (routes->routes[i].rest && hs_bytes_begins(encoded, path))
+		if (routes->routes[i].suffix && hs_bytes_begins(encoded, path))
 			return &routes->routes[i];
 	}
 	return NULL;
@@ -158,7 +158,7 @@ void hs_http_routes_describe(const struct hs_http_routes *routes, struct hs_buf 
 
 		hs_buf_printf(text, "%s%-*s %s\n", route->path,
 			      (int)(PATH_COLUMNS - strlen(route->path)),
-			      route->rest ? route->rest : "", route->help);
+			      route->suffix ? route->suffix : "", route->help);
 		for (size_t j = 0; j < route->parameters_count; j++) {
 			if (j == 0)
 				hs_buf_printf(text, "%*s ", PATH_COLUMNS, "");

@@ -35,20 +35,20 @@ struct hs_http_value {
 	bool given;
 };
 
-struct hs_http_later; /* http.h */
+struct hs_http_pending; /* http.h */
 
 struct hs_http_request {
 	const struct hs_http_route *route;
 	/* What stands behind the path of a route with a `rest`, as it was sent: percent-encoded. Valid
 	 * until the request is answered. */
-	struct hs_bytes rest;
+	struct hs_bytes suffix;
 	struct hs_http_value values[HS_HTTP_PARAMETERS_MAX]; /* as the route's parameters */
 };
 
 struct hs_http_route {
 	const char *path;
-	const char
-		*rest; /* what stands behind the path, for the index: "<key>"; NULL: nothing may */
+	const char *
+		suffix; /* what stands behind the path, for the index: "<key>"; NULL: nothing may */
 	const char *type; /* of a 200 answer; everything else is plain text */
 	const struct hs_http_parameter *parameters;
 	size_t parameters_count;
@@ -64,7 +64,7 @@ struct hs_http_route {
 			    struct hs_buf *body);
 	/* Or, instead of that: has it answered by hs_http_answer, now or later. */
 	void (*begin)(void *context, const struct hs_http_request *request,
-		      struct hs_http_later *later);
+		      struct hs_http_pending *pending);
 	const char *help;
 };
 
@@ -78,8 +78,8 @@ const struct hs_http_route *hs_http_route_find(const struct hs_http_routes *rout
 					       struct hs_bytes path);
 /* The same of those with a rest, for a path that is not decoded: what is encoded in a rest may mean
  * anything. */
-const struct hs_http_route *hs_http_route_find_rest(const struct hs_http_routes *routes,
-						    struct hs_bytes encoded);
+const struct hs_http_route *hs_http_route_find_by_prefix(const struct hs_http_routes *routes,
+							 struct hs_bytes encoded);
 
 /* A request with every parameter at its default. */
 void hs_http_request_init(struct hs_http_request *request, const struct hs_http_route *route);

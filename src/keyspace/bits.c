@@ -44,7 +44,7 @@ static int write_bit(struct hs_run *run, struct hs_entry *entry, size_t offset, 
 	struct hs_attributes attributes = {HS_RECORD_RAW, hs_entry_expiry(entry)};
 	size_t len = offset / 8 + 1 > old.len ? offset / 8 + 1 : old.len;
 	unsigned mask = 1u << (7 - offset % 8);
-	struct hs_kept kept;
+	struct hs_value_copy copied;
 	char *room;
 	int err;
 
@@ -54,16 +54,16 @@ static int write_bit(struct hs_run *run, struct hs_entry *entry, size_t offset, 
 			return 0;
 		return hs_entry_change_quietly(run, entry, attributes);
 	}
-	hs_kept_init(&kept, old);
+	hs_value_copy_init(&copied, old);
 	err = hs_entry_reserve(run, entry, attributes, len, &room);
 	if (!err) {
-		memcpy(room, kept.bytes.data, kept.bytes.len);
-		memset(room + kept.bytes.len, 0, len - kept.bytes.len);
+		memcpy(room, copied.bytes.data, copied.bytes.len);
+		memset(room + copied.bytes.len, 0, len - copied.bytes.len);
 		room[offset / 8] =
 			(char)(((unsigned char)room[offset / 8] & ~mask) | (on ? mask : 0));
 		hs_entry_seal(entry);
 	}
-	hs_kept_deinit(&kept);
+	hs_value_copy_deinit(&copied);
 	return err;
 }
 

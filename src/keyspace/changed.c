@@ -78,7 +78,7 @@ void hs_changed_add_all(struct hs_changed *changed)
 void hs_changed_clear(struct hs_changed *changed)
 {
 	changed->all = false;
-	hs_buf_clear(&changed->names, HS_KEEP_BYTES);
+	hs_buf_clear(&changed->names, HS_IDLE_BUFFER_BYTES);
 	for (uint32_t i = 0; i < changed->count; i++)
 		changed->cells[changed->keys[i].cell] = 0;
 	changed->count = 0;

@@ -65,7 +65,8 @@ int hs_entry_find_head(struct hs_run *run, uint16_t slot, struct hs_bytes key,
 
 	if (err)
 		return err == HS_ENOTFOUND ? 0 : err;
-	if (__builtin_expect(!hs_record_whole(stored, hs_record_seed(entry->physical.data)), 0))
+	if (__builtin_expect(!hs_record_checksum_fits(stored, hs_record_seed(entry->physical.data)),
+			     0))
 		return fail_record(run, entry);
 	err = hs_record_decode(stored, &entry->record);
 	if (__builtin_expect(err == HS_EVERSION, 0))
@@ -82,7 +83,8 @@ int hs_entry_find_head(struct hs_run *run, uint16_t slot, struct hs_bytes key,
 int hs_entry_check(struct hs_run *run, const struct hs_entry *entry, size_t from, size_t to)
 {
 	if (__builtin_expect(!entry->live || entry->record.parts.len == 0, 1) ||
-	    hs_record_parts_whole(&entry->record, hs_record_seed(entry->physical.data), from, to))
+	    hs_record_parts_checksum_fits(&entry->record, hs_record_seed(entry->physical.data),
+					  from, to))
 		return 0;
 	return fail_record(run, entry);
 }
@@ -94,8 +96,8 @@ int hs_entry_find(struct hs_run *run, uint16_t slot, struct hs_bytes key, struct
 	return err ? err : hs_entry_check(run, entry, 0, SIZE_MAX);
 }
 
-int hs_entry_find_old(struct hs_run *run, uint16_t slot, struct hs_bytes key,
-		      struct hs_entry *entry)
+int hs_entry_find_to_replace(struct hs_run *run, uint16_t slot, struct hs_bytes key,
+			     struct hs_entry *entry)
 {
 	struct hs_bytes stored;
 	int err = get(run->ks, slot, key, entry, &stored);
@@ -109,7 +111,7 @@ int hs_entry_find_old(struct hs_run *run, uint16_t slot, struct hs_bytes key,
 	 * is not a live string. */
 	if (__builtin_expect(entry->live && entry->record.type == HS_TYPE_STRING, 1))
 		return 0;
-	if (!hs_record_whole(stored, hs_record_seed(entry->physical.data))) {
+	if (!hs_record_checksum_fits(stored, hs_record_seed(entry->physical.data))) {
 		entry->record =
 			(struct hs_record){.type = HS_TYPE_STRING, .expire_ms = HS_EXPIRE_NEVER};
 		entry->live = true;
@@ -274,19 +276,19 @@ int hs_entry_put(struct hs_run *run, struct hs_entry *entry, struct hs_attribute
 int hs_entry_change_quietly(struct hs_run *run, struct hs_entry *entry,
 			    struct hs_attributes attributes)
 {
-	struct hs_kept kept;
+	struct hs_value_copy copied;
 	char *room;
 	int err;
 
 	hs_check(entry->live);
-	hs_kept_init(&kept, entry->record.payload);
-	err = write_record(run->ks, entry, attributes, entry->record.type, kept.bytes.len, &room);
+	hs_value_copy_init(&copied, entry->record.payload);
+	err = write_record(run->ks, entry, attributes, entry->record.type, copied.bytes.len, &room);
 	if (!err) {
-		if (kept.bytes.len)
-			memcpy(room, kept.bytes.data, kept.bytes.len);
+		if (copied.bytes.len)
+			memcpy(room, copied.bytes.data, copied.bytes.len);
 		hs_entry_seal(entry);
 	}
-	hs_kept_deinit(&kept);
+	hs_value_copy_deinit(&copied);
 	return err;
 }
 
@@ -343,19 +345,19 @@ enum hs_encoding hs_record_encoding(const struct hs_record *record)
 	return HS_ENCODING_EMBSTR;
 }
 
-void hs_kept_init(struct hs_kept *kept, struct hs_bytes bytes)
+void hs_value_copy_init(struct hs_value_copy *copied, struct hs_bytes bytes)
 {
-	kept->heap = NULL;
-	kept->bytes = (struct hs_bytes){kept->small, bytes.len};
-	if (bytes.len > sizeof kept->small) {
-		kept->heap = hs_mem_alloc(bytes.len);
-		kept->bytes.data = kept->heap;
+	copied->heap = NULL;
+	copied->bytes = (struct hs_bytes){copied->small, bytes.len};
+	if (bytes.len > sizeof copied->small) {
+		copied->heap = hs_mem_alloc(bytes.len);
+		copied->bytes.data = copied->heap;
 	}
 	if (bytes.len)
-		memcpy(kept->heap ? kept->heap : kept->small, bytes.data, bytes.len);
+		memcpy(copied->heap ? copied->heap : copied->small, bytes.data, bytes.len);
 }
 
-void hs_kept_deinit(struct hs_kept *kept)
+void hs_value_copy_deinit(struct hs_value_copy *copied)
 {
-	hs_mem_free(&kept->heap);
+	hs_mem_free(&copied->heap);
 }

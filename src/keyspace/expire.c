@@ -193,7 +193,7 @@ static int sweep_one(struct hs_keyspace *ks, const struct hs_expiry_key *index)
 				    index->len - HS_EXPIRY_TIME_BYTES};
 	struct hs_bytes stored, key;
 	struct hs_record record;
-	struct hs_kept kept;
+	struct hs_value_copy copied;
 	uint16_t slot =
 		(uint16_t)((unsigned char)physical.data[0] << 8 | (unsigned char)physical.data[1]);
 	int err = calls->get(ks->kv, HS_KV_KEYS, physical, &stored);
@@ -203,7 +203,7 @@ static int sweep_one(struct hs_keyspace *ks, const struct hs_expiry_key *index)
 
 	if (err && err != HS_ENOTFOUND)
 		return err;
-	hs_kept_init(&kept, agrees ? key : (struct hs_bytes){NULL, 0});
+	hs_value_copy_init(&copied, agrees ? key : (struct hs_bytes){NULL, 0});
 	err = calls->del(ks->kv, HS_KV_EXPIRES, hs_expiry_bytes(index));
 	if (!err && agrees)
 		err = calls->del(ks->kv, HS_KV_KEYS, physical);
@@ -211,11 +211,11 @@ static int sweep_one(struct hs_keyspace *ks, const struct hs_expiry_key *index)
 		ks->counts->expired++;
 		ks->changes++;
 		if (ks->watch)
-			hs_watch_touch(ks->watch, ks, slot, kept.bytes);
+			hs_watch_touch(ks->watch, ks, slot, copied.bytes);
 		if (ks->changed)
-			hs_changed_add(ks->changed, kept.bytes);
+			hs_changed_add(ks->changed, copied.bytes);
 	}
-	hs_kept_deinit(&kept);
+	hs_value_copy_deinit(&copied);
 	return err == HS_ENOTFOUND ? HS_EIO : err;
 }
 

@@ -42,7 +42,7 @@ struct hs_entry {
 };
 
 /* A value kept over a change of the store. */
-struct hs_kept {
+struct hs_value_copy {
 	struct hs_bytes bytes;
 	char *heap;
 	char small[512];
@@ -94,8 +94,8 @@ int hs_entry_find_head(struct hs_run *run, uint16_t slot, struct hs_bytes key,
 		       struct hs_entry *entry) HS_MUSTCHECK;
 /* Looks up a key to be replaced or removed whatever it holds: a damaged record is one without
  * expiry. */
-int hs_entry_find_old(struct hs_run *run, uint16_t slot, struct hs_bytes key,
-		      struct hs_entry *entry) HS_MUSTCHECK;
+int hs_entry_find_to_replace(struct hs_run *run, uint16_t slot, struct hs_bytes key,
+			     struct hs_entry *entry) HS_MUSTCHECK;
 /* Answers an error if the bytes `from` to `to` of the value fail their checksums. */
 int hs_entry_check(struct hs_run *run, const struct hs_entry *entry, size_t from,
 		   size_t to) HS_MUSTCHECK;
@@ -157,8 +157,8 @@ enum hs_encoding { HS_ENCODING_INT, HS_ENCODING_EMBSTR, HS_ENCODING_RAW };
 enum hs_encoding hs_record_encoding(const struct hs_record *record);
 const char *hs_record_type_name(enum hs_record_type type); /* as TYPE says it */
 
-void hs_kept_init(struct hs_kept *kept, struct hs_bytes bytes);
-void hs_kept_deinit(struct hs_kept *kept);
+void hs_value_copy_init(struct hs_value_copy *copied, struct hs_bytes bytes);
+void hs_value_copy_deinit(struct hs_value_copy *copied);
 
 /* --- expire.c */
 

@@ -10,8 +10,8 @@ int hs_run_del(struct hs_run *run)
 
 	for (size_t i = 1; i < run->argc; i++) {
 		struct hs_entry entry;
-		int err = hs_entry_find_old(run, hs_run_slot(run, run->argv[i]), run->argv[i],
-					    &entry);
+		int err = hs_entry_find_to_replace(run, hs_run_slot(run, run->argv[i]),
+						   run->argv[i], &entry);
 
 		if (!err && entry.live) {
 			err = hs_entry_remove(run, &entry);
@@ -57,15 +57,15 @@ int hs_run_type(struct hs_run *run)
 static int duplicate(struct hs_run *run, const struct hs_entry *from, struct hs_entry *to,
 		     unsigned flags)
 {
-	struct hs_kept kept;
+	struct hs_value_copy copied;
 	int err;
 
 	if (from->record.type != HS_TYPE_STRING)
 		return hs_run_fail_type(run);
-	hs_kept_init(&kept, from->record.payload);
+	hs_value_copy_init(&copied, from->record.payload);
 	err = hs_entry_put(run, to, (struct hs_attributes){flags, from->record.expire_ms},
-			   kept.bytes);
-	hs_kept_deinit(&kept);
+			   copied.bytes);
+	hs_value_copy_deinit(&copied);
 	return err;
 }
 

@@ -13,21 +13,21 @@ static int write_part(struct hs_run *run, struct hs_entry *entry, unsigned flags
 		      size_t offset, struct hs_bytes part)
 {
 	struct hs_attributes attributes = {flags, hs_entry_expiry(entry)};
-	struct hs_kept kept;
+	struct hs_value_copy copied;
 	char *room;
 	int err;
 
-	hs_kept_init(&kept, hs_entry_value(entry));
+	hs_value_copy_init(&copied, hs_entry_value(entry));
 	err = hs_entry_reserve(run, entry, attributes, len, &room);
 	if (!err) {
-		memcpy(room, kept.bytes.data, kept.bytes.len);
-		memset(room + kept.bytes.len, 0, len - kept.bytes.len);
+		memcpy(room, copied.bytes.data, copied.bytes.len);
+		memset(room + copied.bytes.len, 0, len - copied.bytes.len);
 		if (part.len)
 			memcpy(room + offset, part.data, part.len);
 		hs_entry_seal(entry);
 		hs_reply_int(run->reply, (int64_t)len);
 	}
-	hs_kept_deinit(&kept);
+	hs_value_copy_deinit(&copied);
 	return err;
 }
 

@@ -222,7 +222,7 @@ void hs_record_seal(char *bytes, size_t len, uint64_t seed)
 	memcpy(bytes, &word, sizeof word);
 }
 
-bool hs_record_whole(struct hs_bytes bytes, uint64_t seed)
+bool hs_record_checksum_fits(struct hs_bytes bytes, uint64_t seed)
 {
 	uint32_t word;
 
@@ -232,7 +232,8 @@ bool hs_record_whole(struct hs_bytes bytes, uint64_t seed)
 	return word == sum(bytes.data + SUM_BYTES, covered(bytes), seed);
 }
 
-bool hs_record_parts_whole(const struct hs_record *record, uint64_t seed, size_t from, size_t to)
+bool hs_record_parts_checksum_fits(const struct hs_record *record, uint64_t seed, size_t from,
+				   size_t to)
 {
 	size_t part = from / HS_RECORD_PART_BYTES;
 	uint32_t word;

@@ -97,8 +97,9 @@ char *hs_record_encode(const struct hs_record *record, char *room);
 void hs_record_seal(char *bytes, size_t len, uint64_t seed);
 
 /* Does the record's checksum fit? That covers the payload unless it has parts. */
-bool hs_record_whole(struct hs_bytes bytes, uint64_t seed);
+bool hs_record_checksum_fits(struct hs_bytes bytes, uint64_t seed);
 /* Do those of the parts fit that have bytes `from` to `to` of the payload? Without parts: yes. */
-bool hs_record_parts_whole(const struct hs_record *record, uint64_t seed, size_t from, size_t to);
+bool hs_record_parts_checksum_fits(const struct hs_record *record, uint64_t seed, size_t from,
+				   size_t to);
 
 #endif

@@ -47,7 +47,7 @@ static int walk_read(struct walk *walk, int err, struct hs_bytes stored)
 		return err;
 	if (walk->physical.len < PREFIX_BYTES)
 		return HS_EIO;
-	whole = hs_record_whole(stored, hs_record_seed(walk->physical.data));
+	whole = hs_record_checksum_fits(stored, hs_record_seed(walk->physical.data));
 	walk->live = false;
 	if (hs_record_decode(stored, &walk->record) != 0) {
 		if (whole)

@@ -125,7 +125,7 @@ static int set_with_options(struct hs_run *run)
 	} else if (options.given & (OPTION_NX | OPTION_XX | OPTION_KEEPTTL)) {
 		err = hs_entry_find_head(run, run->slot, run->argv[1], &entry);
 	} else {
-		err = hs_entry_find_old(run, run->slot, run->argv[1], &entry);
+		err = hs_entry_find_to_replace(run, run->slot, run->argv[1], &entry);
 	}
 	if (err)
 		return err;
@@ -149,7 +149,7 @@ int hs_run_set(struct hs_run *run)
 
 	if (run->argc > 3)
 		return set_with_options(run);
-	err = hs_entry_find_old(run, run->slot, run->argv[1], &entry);
+	err = hs_entry_find_to_replace(run, run->slot, run->argv[1], &entry);
 	if (!err)
 		err = hs_entry_put(run, &entry, plain, run->argv[2]);
 	if (!err)
@@ -179,7 +179,7 @@ int hs_run_setex(struct hs_run *run)
 	int err = hs_expire_argument(run, 2, seconds, false, &attributes.expire_ms);
 
 	if (!err)
-		err = hs_entry_find_old(run, run->slot, run->argv[1], &entry);
+		err = hs_entry_find_to_replace(run, run->slot, run->argv[1], &entry);
 	if (!err)
 		err = hs_entry_put(run, &entry, attributes, run->argv[3]);
 	if (!err)
@@ -260,8 +260,8 @@ static int put_pairs(struct hs_run *run)
 {
 	for (size_t i = 1; i < run->argc; i += 2) {
 		struct hs_entry entry;
-		int err = hs_entry_find_old(run, hs_run_slot(run, run->argv[i]), run->argv[i],
-					    &entry);
+		int err = hs_entry_find_to_replace(run, hs_run_slot(run, run->argv[i]),
+						   run->argv[i], &entry);
 
 		if (!err)
 			err = hs_entry_put(run, &entry, plain, run->argv[i + 1]);

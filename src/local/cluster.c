@@ -18,24 +18,24 @@
 /* Nothing is ever decided anew here, so the first epoch is the last. */
 enum { EPOCH = 1 };
 
-struct place {
+struct endpoint {
 	struct hs_bytes host; /* empty: the client knows better than we do */
 	unsigned port;
 };
 
-static struct place place_for(const struct hs_core *core, const struct hs_session *session)
+static struct endpoint endpoint_for(const struct hs_core *core, const struct hs_session *session)
 {
 	const struct hs_core_options *options = &core->options;
 	uint16_t port = session->tls ? options->announce_tls_port : options->announce_port;
-	struct place place = {{"", 0}, 0};
+	struct endpoint endpoint = {{"", 0}, 0};
 
-	if (!hs_address_split(session->local_address, &place.host, &place.port))
-		place.host.len = 0;
+	if (!hs_address_split(session->local_address, &endpoint.host, &endpoint.port))
+		endpoint.host.len = 0;
 	if (options->announce_host[0] != '\0')
-		place.host = hs_bytes_of(options->announce_host);
+		endpoint.host = hs_bytes_of(options->announce_host);
 	if (port > 0)
-		place.port = port;
-	return place;
+		endpoint.port = port;
+	return endpoint;
 }
 
 static struct hs_bytes node_id(const struct hs_core *core)
@@ -46,7 +46,7 @@ static struct hs_bytes node_id(const struct hs_core *core)
 void hs_local_cluster_slots(struct hs_core *core, struct hs_session *session,
 			    const struct hs_call *call, struct hs_reply *reply)
 {
-	struct place place = place_for(core, session);
+	struct endpoint endpoint = endpoint_for(core, session);
 
 	(void)call;
 	hs_reply_array(reply, 1);
@@ -54,8 +54,8 @@ void hs_local_cluster_slots(struct hs_core *core, struct hs_session *session,
 	hs_reply_int(reply, 0);
 	hs_reply_int(reply, HS_SLOTS - 1);
 	hs_reply_array(reply, 4);
-	hs_reply_bulk(reply, place.host);
-	hs_reply_int(reply, place.port);
+	hs_reply_bulk(reply, endpoint.host);
+	hs_reply_int(reply, endpoint.port);
 	hs_reply_bulk(reply, node_id(core));
 	hs_reply_map(reply, 0); /* other names of the node */
 }
@@ -63,7 +63,7 @@ void hs_local_cluster_slots(struct hs_core *core, struct hs_session *session,
 void hs_local_cluster_shards(struct hs_core *core, struct hs_session *session,
 			     const struct hs_call *call, struct hs_reply *reply)
 {
-	struct place place = place_for(core, session);
+	struct endpoint endpoint = endpoint_for(core, session);
 
 	(void)call;
 	hs_reply_array(reply, 1);
@@ -76,9 +76,9 @@ void hs_local_cluster_shards(struct hs_core *core, struct hs_session *session,
 	hs_reply_array(reply, 1);
 	hs_reply_map(reply, 7);
 	hs_reply_pair(reply, "id", node_id(core));
-	hs_reply_pair_int(reply, session->tls ? "tls-port" : "port", place.port);
-	hs_reply_pair(reply, "ip", place.host);
-	hs_reply_pair(reply, "endpoint", place.host);
+	hs_reply_pair_int(reply, session->tls ? "tls-port" : "port", endpoint.port);
+	hs_reply_pair(reply, "ip", endpoint.host);
+	hs_reply_pair(reply, "endpoint", endpoint.host);
 	hs_reply_pair_text(reply, "role", "master");
 	hs_reply_pair_int(reply, "replication-offset", 0);
 	hs_reply_pair_text(reply, "health", "online");
@@ -88,13 +88,13 @@ void hs_local_cluster_shards(struct hs_core *core, struct hs_session *session,
 void hs_local_cluster_nodes(struct hs_core *core, struct hs_session *session,
 			    const struct hs_call *call, struct hs_reply *reply)
 {
-	struct place place = place_for(core, session);
+	struct endpoint endpoint = endpoint_for(core, session);
 	struct hs_buf text = {0};
 
 	(void)call;
 	hs_buf_printf(&text, "%s %.*s:%u@0 myself,master - 0 0 %d connected 0-%d\n",
-		      core->world.node_id, (int)place.host.len, place.host.data, place.port, EPOCH,
-		      HS_SLOTS - 1);
+		      core->world.node_id, (int)endpoint.host.len, endpoint.host.data,
+		      endpoint.port, EPOCH, HS_SLOTS - 1);
 	hs_reply_verbatim(reply, hs_buf_bytes(&text));
 	hs_buf_deinit(&text);
 }

@@ -88,7 +88,7 @@ void hs_local_hello(struct hs_core *core, struct hs_session *session, const stru
 			return;
 		}
 	}
-	if (!hs_users_let_in(core, session)) {
+	if (!hs_users_is_admitted(core, session)) {
 		hs_reply_error(reply, HELLO_NOAUTH);
 		return;
 	}

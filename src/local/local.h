@@ -3,8 +3,8 @@
  *
  *     commands.c  the table; PING, ECHO, TIME, COMMAND and other small ones
  *     hello.c     HELLO, AUTH, RESET
- *     client.c    CLIENT, as far as it is about the connection that asks
- *     clients.c   CLIENT LIST, KILL, PAUSE, UNBLOCK
+ *     client_self.c    CLIENT, as far as it is about the connection that asks
+ *     client_admin.c   CLIENT LIST, KILL, PAUSE, UNBLOCK
  *     acl_command.c  ACL, as far as it only reads
  *     cluster.c   CLUSTER, READONLY
  *     workers.c   other commands to which every worker contributes: SLOWLOG, ACL LOG, HEAT PLAN */
@@ -26,7 +26,7 @@ void hs_workers_merge_sum(const struct hs_core *core, struct hs_request *request
 			  struct hs_reply *reply);
 int64_t hs_workers_sum(const struct hs_request *request); /* of parts that are numbers */
 
-/* client.c */
+/* client_self.c */
 
 /* One line of CLIENT LIST. */
 void hs_client_describe(const struct hs_core *core, const struct hs_session *session,

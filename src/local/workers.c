@@ -17,9 +17,9 @@ int64_t hs_workers_sum(const struct hs_request *request)
 
 	for (uint32_t i = 0; i < request->parts_count; i++) {
 		const struct hs_buf *out = &request->parts[i].out;
-		struct hs_answer answer;
+		struct hs_parsed_reply answer;
 
-		if (hs_answer_head(&answer, out->data, out->len) > 0)
+		if (hs_parse_reply_head(&answer, out->data, out->len) > 0)
 			total += answer.integer;
 	}
 	return total;

@@ -21,7 +21,7 @@
 #include "core/dispatch.h"
 #include "core/event.h"
 #include "core/unknown.h"
-#include "wire/answer.h"
+#include "wire/parse_reply.h"
 #include "wire/reply.h"
 
 #include <stdlib.h>
@@ -60,9 +60,9 @@ static struct hs_bytes take_name(struct hs_bytes *rest)
 }
 
 /* Whether the engine has a subscription for it, as far as is known here. */
-static bool listens(const struct hs_topic *topic)
+static bool subscriptions(const struct hs_topic *topic)
 {
-	return topic->state == HS_TOPIC_HEARING || topic->state == HS_TOPIC_LEAVING;
+	return topic->state == HS_TOPIC_SUBSCRIBED || topic->state == HS_TOPIC_UNSUBSCRIBING;
 }
 
 /* Receivers; whether we listen to the channel; the patterns of ours that match. */
@@ -74,22 +74,22 @@ static void publish_part(struct hs_core *core, struct hs_op *op)
 	bool deliver = !core->world.shared_connections;
 	struct hs_topic *topic = hs_topic_find(&hs_push_of(core)->topics, kind, channel);
 	struct hs_link *patterns = &hs_push_of(core)->topics.of_kind[HS_TOPIC_PATTERN];
-	int64_t receivers = topic ? topic->hearers : 0;
+	int64_t receivers = topic ? topic->confirmed_count : 0;
 
 	if (topic && deliver)
 		receivers = hs_pubsub_deliver(core, topic, channel, payload, publisher);
 	put_number(op->out, 0); /* the receivers, known at the end */
-	put_number(op->out, topic && listens(topic));
+	put_number(op->out, topic && subscriptions(topic));
 	for (struct hs_link *link = patterns->next; kind == HS_TOPIC_CHANNEL && link != patterns;
 	     link = link->next) {
-		topic = hs_list_entry(link, struct hs_topic, alike);
+		topic = hs_list_entry(link, struct hs_topic, same_kind);
 		if (!hs_glob_match(topic->name, channel, false))
 			continue;
 		if (deliver)
 			receivers += hs_pubsub_deliver(core, topic, channel, payload, publisher);
 		else
-			receivers += topic->hearers;
-		if (!deliver && listens(topic))
+			receivers += topic->confirmed_count;
+		if (!deliver && subscriptions(topic))
 			put_name(op->out, topic->name);
 	}
 	memcpy(op->out->data, &receivers, sizeof receivers);
@@ -101,8 +101,8 @@ static void names_part(struct hs_core *core, struct hs_op *op)
 	enum hs_topic_kind kind = op->command->topic;
 	struct hs_link *all = &hs_push_of(core)->topics.of_kind[kind];
 
-	hs_list_each(const struct hs_topic, topic, all, alike) {
-		if (topic->hearers > 0 &&
+	hs_list_each(const struct hs_topic, topic, all, same_kind) {
+		if (topic->confirmed_count > 0 &&
 		    (op->argc < 3 || hs_glob_match(op->argv[2], topic->name, false)))
 			put_name(op->out, topic->name);
 	}
@@ -116,8 +116,8 @@ static void numbers_part(struct hs_core *core, struct hs_op *op)
 		const struct hs_topic *topic =
 			hs_topic_find(&hs_push_of(core)->topics, kind, op->argv[i]);
 
-		put_number(op->out, topic ? topic->hearers : 0);
-		put_number(op->out, topic && listens(topic));
+		put_number(op->out, topic ? topic->confirmed_count : 0);
+		put_number(op->out, topic && subscriptions(topic));
 	}
 }
 
@@ -180,9 +180,9 @@ static void unite(struct names *names)
 }
 
 /* The elements of an array that an engine answered; false behind the last. */
-static bool next_element(struct hs_bytes *rest, struct hs_answer *element)
+static bool next_element(struct hs_bytes *rest, struct hs_parsed_reply *element)
 {
-	int64_t len = rest->len > 0 ? hs_answer_head(element, rest->data, rest->len) : 0;
+	int64_t len = rest->len > 0 ? hs_parse_reply_head(element, rest->data, rest->len) : 0;
 
 	if (len <= 0)
 		return false;
@@ -194,9 +194,9 @@ static bool next_element(struct hs_bytes *rest, struct hs_answer *element)
 static struct hs_bytes elements_of(const struct hs_part *part)
 {
 	struct hs_bytes rest = hs_buf_bytes(&part->out);
-	struct hs_answer head;
+	struct hs_parsed_reply head;
 
-	return next_element(&rest, &head) && head.type == HS_ANSWER_ARRAY
+	return next_element(&rest, &head) && head.type == HS_PARSED_ARRAY
 		       ? rest
 		       : (struct hs_bytes){NULL, 0};
 }
@@ -204,9 +204,9 @@ static struct hs_bytes elements_of(const struct hs_part *part)
 static int64_t number_of(const struct hs_part *part)
 {
 	struct hs_bytes rest = hs_buf_bytes(&part->out);
-	struct hs_answer answer;
+	struct hs_parsed_reply answer;
 
-	return next_element(&rest, &answer) && answer.type == HS_ANSWER_INT ? answer.integer : 0;
+	return next_element(&rest, &answer) && answer.type == HS_PARSED_INT ? answer.integer : 0;
 }
 
 static int64_t at_least_0(int64_t number)
@@ -260,7 +260,7 @@ static void gather_names(const struct hs_core *core, const struct hs_request *re
 
 	for (uint32_t i = 0; i < engine; i++) {
 		struct hs_bytes rest = elements_of(&request->parts[i]);
-		struct hs_answer element;
+		struct hs_parsed_reply element;
 
 		while (next_element(&rest, &element))
 			add_name(names, element.text);
@@ -328,7 +328,7 @@ static void merge_numsub(const struct hs_core *core, struct hs_request *request,
 		int64_t theirs = 0, listeners = 0, ours = 0;
 
 		for (uint32_t i = 0; i < engine; i++) {
-			struct hs_answer element;
+			struct hs_parsed_reply element;
 
 			if (next_element(&rests[i], &element) && next_element(&rests[i], &element))
 				theirs += element.integer;
@@ -382,13 +382,13 @@ bool hs_publish_waits(const struct hs_core *core, const struct hs_session *sessi
 static bool check(const struct hs_core *core, const struct hs_call *call, struct hs_reply *reply)
 {
 	const struct hs_workers_run *run = core->world.commands->workers[call->command->id];
-	char text[HS_UNSERVED_BYTES];
+	char text[HS_ENGINE_UNAVAILABLE_BYTES];
 
 	if (run->check && !run->check(core, call, reply))
 		return false;
 	if (!core->world.shared_connections || hs_core_partitions(core) > 0)
 		return true;
-	hs_reply_error(reply, hs_unserved(core, text));
+	hs_reply_error(reply, hs_engine_unavailable(core, text));
 	return false;
 }
 

@@ -28,13 +28,13 @@
 #include "wire/reply.h"
 
 /* What the engine is asked about a topic: the context of an internal call. */
-struct hs_listen {
+struct hs_topic_call {
 	struct hs_topic *topic;
 	bool *done; /* set when it is answered while it is being sent; or NULL */
 };
 
 /* One topic of a command that subscribes or leaves. */
-struct hs_wish {
+struct hs_topic_change {
 	struct hs_link waiting; /* in topic->waiting, or alone */
 	struct hs_request *request;
 	const char *refused; /* why it will not be, or NULL */
@@ -64,7 +64,7 @@ static struct hs_topics *topics_of(const struct hs_core *core)
 /* Every topic of the command is done with. */
 static void finish(struct hs_core *core, struct hs_request *request)
 {
-	hs_mem_free(&hs_push_request(core, request)->wishes);
+	hs_mem_free(&hs_push_request(core, request)->changes);
 	hs_dispatch_finish(core, request);
 }
 
@@ -82,48 +82,50 @@ static void wake_waiting(struct hs_core *core, struct hs_topic *topic)
 		hs_list_remove(link);
 		hs_list_append(&ready, link);
 	}
-	topic->holders++; /* it stays while others come and go */
+	topic->refs++; /* it stays while others come and go */
 	while (!hs_list_empty(&ready)) {
-		struct hs_wish *wish = hs_list_entry(ready.next, struct hs_wish, waiting);
-		struct hs_request *request = wish->request;
+		struct hs_topic_change *change =
+			hs_list_entry(ready.next, struct hs_topic_change, waiting);
+		struct hs_request *request = change->request;
 		struct hs_session *session = request->session;
 
-		hs_list_remove(&wish->waiting);
+		hs_list_remove(&change->waiting);
 		if (--request->parts_left > 0)
 			continue;
 		hs_core_resume_later(core, session);
 		hs_push_request(core, request)->settled(core, request);
 	}
-	topic->holders--;
+	topic->refs--;
 }
 
-static bool tell_engine(struct hs_core *core, struct hs_topic *topic, bool listen);
+static bool call_engine(struct hs_core *core, struct hs_topic *topic, bool listen);
 
 /* The operation about a topic is done. */
 static void settle(struct hs_core *core, struct hs_topic *topic, struct hs_bytes reply)
 {
-	bool leaving = topic->state == HS_TOPIC_LEAVING;
+	bool leaving = topic->state == HS_TOPIC_UNSUBSCRIBING;
 	bool failed = !leaving && (reply.len == 0 || reply.data[0] == '-');
 	/* Somebody has come while it was left; or it may be this LISTEN that was dropped. */
-	bool again = topic->holders > 0 && (leaving || (!failed && topic->dropped));
+	bool again = topic->refs > 0 && (leaving || (!failed && topic->dropped));
 
 	hs_mem_free(&topic->error);
 	if (failed)
 		topic->error = reply.len > 3 ? hs_mem_dup(reply.data + 1, reply.len - 3)
-					     : hs_mem_dup(HS_UNHEARD, sizeof HS_UNHEARD - 1);
-	hs_mem_free(&topic->listen);
+					     : hs_mem_dup(HS_PUSH_NOT_SUBSCRIBED,
+							  sizeof HS_PUSH_NOT_SUBSCRIBED - 1);
+	hs_mem_free(&topic->engine_call);
 	if (again) {
-		tell_engine(core, topic, true);
+		call_engine(core, topic, true);
 		return;
 	}
-	topic->state = leaving || failed ? HS_TOPIC_DEAF : HS_TOPIC_HEARING;
+	topic->state = leaving || failed ? HS_TOPIC_UNSUBSCRIBED : HS_TOPIC_SUBSCRIBED;
 	wake_waiting(core, topic);
 	release(core, topic);
 }
 
-static void told(struct hs_core *core, struct hs_request *request)
+static void engine_answered(struct hs_core *core, struct hs_request *request)
 {
-	struct hs_listen *listen = request->context;
+	struct hs_topic_call *listen = request->context;
 
 	if (listen->done)
 		*listen->done = true;
@@ -132,13 +134,13 @@ static void told(struct hs_core *core, struct hs_request *request)
 }
 
 /* True: it is under way. Otherwise it is done, and the topic may be gone. */
-static bool tell_engine(struct hs_core *core, struct hs_topic *topic, bool listen)
+static bool call_engine(struct hs_core *core, struct hs_topic *topic, bool listen)
 {
 	uint16_t slot = topic->kind == HS_TOPIC_SHARD ? hs_slot_of(topic->name) : HS_SLOT_NONE;
 	struct hs_bytes argv[] = {hs_bytes_of(words[topic->kind].verb), topic->name};
 	struct hs_internal internal = {
 		.call = hs_call_of(hs_command_by_id(words[topic->kind].id), 2, argv),
-		.then = told,
+		.on_done = engine_answered,
 		.slot = slot,
 		.resp = 2,
 		.kind = listen ? HS_OP_SUBSCRIBE : HS_OP_UNSUBSCRIBE,
@@ -146,24 +148,24 @@ static bool tell_engine(struct hs_core *core, struct hs_topic *topic, bool liste
 	};
 	bool done = false;
 
-	topic->listen = hs_mem_alloc(sizeof *topic->listen);
-	*topic->listen = (struct hs_listen){topic, &done};
-	internal.context = topic->listen;
+	topic->engine_call = hs_mem_alloc(sizeof *topic->engine_call);
+	*topic->engine_call = (struct hs_topic_call){topic, &done};
+	internal.context = topic->engine_call;
 	topic->dropped = false;
-	topic->state = listen ? HS_TOPIC_LISTENING : HS_TOPIC_LEAVING;
+	topic->state = listen ? HS_TOPIC_SUBSCRIBING : HS_TOPIC_UNSUBSCRIBING;
 	hs_internal_send(core, hs_internal_prepare(core, &internal));
 	if (!done)
-		topic->listen->done = NULL;
+		topic->engine_call->done = NULL;
 	return !done;
 }
 
 /* Nobody may want it any more. True: the engine is being told; otherwise it may be gone. */
 static bool release(struct hs_core *core, struct hs_topic *topic)
 {
-	if (topic->holders > 0 || topic->listen)
+	if (topic->refs > 0 || topic->engine_call)
 		return false;
-	if (topic->state == HS_TOPIC_HEARING)
-		return tell_engine(core, topic, false);
+	if (topic->state == HS_TOPIC_SUBSCRIBED)
+		return call_engine(core, topic, false);
 	hs_topic_destroy(topics_of(core), &topic);
 	return false;
 }
@@ -172,7 +174,7 @@ static void end_subscription(struct hs_core *core, struct hs_subscription *subsc
 {
 	struct hs_topic *topic = subscription->topic;
 
-	if (subscription->heard)
+	if (subscription->confirmed)
 		hs_counter_sub(&hs_push_of(core)->stats.subscriptions, 1);
 	hs_subscription_end(topics_of(core), &subscription);
 	release(core, topic);
@@ -181,25 +183,26 @@ static void end_subscription(struct hs_core *core, struct hs_subscription *subsc
 void hs_pubsub_drop(struct hs_core *core, struct hs_session *session)
 {
 	for (int kind = 0; kind < HS_TOPIC_KINDS; kind++) {
-		struct hs_link *listens = &hs_push_session(core, session)->listens[kind];
+		struct hs_link *subscriptions =
+			&hs_push_session(core, session)->subscriptions[kind];
 
-		while (!hs_list_empty(listens))
-			end_subscription(core, hs_list_entry(listens->next, struct hs_subscription,
-							     of_session));
+		while (!hs_list_empty(subscriptions))
+			end_subscription(core, hs_list_entry(subscriptions->next,
+							     struct hs_subscription, of_session));
 	}
 }
 
 /* ---- subscribing ---- */
 
 /* What a client is told it has: channels and patterns together, shard channels apart. */
-static uint32_t heard_count(const struct hs_core *core, const struct hs_session *session,
-			    enum hs_topic_kind kind)
+static uint32_t confirmed_total(const struct hs_core *core, const struct hs_session *session,
+				enum hs_topic_kind kind)
 {
-	const uint32_t *heard = hs_push_session(core, session)->listens_heard;
+	const uint32_t *confirmed = hs_push_session(core, session)->confirmed_counts;
 
 	if (kind == HS_TOPIC_SHARD)
-		return heard[HS_TOPIC_SHARD];
-	return heard[HS_TOPIC_CHANNEL] + heard[HS_TOPIC_PATTERN];
+		return confirmed[HS_TOPIC_SHARD];
+	return confirmed[HS_TOPIC_CHANNEL] + confirmed[HS_TOPIC_PATTERN];
 }
 
 /* `name` NULL: of no topic in particular. */
@@ -213,7 +216,7 @@ static void reply_change(const struct hs_core *core, const struct hs_session *se
 		hs_reply_bulk(reply, *name);
 	else
 		hs_reply_null(reply);
-	hs_reply_int(reply, heard_count(core, session, kind));
+	hs_reply_int(reply, confirmed_total(core, session, kind));
 }
 
 /* The limits, for one subscription more. */
@@ -229,65 +232,67 @@ static const char *refused(const struct hs_core *core, const struct hs_session *
 	return NULL;
 }
 
-static void wish_for(struct hs_core *core, struct hs_wish *wish, enum hs_topic_kind kind,
-		     struct hs_bytes name)
+static void subscribe_to(struct hs_core *core, struct hs_topic_change *change,
+			 enum hs_topic_kind kind, struct hs_bytes name)
 {
-	struct hs_session *session = wish->request->session;
+	struct hs_session *session = change->request->session;
 	struct hs_topic *topic = hs_topic_find(topics_of(core), kind, name);
 
 	if (topic && hs_subscription_find(topics_of(core), topic, session))
 		return; /* said twice: once is enough */
-	wish->refused = refused(core, session, topic, name);
-	if (wish->refused)
+	change->refused = refused(core, session, topic, name);
+	if (change->refused)
 		return;
 	topic = hs_topic_get(topics_of(core), kind, name);
 	hs_subscription_add(topics_of(core), topic, session);
-	if (topic->state == HS_TOPIC_DEAF)
-		tell_engine(core, topic, true);
-	if (topic->listen) {
-		hs_list_append(&topic->waiting, &wish->waiting);
-		wish->request->parts_left++;
+	if (topic->state == HS_TOPIC_UNSUBSCRIBED)
+		call_engine(core, topic, true);
+	if (topic->engine_call) {
+		hs_list_append(&topic->waiting, &change->waiting);
+		change->request->parts_left++;
 	}
 }
 
 /* Room for so many, none of which waits yet. The request does, until all are looked at. */
-static struct hs_wish *begin_wishes(struct hs_core *core, struct hs_request *request, size_t count,
-				    void (*settled)(struct hs_core *core,
-						    struct hs_request *request))
+static struct hs_topic_change *begin_changes(struct hs_core *core, struct hs_request *request,
+					     size_t count,
+					     void (*settled)(struct hs_core *core,
+							     struct hs_request *request))
 {
-	struct hs_wish *wishes = hs_mem_zalloc((count ? count : 1) * sizeof *wishes);
+	struct hs_topic_change *changes = hs_mem_zalloc((count ? count : 1) * sizeof *changes);
 
-	hs_push_request(core, request)->wishes = wishes;
+	hs_push_request(core, request)->changes = changes;
 	hs_push_request(core, request)->settled = settled;
 	request->parts_left = 1;
 	request->muted = false; /* pushes: CLIENT REPLY OFF does not silence them */
 	for (size_t i = 0; i < count; i++) {
-		wishes[i].request = request;
-		hs_list_init(&wishes[i].waiting);
+		changes[i].request = request;
+		hs_list_init(&changes[i].waiting);
 	}
-	return wishes;
+	return changes;
 }
 
 /* One argument's answer: it is heard from here on, or not at all. */
-static void fulfil(struct hs_core *core, const struct hs_wish *wish, enum hs_topic_kind kind,
-		   struct hs_bytes name, struct hs_reply *reply)
+static void confirm(struct hs_core *core, const struct hs_topic_change *change,
+		    enum hs_topic_kind kind, struct hs_bytes name, struct hs_reply *reply)
 {
-	struct hs_session *session = wish->request->session;
-	struct hs_topic *topic = wish->refused ? NULL : hs_topic_find(topics_of(core), kind, name);
+	struct hs_session *session = change->request->session;
+	struct hs_topic *topic =
+		change->refused ? NULL : hs_topic_find(topics_of(core), kind, name);
 	struct hs_subscription *subscription =
 		topic ? hs_subscription_find(topics_of(core), topic, session) : NULL;
 
-	if (!subscription || topic->state != HS_TOPIC_HEARING) {
-		const char *why = wish->refused		  ? wish->refused
+	if (!subscription || topic->state != HS_TOPIC_SUBSCRIBED) {
+		const char *why = change->refused	  ? change->refused
 				  : topic && topic->error ? topic->error
-							  : HS_UNHEARD;
+							  : HS_PUSH_NOT_SUBSCRIBED;
 
 		if (reply->out->len > 0) /* otherwise the whole command counts as failed */
 			hs_counter_add(&core->stats.errors, 1);
 		hs_reply_error(reply, why);
 		return;
 	}
-	if (!subscription->heard) {
+	if (!subscription->confirmed) {
 		hs_subscription_begin(topics_of(core), subscription);
 		hs_counter_add(&hs_push_of(core)->stats.subscriptions, 1);
 	}
@@ -299,10 +304,10 @@ static void finish_subscribe(struct hs_core *core, struct hs_request *request)
 	struct hs_session *session = request->session;
 	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
 	enum hs_topic_kind kind = request->call.command->topic;
-	const struct hs_wish *wishes = hs_push_request(core, request)->wishes;
+	const struct hs_topic_change *changes = hs_push_request(core, request)->changes;
 
 	for (size_t i = 1; i < request->call.argc && !session->gone; i++)
-		fulfil(core, &wishes[i - 1], kind, request->call.argv[i], &reply);
+		confirm(core, &changes[i - 1], kind, request->call.argv[i], &reply);
 	/* What could not be is let go only now: the same name may have been said twice. */
 	for (size_t i = 1; i < request->call.argc; i++) {
 		struct hs_topic *topic =
@@ -310,7 +315,7 @@ static void finish_subscribe(struct hs_core *core, struct hs_request *request)
 		struct hs_subscription *subscription =
 			topic ? hs_subscription_find(topics_of(core), topic, session) : NULL;
 
-		if (subscription && !subscription->heard)
+		if (subscription && !subscription->confirmed)
 			end_subscription(core, subscription);
 	}
 	finish(core, request);
@@ -321,7 +326,7 @@ void hs_pubsub_subscribe(struct hs_core *core, struct hs_session *session, struc
 {
 	struct hs_request *request = hs_request_make(core, session, call);
 	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
-	struct hs_wish *wishes;
+	struct hs_topic_change *changes;
 
 	(void)element;
 	request->exec = exec;
@@ -330,28 +335,28 @@ void hs_pubsub_subscribe(struct hs_core *core, struct hs_session *session, struc
 		hs_dispatch_finish(core, request);
 		return;
 	}
-	wishes = begin_wishes(core, request, call->argc - 1, finish_subscribe);
+	changes = begin_changes(core, request, call->argc - 1, finish_subscribe);
 	for (size_t i = 1; i < request->call.argc; i++)
-		wish_for(core, &wishes[i - 1], call->command->topic, request->call.argv[i]);
+		subscribe_to(core, &changes[i - 1], call->command->topic, request->call.argv[i]);
 	if (--request->parts_left == 0)
 		finish_subscribe(core, request);
 }
 
 /* Ends one, and says so. The confirmation waits for the engine when nobody else listens: what its
  * client asks next finds it left. */
-static void leave(struct hs_core *core, struct hs_wish *wish, struct hs_subscription *subscription,
-		  struct hs_reply *reply)
+static void leave(struct hs_core *core, struct hs_topic_change *change,
+		  struct hs_subscription *subscription, struct hs_reply *reply)
 {
 	struct hs_topic *topic = subscription->topic;
 
-	topic->holders++; /* its name is still needed */
+	topic->refs++; /* its name is still needed */
 	end_subscription(core, subscription);
-	reply_change(core, wish->request->session, words[topic->kind].unsubscribed, &topic->name,
+	reply_change(core, change->request->session, words[topic->kind].unsubscribed, &topic->name,
 		     topic->kind, reply);
-	topic->holders--;
+	topic->refs--;
 	if (release(core, topic)) {
-		hs_list_append(&topic->waiting, &wish->waiting);
-		wish->request->parts_left++;
+		hs_list_append(&topic->waiting, &change->waiting);
+		change->request->parts_left++;
 	}
 }
 
@@ -363,10 +368,10 @@ void hs_pubsub_unsubscribe(struct hs_core *core, struct hs_session *session,
 	enum hs_topic_kind kind = call->command->topic;
 	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
 	struct hs_push_session *state = hs_push_session(core, session);
-	struct hs_link *listens = &state->listens[kind];
+	struct hs_link *subscriptions = &state->subscriptions[kind];
 	bool all = call->argc == 1;
-	struct hs_wish *wish = begin_wishes(
-		core, request, all ? state->listens_heard[kind] : call->argc - 1, finish);
+	struct hs_topic_change *change = begin_changes(
+		core, request, all ? state->confirmed_counts[kind] : call->argc - 1, finish);
 
 	(void)element;
 	request->exec = exec;
@@ -377,16 +382,17 @@ void hs_pubsub_unsubscribe(struct hs_core *core, struct hs_session *session,
 			topic ? hs_subscription_find(topics_of(core), topic, session) : NULL;
 
 		if (subscription)
-			leave(core, wish++, subscription, &reply);
+			leave(core, change++, subscription, &reply);
 		else
 			reply_change(core, session, words[kind].unsubscribed,
 				     &request->call.argv[i], kind, &reply);
 	}
-	if (all && hs_list_empty(listens))
+	if (all && hs_list_empty(subscriptions))
 		reply_change(core, session, words[kind].unsubscribed, NULL, kind, &reply);
-	while (all && !hs_list_empty(listens))
-		leave(core, wish++,
-		      hs_list_entry(listens->next, struct hs_subscription, of_session), &reply);
+	while (all && !hs_list_empty(subscriptions))
+		leave(core, change++,
+		      hs_list_entry(subscriptions->next, struct hs_subscription, of_session),
+		      &reply);
 	if (--request->parts_left == 0)
 		finish(core, request);
 }
@@ -397,14 +403,17 @@ void hs_pubsub_reset(struct hs_core *core, struct hs_session *session, const str
 {
 	struct hs_request *request = hs_request_make(core, session, call);
 	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
-	struct hs_wish *wish = begin_wishes(core, request, session->subscriptions, finish);
+	struct hs_topic_change *change =
+		begin_changes(core, request, session->subscriptions, finish);
 
 	for (int kind = 0; kind < HS_TOPIC_KINDS; kind++) {
-		struct hs_link *listens = &hs_push_session(core, session)->listens[kind];
+		struct hs_link *subscriptions =
+			&hs_push_session(core, session)->subscriptions[kind];
 
-		while (!hs_list_empty(listens))
-			leave(core, wish++,
-			      hs_list_entry(listens->next, struct hs_subscription, of_session),
+		while (!hs_list_empty(subscriptions))
+			leave(core, change++,
+			      hs_list_entry(subscriptions->next, struct hs_subscription,
+					    of_session),
 			      &reply);
 	}
 	request->reply.len = 0; /* of all that nothing is said */
@@ -429,38 +438,38 @@ int64_t hs_pubsub_deliver(struct hs_core *core, const struct hs_topic *topic,
 		hs_reply_bulk(&message, topic->name);
 	hs_reply_bulk(&message, channel);
 	hs_reply_bulk(&message, payload);
-	hs_list_each(const struct hs_subscription, heard, &topic->heard, of_topic)
-		receivers += hs_core_message(core, heard->session, hs_buf_bytes(&push->message),
+	hs_list_each(const struct hs_subscription, confirmed, &topic->confirmed, of_topic)
+		receivers += hs_core_message(core, confirmed->session, hs_buf_bytes(&push->message),
 					     publisher);
-	hs_buf_clear(&push->message, HS_KEEP_BYTES);
+	hs_buf_clear(&push->message, HS_IDLE_BUFFER_BYTES);
 	hs_counter_add(&push->stats.messages, (uint64_t)receivers);
 	return receivers;
 }
 
 /* The engine does not listen any more, whatever we wanted: a shard channel whose slot has moved. */
-static void unlistened(struct hs_core *core, struct hs_topic *topic)
+static void engine_unsubscribed(struct hs_core *core, struct hs_topic *topic)
 {
 	enum hs_topic_kind kind = topic->kind;
 
-	if (topic->state == HS_TOPIC_LISTENING)
+	if (topic->state == HS_TOPIC_SUBSCRIBING)
 		topic->dropped = true;
-	if (topic->state != HS_TOPIC_HEARING)
+	if (topic->state != HS_TOPIC_SUBSCRIBED)
 		return;
-	topic->holders++;
-	while (!hs_list_empty(&topic->heard)) {
+	topic->refs++;
+	while (!hs_list_empty(&topic->confirmed)) {
 		struct hs_subscription *subscription =
-			hs_list_entry(topic->heard.next, struct hs_subscription, of_topic);
+			hs_list_entry(topic->confirmed.next, struct hs_subscription, of_topic);
 		struct hs_session *session = subscription->session;
 		struct hs_reply reply = {.out = &hs_push_of(core)->message, .resp = 2};
 
 		end_subscription(core, subscription);
 		reply_change(core, session, words[kind].unsubscribed, &topic->name, kind, &reply);
 		hs_core_message(core, session, hs_buf_bytes(&hs_push_of(core)->message), NULL);
-		hs_buf_clear(&hs_push_of(core)->message, HS_KEEP_BYTES);
+		hs_buf_clear(&hs_push_of(core)->message, HS_IDLE_BUFFER_BYTES);
 	}
-	topic->holders--;
-	if (topic->holders > 0)
-		tell_engine(core, topic, true); /* for those who are about to be told */
+	topic->refs--;
+	if (topic->refs > 0)
+		call_engine(core, topic, true); /* for those who are about to be told */
 	else
 		release(core, topic); /* told once more: the news may be older than our LISTEN */
 }
@@ -485,9 +494,9 @@ void hs_pubsub_event(struct hs_core *core, const struct hs_event *event)
 	struct hs_topic *topic;
 
 	if (event->kind == HS_EVENT_UNSUBSCRIBED) {
-		topic = topic_of(core, event->was, event->channel, event->channel);
+		topic = topic_of(core, event->unsubscribed_kind, event->channel, event->channel);
 		if (topic)
-			unlistened(core, topic);
+			engine_unsubscribed(core, topic);
 		return;
 	}
 	topic = topic_of(core, event->kind, event->pattern, event->channel);

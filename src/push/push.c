@@ -10,7 +10,7 @@ static void open_session(void *self, struct hs_session *session)
 	struct hs_push_session *state = hs_stage_session(session, push->session_at);
 
 	for (int kind = 0; kind < HS_TOPIC_KINDS; kind++)
-		hs_list_init(&state->listens[kind]);
+		hs_list_init(&state->subscriptions[kind]);
 }
 
 /* One of a transaction that is being sent. */
@@ -32,11 +32,11 @@ static void handled(void *self, struct hs_session *session, const struct hs_call
 	hs_tracking_settle(push->core, session, call);
 }
 
-static void finish(void *self, struct hs_request *request)
+static void before_reply(void *self, struct hs_request *request)
 {
 	struct hs_push_stage *push = self;
 
-	hs_tracking_wrote(push->core, request);
+	hs_tracking_send_own_writes(push->core, request);
 }
 
 static void tell(void *self, const struct hs_event *event)
@@ -65,15 +65,15 @@ static void forget(void *self, struct hs_session *session)
 }
 
 /* A subscription that the user was never allowed, made before AUTH changed the user, stays. */
-static bool loses(void *self, const struct hs_session *session, const struct hs_acl_user *old,
-		  const struct hs_acl_user *user)
+static bool lost_permission(void *self, const struct hs_session *session,
+			    const struct hs_acl_user *old, const struct hs_acl_user *user)
 {
 	struct hs_push_stage *push = self;
 	const struct hs_push_session *state = hs_stage_session(session, push->session_at);
 
 	for (int kind = 0; kind < HS_TOPIC_KINDS; kind++) {
-		hs_list_each(const struct hs_subscription, subscription, &state->listens[kind],
-			     of_session) {
+		hs_list_each(const struct hs_subscription, subscription,
+			     &state->subscriptions[kind], of_session) {
 			struct hs_bytes name = subscription->topic->name;
 			bool is_pattern = kind == HS_TOPIC_PATTERN;
 
@@ -120,11 +120,11 @@ const struct hs_stage hs_stage_push = {
 	.create = create,
 	.destroy = destroy,
 	.open = open_session,
-	.queued = read_queued,
+	.exec_command = read_queued,
 	.handled = handled,
-	.finish = finish,
+	.before_reply = before_reply,
 	.event = tell,
 	.tick = tick,
 	.forget = forget,
-	.loses = loses,
+	.lost_permission = lost_permission,
 };

@@ -17,11 +17,11 @@
 #include "push/stats.h"
 #include "push/topics.h"
 
-struct hs_tracker;  /* what a connection that tracks wants: push/tracking.h */
-struct hs_tracking; /* what a worker knows of all that do */
-struct hs_wish;	    /* a topic of SUBSCRIBE or UNSUBSCRIBE: push/pubsub.c */
+struct hs_tracker;	/* what a connection that tracks wants: push/tracking.h */
+struct hs_tracking;	/* what a worker knows of all that do */
+struct hs_topic_change; /* a topic of SUBSCRIBE or UNSUBSCRIBE: push/pubsub.c */
 
-#define HS_UNHEARD "ERR the engine does not listen to this channel any more; try again"
+#define HS_PUSH_NOT_SUBSCRIBED "ERR the engine does not listen to this channel any more; try again"
 
 struct hs_push_stage {
 	struct hs_core *core;
@@ -34,15 +34,16 @@ struct hs_push_stage {
 };
 
 struct hs_push_session {
-	struct hs_tracker *tracker;		/* CLIENT TRACKING; NULL: off */
-	struct hs_link listens[HS_TOPIC_KINDS]; /* subscriptions, oldest first */
-	uint32_t listens_heard[HS_TOPIC_KINDS];
+	struct hs_tracker *tracker;		      /* CLIENT TRACKING; NULL: off */
+	struct hs_link subscriptions[HS_TOPIC_KINDS]; /* subscriptions, oldest first */
+	uint32_t confirmed_counts[HS_TOPIC_KINDS];
 	/* All keys were forgotten when it had asked so many requests: those that were in flight. */
-	uint64_t forgotten;
+	uint64_t forgotten_requests;
 };
 
 struct hs_push_request {
-	struct hs_wish *wishes; /* SUBSCRIBE, UNSUBSCRIBE, RESET: one for each topic, owned */
+	struct hs_topic_change
+		*changes; /* SUBSCRIBE, UNSUBSCRIBE, RESET: one for each topic, owned */
 	/* Of those: answers it when none of its wishes waits any more. */
 	void (*settled)(struct hs_core *core, struct hs_request *request);
 	struct hs_request *next; /* CLIENT TRACKING ON: the next that waits for the engine */

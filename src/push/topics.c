@@ -57,9 +57,9 @@ struct hs_topic *hs_topic_get(struct hs_topics *topics, enum hs_topic_kind kind,
 	if (name.len > 0)
 		memcpy(topic + 1, name.data, name.len);
 	topic->name = (struct hs_bytes){(const char *)(topic + 1), name.len};
-	hs_list_init(&topic->heard);
+	hs_list_init(&topic->confirmed);
 	hs_list_init(&topic->waiting);
-	hs_list_append(&topics->of_kind[kind], &topic->alike);
+	hs_list_append(&topics->of_kind[kind], &topic->same_kind);
 	hs_hash_table_add(&topics->named, &topic->node, topic_hash(topics, kind, name));
 	topics->name_bytes += name.len;
 	return topic;
@@ -69,11 +69,11 @@ void hs_topic_destroy(struct hs_topics *topics, struct hs_topic **pointer)
 {
 	struct hs_topic *topic = *pointer;
 
-	hs_check(topic->holders == 0);
-	hs_check(topic->listen == NULL);
+	hs_check(topic->refs == 0);
+	hs_check(topic->engine_call == NULL);
 	hs_check(hs_list_empty(&topic->waiting));
 	hs_hash_table_remove(&topics->named, &topic->node);
-	hs_list_remove(&topic->alike);
+	hs_list_remove(&topic->same_kind);
 	topics->name_bytes -= topic->name.len;
 	hs_mem_free(&topic->error);
 	hs_mem_free(pointer);
@@ -99,14 +99,15 @@ static struct hs_push_session *state_of(const struct hs_topics *topics,
 }
 
 /* The client hears one subscription of the kind more, or less. */
-static void count_heard(const struct hs_topics *topics, struct hs_session *session,
-			enum hs_topic_kind kind, bool more)
+static void count_confirmed(const struct hs_topics *topics, struct hs_session *session,
+			    enum hs_topic_kind kind, bool more)
 {
-	uint32_t *heard = state_of(topics, session)->listens_heard;
+	uint32_t *confirmed = state_of(topics, session)->confirmed_counts;
 
-	heard[kind] += more ? 1 : UINT32_MAX;
-	session->subscribed =
-		heard[HS_TOPIC_CHANNEL] + heard[HS_TOPIC_PATTERN] + heard[HS_TOPIC_SHARD] > 0;
+	confirmed[kind] += more ? 1 : UINT32_MAX;
+	session->subscribed = confirmed[HS_TOPIC_CHANNEL] + confirmed[HS_TOPIC_PATTERN] +
+				      confirmed[HS_TOPIC_SHARD] >
+			      0;
 }
 
 struct hs_subscription *hs_subscription_add(struct hs_topics *topics, struct hs_topic *topic,
@@ -117,19 +118,19 @@ struct hs_subscription *hs_subscription_add(struct hs_topics *topics, struct hs_
 	pair->topic = topic;
 	pair->session = session;
 	hs_list_init(&pair->of_topic);
-	hs_list_append(&state_of(topics, session)->listens[topic->kind], &pair->of_session);
+	hs_list_append(&state_of(topics, session)->subscriptions[topic->kind], &pair->of_session);
 	session->subscriptions++;
-	topic->holders++;
+	topic->refs++;
 	hs_hash_table_add(&topics->pairs, &pair->node, pair_hash(topics, topic, session));
 	return pair;
 }
 
 void hs_subscription_begin(const struct hs_topics *topics, struct hs_subscription *pair)
 {
-	pair->heard = true;
-	hs_list_append(&pair->topic->heard, &pair->of_topic);
-	pair->topic->hearers++;
-	count_heard(topics, pair->session, pair->topic->kind, true);
+	pair->confirmed = true;
+	hs_list_append(&pair->topic->confirmed, &pair->of_topic);
+	pair->topic->confirmed_count++;
+	count_confirmed(topics, pair->session, pair->topic->kind, true);
 }
 
 void hs_subscription_end(struct hs_topics *topics, struct hs_subscription **pointer)
@@ -137,12 +138,12 @@ void hs_subscription_end(struct hs_topics *topics, struct hs_subscription **poin
 	struct hs_subscription *pair = *pointer;
 
 	hs_hash_table_remove(&topics->pairs, &pair->node);
-	if (pair->heard) {
-		pair->topic->hearers--;
-		count_heard(topics, pair->session, pair->topic->kind, false);
+	if (pair->confirmed) {
+		pair->topic->confirmed_count--;
+		count_confirmed(topics, pair->session, pair->topic->kind, false);
 	}
 	pair->session->subscriptions--;
-	pair->topic->holders--;
+	pair->topic->refs--;
 	hs_list_remove(&pair->of_topic);
 	hs_list_remove(&pair->of_session);
 	hs_mem_free(pointer);

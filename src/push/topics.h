@@ -22,30 +22,30 @@
 #include <stdint.h>
 
 struct hs_session;
-struct hs_listen; /* an operation of the engine about a topic: push/pubsub.c */
+struct hs_topic_call; /* an operation of the engine about a topic: push/pubsub.c */
 
 /* Of the engine's subscription. At most one operation about a topic is under way, so that what one
  * client no longer wants and what another just asked for cannot overtake each other. */
 enum hs_topic_state {
-	HS_TOPIC_DEAF,	    /* there is none */
-	HS_TOPIC_LISTENING, /* LISTEN is under way */
-	HS_TOPIC_HEARING,   /* there is one */
-	HS_TOPIC_LEAVING,   /* UNLISTEN is under way */
+	HS_TOPIC_UNSUBSCRIBED,	/* there is none */
+	HS_TOPIC_SUBSCRIBING,	/* LISTEN is under way */
+	HS_TOPIC_SUBSCRIBED,	/* there is one */
+	HS_TOPIC_UNSUBSCRIBING, /* UNLISTEN is under way */
 };
 
 struct hs_topic {
 	struct hs_hash_node node; /* in topics->named */
-	struct hs_link alike;	  /* in topics->of_kind */
+	struct hs_link same_kind; /* in topics->of_kind */
 	enum hs_topic_kind kind;
 	enum hs_topic_state state;
-	bool dropped;		  /* the engine let go of it while LISTEN was under way */
-	uint32_t holders;	  /* subscriptions, heard or not yet */
-	uint32_t hearers;	  /* heard */
-	struct hs_link heard;	  /* those, oldest first */
-	struct hs_link waiting;	  /* requests that wait for the engine: push/pubsub.c */
-	struct hs_listen *listen; /* the operation under way, or NULL */
-	char *error;		  /* why the last LISTEN failed, or NULL */
-	struct hs_bytes name;	  /* behind it */
+	bool dropped;			   /* the engine let go of it while LISTEN was under way */
+	uint32_t refs;			   /* subscriptions, heard or not yet */
+	uint32_t confirmed_count;	   /* heard */
+	struct hs_link confirmed;	   /* those, oldest first */
+	struct hs_link waiting;		   /* requests that wait for the engine: push/pubsub.c */
+	struct hs_topic_call *engine_call; /* the operation under way, or NULL */
+	char *error;			   /* why the last LISTEN failed, or NULL */
+	struct hs_bytes name;		   /* behind it */
 };
 
 struct hs_subscription {
@@ -54,7 +54,7 @@ struct hs_subscription {
 	struct hs_link of_session; /* in hs_push_session.listens of its kind */
 	struct hs_topic *topic;
 	struct hs_session *session;
-	bool heard;
+	bool confirmed;
 };
 
 struct hs_topics {

@@ -36,7 +36,7 @@
 #include "core/push.h"
 #include "core/reserved.h"
 #include "core/state.h"
-#include "wire/answer.h"
+#include "wire/parse_reply.h"
 #include "wire/reply.h"
 
 enum {
@@ -100,7 +100,7 @@ static void write_message(const struct hs_session *session, bool redirected, str
 		hs_buf_append_bytes(out, body);
 }
 
-void hs_tracking_tell_behind(struct hs_core *core, struct hs_request *request, struct hs_bytes body)
+void hs_tracking_send_behind(struct hs_core *core, struct hs_request *request, struct hs_bytes body)
 {
 	struct hs_buf *message = &hs_push_of(core)->tracking->message;
 	const struct hs_session *session = request->session;
@@ -111,7 +111,7 @@ void hs_tracking_tell_behind(struct hs_core *core, struct hs_request *request, s
 		hs_push_behind(core, request, tracker->redirect, tracker->redirect_worker, body);
 		return;
 	}
-	hs_buf_clear(message, HS_KEEP_BYTES);
+	hs_buf_clear(message, HS_IDLE_BUFFER_BYTES);
 	write_message(session, tracker->redirect > 0, body, message);
 	hs_push_behind(core, request, 0, 0, hs_buf_bytes(message));
 }
@@ -127,7 +127,7 @@ static void tell(struct hs_core *core, struct hs_session *session, struct hs_byt
 				   body);
 		return;
 	}
-	hs_buf_clear(&tracking->message, HS_KEEP_BYTES);
+	hs_buf_clear(&tracking->message, HS_IDLE_BUFFER_BYTES);
 	write_message(session, tracker->redirect > 0, body, &tracking->message);
 	hs_push(core, session, hs_buf_bytes(&tracking->message));
 }
@@ -142,10 +142,10 @@ static void tell_broken(struct hs_core *core, uint64_t from, uint64_t to)
 	if (!session || !hs_tracker_of(core, session) ||
 	    hs_tracker_of(core, session)->redirect != to)
 		return;
-	hs_tracker_of(core, session)->broken = true;
+	hs_tracker_of(core, session)->redirect_broken = true;
 	if (session->resp < 3)
 		return;
-	hs_buf_clear(message, HS_KEEP_BYTES);
+	hs_buf_clear(message, HS_IDLE_BUFFER_BYTES);
 	hs_reply_push(&reply, 2);
 	hs_reply_bulk_text(&reply, "tracking-redir-broken");
 	hs_reply_int(&reply, (int64_t)to);
@@ -160,9 +160,9 @@ static bool deliver_redirected(struct hs_core *core, uint64_t to, struct hs_byte
 
 	if (!session)
 		return false;
-	hs_buf_clear(message, HS_KEEP_BYTES);
+	hs_buf_clear(message, HS_IDLE_BUFFER_BYTES);
 	while (bodies.len > 0) {
-		int64_t len = hs_answer_length(bodies.data, bodies.len);
+		int64_t len = hs_parse_reply_length(bodies.data, bodies.len);
 
 		hs_check(len > 0); /* a worker wrote it */
 		write_message(session, true, (struct hs_bytes){bodies.data, (size_t)len}, message);
@@ -177,11 +177,11 @@ static bool deliver_redirected(struct hs_core *core, uint64_t to, struct hs_byte
 static void redirect_answered(struct hs_core *core, struct hs_request *request)
 {
 	const struct hs_op *op = &request->parts[0].op;
-	struct hs_answer answer;
+	struct hs_parsed_reply answer;
 	uint64_t to;
 
 	memcpy(&to, request->call.argv[1].data, sizeof to);
-	if (hs_answer_head(&answer, op->out->data, op->out->len) > 0 && answer.integer == 0)
+	if (hs_parse_reply_head(&answer, op->out->data, op->out->len) > 0 && answer.integer == 0)
 		tell_broken(core, op->watcher, to);
 	hs_internal_end(core, request);
 }
@@ -193,7 +193,7 @@ void hs_tracking_forward(struct hs_core *core, uint64_t from, uint64_t to, uint3
 	struct hs_bytes argv[] = {HS_LIT(""), {(const char *)&to, sizeof to}, bodies};
 	struct hs_internal internal = {
 		.call = hs_call_of(command, 3, argv),
-		.then = redirect_answered,
+		.on_done = redirect_answered,
 		.kind = HS_OP_PEER,
 		.slot = HS_SLOT_NONE,
 		/* A stage that sends something of the same connection first would have replies delivered
@@ -239,7 +239,7 @@ static bool wants_keys(const struct hs_tracker *tracker)
  * keys. */
 static bool may_read(const struct hs_command *command)
 {
-	return command->flags & (HS_CMD_READONLY | HS_CMD_UNSURE);
+	return command->flags & (HS_CMD_READONLY | HS_CMD_EFFECT_UNKNOWN);
 }
 
 void hs_tracking_read(struct hs_core *core, struct hs_session *session, const struct hs_call *call)
@@ -259,14 +259,14 @@ void hs_tracking_write_key(struct hs_tracking *tracking, struct hs_bytes key)
 {
 	struct hs_reply reply = {.out = &tracking->body, .resp = 3};
 
-	hs_buf_clear(&tracking->body, HS_KEEP_BYTES);
+	hs_buf_clear(&tracking->body, HS_IDLE_BUFFER_BYTES);
 	hs_reply_array(&reply, 1);
 	hs_reply_bulk(&reply, key);
 }
 
 /* Tells every connection that has read the key, except a connection that certainly made the change
  * itself and does not want to hear of that: its next value stays remembered. So does that of a
- * connection whose own write of the key is not answered yet (tracking_own.c). */
+ * connection whose own write of the key is not answered yet (tracking_own_writes.c). */
 static void tell_readers(struct hs_core *core, struct hs_tracked *tracked, uint64_t by)
 {
 	struct hs_tracking *tracking = hs_push_of(core)->tracking;
@@ -284,7 +284,7 @@ static void tell_readers(struct hs_core *core, struct hs_tracked *tracked, uint6
 			continue;
 		}
 		tell(core, session, hs_buf_bytes(&tracking->body));
-		if (hs_tracking_writes(core, session, hs_tracked_key(tracked)))
+		if (hs_tracking_has_write(core, session, hs_tracked_key(tracked)))
 			tracked->ids[keep++] = session->id;
 	}
 	hs_tracking_table_forget(tracking->table, tracked, keep);
@@ -305,7 +305,7 @@ static bool too_full(const struct hs_core *core)
 	const struct hs_tracking_table *table = hs_push_of(core)->tracking->table;
 	uint64_t max = keys_max(core);
 
-	return table->keys.count > max || table->items / HS_TRACKING_CLIENTS_A_KEY > max ||
+	return table->keys.count > max || table->items / HS_TRACKING_CLIENTS_PER_KEY > max ||
 	       table->bytes > hs_push_of(core)->tracking->table_bytes_max;
 }
 
@@ -316,7 +316,7 @@ static bool is_being_written(const struct hs_core *core, const struct hs_tracked
 		const struct hs_session *session = hs_session_find(core, tracked->ids[i]);
 
 		if (session && hs_tracker_of(core, session) &&
-		    hs_tracking_writes(core, session, hs_tracked_key(tracked)))
+		    hs_tracking_has_write(core, session, hs_tracked_key(tracked)))
 			return true;
 	}
 	return false;
@@ -391,7 +391,7 @@ static bool write_keys(const struct hs_core *core, const struct hs_event *event,
 		if (round == 1) {
 			if (count == 0)
 				return false;
-			hs_buf_clear(&tracking->body, HS_KEEP_BYTES);
+			hs_buf_clear(&tracking->body, HS_IDLE_BUFFER_BYTES);
 			hs_reply_array(&reply, count);
 		}
 		for (uint32_t i = 0; i < event->keys_count; i++) {
@@ -435,8 +435,8 @@ static void tell_all(struct hs_core *core)
 	hs_list_each(struct hs_session, session, &core->sessions, all) {
 		if (!hs_tracker_of(core, session))
 			continue;
-		/* A write in flight is told of with its reply, its key tracked or not (tracking_own.c). */
-		hs_push_session(core, session)->forgotten = session->asked;
+		/* A write in flight is told of with its reply, its key tracked or not (tracking_own_writes.c). */
+		hs_push_session(core, session)->forgotten_requests = session->requests_made;
 		tell(core, session, HS_TRACKING_ALL_KEYS);
 	}
 	hs_tracking_table_retire(&hs_push_of(core)->tracking->table);

@@ -1,7 +1,7 @@
 /* CLIENT TRACKING: clients that keep what they have read, and must be told when it changes.
  *
  *     tracking.c          which reads are remembered, and who is told of a change, in which order
- *     tracking_own.c      a connection is told of its own writes together with their replies
+ *     tracking_own_writes.c      a connection is told of its own writes together with their replies
  *     tracking_command.c  CLIENT TRACKING, CACHING, GETREDIR, TRACKINGINFO
  *     tracking_table.c    key to connections
  *
@@ -29,8 +29,8 @@ struct hs_prefix_member {
 /* What one connection asked for. */
 struct hs_tracker {
 	bool bcast, optin, optout, noloop;
-	bool caching; /* CLIENT CACHING was said: about the next command */
-	bool broken;  /* whom it redirects to has gone */
+	bool caching;	      /* CLIENT CACHING was said: about the next command */
+	bool redirect_broken; /* whom it redirects to has gone */
 	/* Whom to tell instead; 0: the connection itself. */
 	uint64_t redirect;
 	uint32_t redirect_worker;
@@ -77,7 +77,7 @@ void hs_tracking_event(struct hs_core *core, const struct hs_event *event);
 void hs_tracking_write_key(struct hs_tracking *tracking, struct hs_bytes key);
 /* Sends a message directly behind the reply of `request`, to its session, which tracks, or to the
  * connection that the session redirects to. */
-void hs_tracking_tell_behind(struct hs_core *core, struct hs_request *request,
+void hs_tracking_send_behind(struct hs_core *core, struct hs_request *request,
 			     struct hs_bytes body);
 /* Messages of `from` for a connection of some worker: their bodies, one behind the other. */
 void hs_tracking_forward(struct hs_core *core, uint64_t from, uint64_t to, uint32_t worker,
@@ -85,13 +85,13 @@ void hs_tracking_forward(struct hs_core *core, uint64_t from, uint64_t to, uint3
 void hs_tracking_tick(struct hs_core *core);
 void hs_tracking_count(struct hs_core *core); /* the figures of INFO */
 
-/* tracking_own.c */
+/* tracking_own_writes.c */
 
 /* A request of a connection that tracks is answered, and its reply not delivered yet. */
-void hs_tracking_wrote(struct hs_core *core, struct hs_request *request);
+void hs_tracking_send_own_writes(struct hs_core *core, struct hs_request *request);
 /* Whether a write of the key by this connection is not answered yet, in front of servers. */
-bool hs_tracking_writes(const struct hs_core *core, const struct hs_session *session,
-			struct hs_bytes key);
+bool hs_tracking_has_write(const struct hs_core *core, const struct hs_session *session,
+			   struct hs_bytes key);
 
 /* tracking_command.c */
 

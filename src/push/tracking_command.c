@@ -12,13 +12,13 @@
 #include "base/num.h"
 #include "core/dispatch.h"
 #include "core/state.h"
-#include "wire/answer.h"
+#include "wire/parse_reply.h"
 #include "wire/reply.h"
 
 #define NO_REDIRECT "ERR The client ID you want redirect to does not exist"
 
 /* The arguments, as far as they can be judged alone. */
-struct wish {
+struct change {
 	bool on;
 	bool bcast, optin, optout, noloop;
 	bool redirects;
@@ -28,42 +28,42 @@ struct wish {
 	const char *error; /* what is wrong, unless `redirect` is */
 };
 
-static void parse(struct wish *wish, size_t argc, const struct hs_bytes *argv)
+static void parse(struct change *change, size_t argc, const struct hs_bytes *argv)
 {
 	int64_t number;
 
-	*wish = (struct wish){0};
-	for (size_t i = 3; i < argc && !wish->error; i++) {
+	*change = (struct change){0};
+	for (size_t i = 3; i < argc && !change->error; i++) {
 		bool more = i + 1 < argc;
 
 		if (hs_bytes_is_word(argv[i], "redirect") && more) {
-			if (wish->redirects)
-				wish->error = "ERR A client can only redirect to a single other "
-					      "client";
+			if (change->redirects)
+				change->error = "ERR A client can only redirect to a single other "
+						"client";
 			else if (!hs_num_parse_int(argv[++i], &number))
-				wish->error = "ERR value is not an integer or out of range";
+				change->error = "ERR value is not an integer or out of range";
 			else
-				wish->redirects = true;
-			if (!wish->error)
-				wish->redirect = number > 0 ? (uint64_t)number : 0;
+				change->redirects = true;
+			if (!change->error)
+				change->redirect = number > 0 ? (uint64_t)number : 0;
 		} else if (hs_bytes_is_word(argv[i], "prefix") && more) {
-			wish->prefixes++;
-			wish->prefixes_bytes += argv[++i].len;
+			change->prefixes++;
+			change->prefixes_bytes += argv[++i].len;
 		} else if (hs_bytes_is_word(argv[i], "bcast")) {
-			wish->bcast = true;
+			change->bcast = true;
 		} else if (hs_bytes_is_word(argv[i], "optin")) {
-			wish->optin = true;
+			change->optin = true;
 		} else if (hs_bytes_is_word(argv[i], "optout")) {
-			wish->optout = true;
+			change->optout = true;
 		} else if (hs_bytes_is_word(argv[i], "noloop")) {
-			wish->noloop = true;
+			change->noloop = true;
 		} else {
-			wish->error = "ERR syntax error";
+			change->error = "ERR syntax error";
 		}
 	}
-	wish->on = hs_bytes_is_word(argv[2], "on");
-	if (!wish->error && !wish->on && !hs_bytes_is_word(argv[2], "off"))
-		wish->error = "ERR syntax error";
+	change->on = hs_bytes_is_word(argv[2], "on");
+	if (!change->error && !change->on && !hs_bytes_is_word(argv[2], "off"))
+		change->error = "ERR syntax error";
 }
 
 /* The next prefix among the arguments; `at` begins at 3. The arguments were parsed before. */
@@ -189,22 +189,22 @@ static bool prefixes_fit(const struct hs_tracker *tracker, size_t argc, const st
 /* --- on and off --- */
 
 /* Why ON cannot be, in the order of Redis's own checks; NULL: it can. */
-static const char *refused(const struct hs_tracker *tracker, const struct wish *wish)
+static const char *refused(const struct hs_tracker *tracker, const struct change *change)
 {
-	if (!wish->bcast && wish->prefixes > 0)
+	if (!change->bcast && change->prefixes > 0)
 		return "ERR PREFIX option requires BCAST mode to be enabled";
-	if (tracker && tracker->bcast != wish->bcast)
+	if (tracker && tracker->bcast != change->bcast)
 		return "ERR You can't switch BCAST mode on/off before disabling tracking for this "
 		       "client, and then re-enabling it with a different mode.";
-	if (wish->bcast && (wish->optin || wish->optout))
+	if (change->bcast && (change->optin || change->optout))
 		return "ERR OPTIN and OPTOUT are not compatible with BCAST";
-	if (wish->optin && wish->optout)
+	if (change->optin && change->optout)
 		return "ERR You can't specify both OPTIN mode and OPTOUT mode";
-	if (tracker && ((wish->optin && tracker->optout) || (wish->optout && tracker->optin)))
+	if (tracker && ((change->optin && tracker->optout) || (change->optout && tracker->optin)))
 		return "ERR You can't switch OPTIN/OPTOUT mode before disabling tracking for this "
 		       "client, and then re-enabling it with a different mode.";
-	if (wish->prefixes + (tracker ? tracker->prefixes_count : 0) > HS_TRACKING_PREFIXES_MAX ||
-	    wish->prefixes_bytes + (tracker ? tracker->prefixes_bytes : 0) >
+	if (change->prefixes + (tracker ? tracker->prefixes_count : 0) > HS_TRACKING_PREFIXES_MAX ||
+	    change->prefixes_bytes + (tracker ? tracker->prefixes_bytes : 0) >
 		    HS_TRACKING_PREFIX_BYTES_MAX)
 		return "ERR too many prefixes: at most 256 and 64 KiB in all for one connection";
 	return NULL;
@@ -232,7 +232,7 @@ static void ask_engine(struct hs_core *core, enum hs_op_kind kind,
 {
 	struct hs_internal internal = {
 		.call = hs_call_of(hs_command_by_id(HS_CMD_ID_CLIENT_TRACKING), 0, NULL),
-		.then = then,
+		.on_done = then,
 		.kind = kind,
 		.slot = HS_SLOT_NONE,
 		.stage = HS_STAGE_NONE,
@@ -285,10 +285,10 @@ static void listen_to(struct hs_core *core, struct hs_session *session, bool tra
 	struct hs_push_stage *push = hs_push_of(core);
 
 	session->tracks = tracks;
-	hs_stage_listen(session, push->index, tracks);
+	hs_stage_observe(session, push->index, tracks);
 }
 
-static void turn_on(struct hs_core *core, struct hs_request *request, const struct wish *wish,
+static void turn_on(struct hs_core *core, struct hs_request *request, const struct change *change,
 		    uint32_t redirect_worker)
 {
 	struct hs_tracking *tracking = hs_push_of(core)->tracking;
@@ -302,16 +302,16 @@ static void turn_on(struct hs_core *core, struct hs_request *request, const stru
 		tracking->trackers++;
 		listen_to(core, session, true);
 	}
-	tracker->broken = false;
-	tracker->bcast = wish->bcast;
-	tracker->optin = wish->optin;
-	tracker->optout = wish->optout;
-	tracker->noloop = wish->noloop;
-	tracker->redirect = wish->redirect;
+	tracker->redirect_broken = false;
+	tracker->bcast = change->bcast;
+	tracker->optin = change->optin;
+	tracker->optout = change->optout;
+	tracker->noloop = change->noloop;
+	tracker->redirect = change->redirect;
 	tracker->redirect_worker = redirect_worker;
 	for (size_t at = 3; next_prefix(request->call.argc, request->call.argv, &at, &prefix);)
 		add_prefix(tracking, session, tracker, prefix);
-	if (wish->bcast && wish->prefixes == 0)
+	if (change->bcast && change->prefixes == 0)
 		add_prefix(tracking, session, tracker, HS_LIT(""));
 	/* Before the engine is asked: it need not tell workers where nobody tracks. */
 	hs_tracking_count(core);
@@ -345,27 +345,27 @@ void hs_tracking_stop(struct hs_core *core, struct hs_session *session)
 }
 
 /* Everything is known. */
-static void decide(struct hs_core *core, struct hs_request *request, const struct wish *wish,
+static void decide(struct hs_core *core, struct hs_request *request, const struct change *change,
 		   uint32_t redirect_worker)
 {
 	struct hs_session *session = request->session;
 	struct hs_reply reply = {.out = &request->reply, .resp = session->resp};
-	const char *error = wish->error;
+	const char *error = change->error;
 
 	if (session->gone) {
 		answer(core, request, NO_REDIRECT); /* nobody hears it */
 		return;
 	}
-	if (!error && wish->on)
-		error = refused(hs_tracker_of(core, session), wish);
-	if (!error && wish->on && wish->bcast &&
+	if (!error && change->on)
+		error = refused(hs_tracker_of(core, session), change);
+	if (!error && change->on && change->bcast &&
 	    !prefixes_fit(hs_tracker_of(core, session), request->call.argc, request->call.argv,
 			  &reply))
 		error = "";
 	if (error) {
 		answer(core, request, error);
-	} else if (wish->on) {
-		turn_on(core, request, wish, redirect_worker);
+	} else if (change->on) {
+		turn_on(core, request, change, redirect_worker);
 	} else {
 		hs_tracking_stop(core, session);
 		answer(core, request, NULL);
@@ -376,23 +376,23 @@ static void decide(struct hs_core *core, struct hs_request *request, const struc
 static void workers_answered(struct hs_core *core, struct hs_request *request)
 {
 	uint32_t worker = core->world.workers;
-	struct wish wish;
+	struct change change;
 
 	for (uint32_t i = 0; i < request->parts_count; i++) {
 		const struct hs_buf *out = &request->parts[i].out;
-		struct hs_answer told;
+		struct hs_parsed_reply told;
 
-		if (hs_answer_head(&told, out->data, out->len) > 0 && told.integer == 1)
+		if (hs_parse_reply_head(&told, out->data, out->len) > 0 && told.integer == 1)
 			worker = i;
 	}
 	if (worker == core->world.workers) {
 		answer(core, request, NO_REDIRECT);
 		return;
 	}
-	parse(&wish, request->call.argc, request->call.argv);
-	request->then = NULL;
+	parse(&change, request->call.argc, request->call.argv);
+	request->on_done = NULL;
 	hs_request_drop_parts(request);
-	decide(core, request, &wish, worker);
+	decide(core, request, &change, worker);
 }
 
 static void ask_workers(struct hs_core *core, struct hs_request *request, uint64_t id)
@@ -401,7 +401,7 @@ static void ask_workers(struct hs_core *core, struct hs_request *request, uint64
 	struct hs_bytes *argv = hs_mem_alloc(2 * sizeof *argv);
 
 	hs_request_split(request, count);
-	request->then = workers_answered;
+	request->on_done = workers_answered;
 	hs_buf_append(&request->cursor, &id, sizeof id);
 	argv[0] = HS_LIT("");
 	argv[1] = hs_buf_bytes(&request->cursor);
@@ -425,16 +425,16 @@ void hs_tracking_start(struct hs_core *core, struct hs_session *session, struct 
 		       const struct hs_call *call, struct hs_bytes element)
 {
 	struct hs_request *request = hs_request_make(core, session, call);
-	struct wish wish;
+	struct change change;
 
 	(void)exec, (void)element; /* it is not queued */
-	parse(&wish, call->argc, call->argv);
-	if (wish.redirects && wish.redirect == 0)
+	parse(&change, call->argc, call->argv);
+	if (change.redirects && change.redirect == 0)
 		answer(core, request, NO_REDIRECT);
-	else if (wish.redirects && !hs_session_find(core, wish.redirect))
-		ask_workers(core, request, wish.redirect);
+	else if (change.redirects && !hs_session_find(core, change.redirect))
+		ask_workers(core, request, change.redirect);
 	else
-		decide(core, request, &wish, core->world.worker);
+		decide(core, request, &change, core->world.worker);
 }
 
 /* --- the others --- */
@@ -490,7 +490,7 @@ void hs_local_client_trackinginfo(struct hs_core *core, struct hs_session *sessi
 		flags[count++] = tracker->optin ? "caching-yes" : "caching-no";
 	if (tracker->noloop)
 		flags[count++] = "noloop";
-	if (tracker->broken)
+	if (tracker->redirect_broken)
 		flags[count++] = "broken_redirect";
 	hs_reply_map(reply, 3);
 	hs_reply_bulk_text(reply, "flags");

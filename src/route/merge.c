@@ -18,7 +18,7 @@ static bool is_error(struct hs_bytes part)
 
 static bool is_whole(struct hs_bytes part)
 {
-	return part.len > 0 && hs_answer_length(part.data, part.len) == (int64_t)part.len;
+	return part.len > 0 && hs_parse_reply_length(part.data, part.len) == (int64_t)part.len;
 }
 
 static struct hs_walk walk_of(struct hs_bytes part)
@@ -47,7 +47,7 @@ static bool pass_on_error(const struct hs_merge *merge, struct hs_reply *reply)
 	return false;
 }
 
-static bool fold(enum hs_command_merge how, int64_t *all, int64_t one)
+static bool combine(enum hs_command_merge how, int64_t *all, int64_t one)
 {
 	switch (how) {
 	case HS_MERGE_SUM:
@@ -70,20 +70,20 @@ static bool fold(enum hs_command_merge how, int64_t *all, int64_t one)
 }
 
 /* Takes a number off the front of what is left of each part and writes what comes of them. */
-static bool fold_next(const struct hs_merge *merge, struct hs_walk *rest, struct hs_reply *reply)
+static bool combine_next(const struct hs_merge *merge, struct hs_walk *rest, struct hs_reply *reply)
 {
-	struct hs_answer answer;
+	struct hs_parsed_reply answer;
 	int64_t all = 0;
 	bool boolean = false;
 
 	for (uint32_t i = 0; i < merge->count; i++) {
 		if (hs_walk_next(&rest[i], &answer) < 0 ||
-		    (answer.type != HS_ANSWER_INT && answer.type != HS_ANSWER_BOOL))
+		    (answer.type != HS_PARSED_INT && answer.type != HS_PARSED_BOOL))
 			return false;
-		boolean = answer.type == HS_ANSWER_BOOL;
+		boolean = answer.type == HS_PARSED_BOOL;
 		if (i == 0)
 			all = answer.integer;
-		else if (!fold(merge->how, &all, answer.integer))
+		else if (!combine(merge->how, &all, answer.integer))
 			return false;
 	}
 	if (boolean)
@@ -111,11 +111,11 @@ static bool merge_numbers(const struct hs_merge *merge, struct hs_reply *reply)
 		fine = count == numbers;
 	}
 	if (fine && numbers < 0)
-		fine = fold_next(merge, rest, reply);
+		fine = combine_next(merge, rest, reply);
 	else if (fine)
 		hs_reply_array(reply, (size_t)numbers);
 	for (int64_t i = 0; i < numbers && fine; i++)
-		fine = fold_next(merge, rest, reply);
+		fine = combine_next(merge, rest, reply);
 	for (uint32_t i = 0; i < merge->count && fine; i++)
 		fine = rest[i].len == 0;
 	hs_mem_release(rest);
@@ -147,7 +147,7 @@ static bool merge_by_key(const struct hs_merge *merge, struct hs_reply *reply)
 static bool merge_concat(const struct hs_merge *merge, struct hs_reply *reply)
 {
 	char type = merge->parts[0].len > 0 ? merge->parts[0].data[0] : '\0';
-	struct hs_answer answer;
+	struct hs_parsed_reply answer;
 	int64_t count = 0;
 
 	for (uint32_t i = 0; i < merge->count; i++) {
@@ -155,7 +155,7 @@ static bool merge_concat(const struct hs_merge *merge, struct hs_reply *reply)
 
 		if (!is_whole(merge->parts[i]) || part.data[0] != type ||
 		    hs_walk_next(&part, &answer) < 0 ||
-		    (answer.type != HS_ANSWER_ARRAY && answer.type != HS_ANSWER_MAP))
+		    (answer.type != HS_PARSED_ARRAY && answer.type != HS_PARSED_MAP))
 			return false;
 		count += answer.count;
 	}
@@ -171,14 +171,14 @@ static bool merge_concat(const struct hs_merge *merge, struct hs_reply *reply)
 
 static bool merge_first(const struct hs_merge *merge, struct hs_reply *reply)
 {
-	struct hs_answer answer;
+	struct hs_parsed_reply answer;
 
 	for (uint32_t i = 0; i < merge->count; i++) {
 		struct hs_bytes part = merge->parts[(merge->first + i) % merge->count];
 
-		if (!is_whole(part) || hs_answer_head(&answer, part.data, part.len) <= 0)
+		if (!is_whole(part) || hs_parse_reply_head(&answer, part.data, part.len) <= 0)
 			return false;
-		if (answer.type != HS_ANSWER_NULL) {
+		if (answer.type != HS_PARSED_NULL) {
 			hs_buf_append_bytes(reply->out, part);
 			return true;
 		}
@@ -258,11 +258,11 @@ void hs_merge_replies(const struct hs_merge *merge, struct hs_reply *reply)
 /* Takes what stands before the keys off a reply to SCAN. False: it is no such reply. */
 static bool take_cursor(struct hs_walk *rest, struct hs_bytes *cursor)
 {
-	struct hs_answer answer;
+	struct hs_parsed_reply answer;
 	int64_t count;
 
 	if (hs_walk_array(rest, &count) < 0 || count != 2 || hs_walk_next(rest, &answer) < 0 ||
-	    answer.type != HS_ANSWER_BULK)
+	    answer.type != HS_PARSED_BULK)
 		return false;
 	*cursor = answer.text;
 	return true;

@@ -46,10 +46,10 @@ void hs_host_acl_setuser(struct hs_host *host, struct hs_op *op, struct hs_reply
 		if (!user)
 			reply_wrong(&wrong, reply);
 	}
-	hs_acl_drop(&acl);
+	hs_acl_unref(&acl);
 	if (user && hs_options_check_user(host->options, user, why, sizeof why) < 0) {
 		hs_reply_errorf(reply, "ERR ACL SETUSER refused by protected mode: %s", why);
-		hs_acl_user_drop(&user);
+		hs_acl_user_unref(&user);
 	}
 	if (!user)
 		return;

@@ -18,21 +18,21 @@
 enum {
 	PIECE_BYTES = 64 * 1024, /* encrypted at a time: four records */
 	SCRATCH_KEEP_BYTES = 128 * 1024,
-	TAKEN_BYTES_MAX =
+	RECEIVED_BYTES_MAX =
 		64 * 1024, /* of requests, before replies are sent: some thousand commands */
 };
 
 /* What a connection on the TLS port has besides. */
 struct secure {
 	struct hs_tls *tls;
-	struct hs_link shaking; /* in worker->handshakes, or alone */
+	struct hs_link handshake_link; /* in worker->handshakes, or alone */
 	uint64_t opened_us;
 	const char *why; /* we give up, if it is our own decision */
 	struct connection *connection;
-	bool spoke;	     /* the client has sent anything */
+	bool received_any;   /* the client has sent anything */
 	struct hs_buf plain; /* of the core, encrypted up to plain_at */
 	size_t plain_at;
-	struct hs_buf late; /* TLS's own messages, made while a write was under way */
+	struct hs_buf pending_tls; /* TLS's own messages, made while a write was under way */
 };
 
 struct connection {
@@ -42,7 +42,7 @@ struct connection {
 	struct hs_session *session; /* NULL once it is being closed */
 	struct secure *secure;	    /* NULL: plain */
 	struct hs_buf sending;
-	bool met; /* its first bytes were looked at */
+	bool first_bytes_checked; /* its first bytes were looked at */
 	bool writing;
 	bool reading;
 	bool ended; /* the client sends no more */
@@ -74,7 +74,7 @@ static void on_closed(uv_handle_t *handle)
 	if (secure) {
 		hs_tls_destroy(&secure->tls);
 		hs_buf_deinit(&secure->plain);
-		hs_buf_deinit(&secure->late);
+		hs_buf_deinit(&secure->pending_tls);
 		hs_mem_free(&connection->secure);
 	}
 	hs_buf_deinit(&connection->sending);
@@ -82,7 +82,7 @@ static void on_closed(uv_handle_t *handle)
 }
 
 /* Counts how it ended. Who looks whether the port is open, and says nothing, is no failure. */
-static void leave_secure(struct connection *connection)
+static void end_secure(struct connection *connection)
 {
 	struct hs_worker *worker = connection->worker;
 	struct secure *secure = connection->secure;
@@ -90,8 +90,8 @@ static void leave_secure(struct connection *connection)
 	const char *why = secure->why ? secure->why : hs_tls_error(secure->tls);
 	char address[64];
 
-	hs_list_remove(&secure->shaking);
-	if (!ready && secure->spoke && why[0] == '\0')
+	hs_list_remove(&secure->handshake_link);
+	if (!ready && secure->received_any && why[0] == '\0')
 		why = "the connection ended";
 	if (ready)
 		hs_counter_sub(&worker->stats.tls_clients, 1);
@@ -108,7 +108,7 @@ static void close_connection(struct connection *connection)
 	if (!connection->session)
 		return;
 	if (connection->secure)
-		leave_secure(connection);
+		end_secure(connection);
 	hs_core_disconnect(connection->worker->core, connection->session);
 	connection->session = NULL;
 	atomic_fetch_sub(&connection->worker->clients, 1);
@@ -137,15 +137,15 @@ static void stop_reading(struct connection *connection)
 /* Plain bytes of the client. The replies are sent at the end of the round (hs_connection_flush), those of all its
  * clients together: a client program with several connections is woken once. They are sent at once if they are many, or
  * if so much was taken in this round that others would wait for them. */
-static void take(struct connection *connection, const char *data, size_t len)
+static void receive_plain(struct connection *connection, const char *data, size_t len)
 {
 	struct hs_worker *worker = connection->worker;
 
 	worker->engine->calls->refresh(worker->engine, worker->index);
 	hs_core_receive(worker->core, connection->session, hs_clock_now(), data, len);
-	worker->taken_bytes += len;
-	if (worker->taken_bytes >= TAKEN_BYTES_MAX ||
-	    hs_session_out(connection->session)->len >= HS_KEEP_BYTES ||
+	worker->received_bytes += len;
+	if (worker->received_bytes >= RECEIVED_BYTES_MAX ||
+	    hs_session_out(connection->session)->len >= HS_IDLE_BUFFER_BYTES ||
 	    !hs_core_wants_input(connection->session))
 		hs_connection_flush(worker);
 	if (connection->session && !hs_core_wants_input(connection->session))
@@ -153,7 +153,7 @@ static void take(struct connection *connection, const char *data, size_t len)
 }
 
 /* The last word, if the kernel takes it at once: a closing connection waits for nothing. */
-static void send_last(struct connection *connection, const char *data, size_t len)
+static void send_final(struct connection *connection, const char *data, size_t len)
 {
 	uv_buf_t buffer = uv_buf_init((char *)(uintptr_t)data, (unsigned)len);
 
@@ -163,12 +163,12 @@ static void send_last(struct connection *connection, const char *data, size_t le
 
 /* The first bytes of a connection on the plain port. False: they are a TLS handshake. The client cannot
  * read the answer as such, but whoever looks at the bytes, or at the log, can. */
-static bool meet(struct connection *connection, const char *data, size_t len)
+static bool check_first_bytes(struct connection *connection, const char *data, size_t len)
 {
 	static const char said[] = "-ERR this port does not speak TLS: use the tls-port\r\n";
 	char address[64];
 
-	connection->met = true;
+	connection->first_bytes_checked = true;
 	if (!hs_tls_begins(data, len))
 		return true;
 	describe_address(&connection->tcp, address, sizeof address, uv_tcp_getpeername);
@@ -176,12 +176,12 @@ static bool meet(struct connection *connection, const char *data, size_t len)
 	       address,
 	       connection->worker->tls ? "it should connect to the tls-port"
 				       : "set tls-port, or turn TLS off in the client");
-	send_last(connection, said, sizeof said - 1);
+	send_final(connection, said, sizeof said - 1);
 	close_connection(connection);
 	return false;
 }
 
-static void take_end(struct connection *connection)
+static void receive_end(struct connection *connection)
 {
 	stop_reading(connection);
 	connection->ended = true;
@@ -189,7 +189,7 @@ static void take_end(struct connection *connection)
 	hs_connection_flush(connection->worker);
 }
 
-static void take_secure(struct connection *connection, const char *data, size_t len);
+static void receive_encrypted(struct connection *connection, const char *data, size_t len);
 
 static void on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *buffer)
 {
@@ -197,16 +197,17 @@ static void on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *buffer)
 
 	if (len == 0 || !connection->session)
 		return;
-	if (!hs_mpsc_empty(&connection->worker->mail))
+	if (!hs_mpsc_empty(&connection->worker->message))
 		hs_worker_read_messages(connection->worker);
 	if (len == UV_EOF)
-		take_end(connection);
+		receive_end(connection);
 	else if (len < 0)
 		close_connection(connection);
 	else if (connection->secure)
-		take_secure(connection, buffer->base, (size_t)len);
-	else if (connection->met || meet(connection, buffer->base, (size_t)len))
-		take(connection, buffer->base, (size_t)len);
+		receive_encrypted(connection, buffer->base, (size_t)len);
+	else if (connection->first_bytes_checked ||
+		 check_first_bytes(connection, buffer->base, (size_t)len))
+		receive_plain(connection, buffer->base, (size_t)len);
 }
 
 static void start_reading(struct connection *connection)
@@ -262,14 +263,14 @@ static ssize_t send_plain(struct connection *connection, struct hs_buf *out)
 	ssize_t left;
 
 	hs_counter_add(&hs_core_stats(connection->worker->core)->output_bytes, out->len);
-	left = write_out(connection, out, HS_KEEP_BYTES);
+	left = write_out(connection, out, HS_IDLE_BUFFER_BYTES);
 	if (left > 0)
 		hs_session_sending(connection->session, (size_t)left);
 	return left;
 }
 
 /* Encrypts the next piece of what the core has to say, if there is one. */
-static int seal(struct connection *connection, struct hs_buf *out, struct hs_buf *net)
+static int encrypt_next(struct connection *connection, struct hs_buf *out, struct hs_buf *net)
 {
 	struct secure *secure = connection->secure;
 	size_t len;
@@ -281,7 +282,7 @@ static int seal(struct connection *connection, struct hs_buf *out, struct hs_buf
 		hs_counter_add(&hs_core_stats(connection->worker->core)->output_bytes, out->len);
 		if (out->len <= PIECE_BYTES) {
 			status = hs_tls_send(secure->tls, out->data, out->len, net);
-			hs_buf_clear(out, HS_KEEP_BYTES);
+			hs_buf_clear(out, HS_IDLE_BUFFER_BYTES);
 			return status;
 		}
 		hs_buf_swap(out, &secure->plain);
@@ -301,13 +302,13 @@ static int seal(struct connection *connection, struct hs_buf *out, struct hs_buf
 static ssize_t send_secure(struct connection *connection, struct hs_buf *out)
 {
 	struct secure *secure = connection->secure;
-	struct hs_buf *net = &connection->worker->sealed;
+	struct hs_buf *net = &connection->worker->encrypted;
 	ssize_t left = 0;
 
-	hs_buf_append_bytes(net, hs_buf_bytes(&secure->late));
-	hs_buf_clear(&secure->late, 0);
+	hs_buf_append_bytes(net, hs_buf_bytes(&secure->pending_tls));
+	hs_buf_clear(&secure->pending_tls, 0);
 	while (left == 0) {
-		if (seal(connection, out, net) < 0) {
+		if (encrypt_next(connection, out, net) < 0) {
 			hs_buf_clear(net, SCRATCH_KEEP_BYTES);
 			return -1;
 		}
@@ -321,9 +322,9 @@ static ssize_t send_secure(struct connection *connection, struct hs_buf *out)
 	return left;
 }
 
-static void send_last_sealed(struct connection *connection, struct hs_buf *net)
+static void send_final_encrypted(struct connection *connection, struct hs_buf *net)
 {
-	send_last(connection, net->data, net->len);
+	send_final(connection, net->data, net->len);
 	hs_buf_clear(net, SCRATCH_KEEP_BYTES);
 }
 
@@ -351,8 +352,8 @@ static void send_out(struct connection *connection)
 	}
 	if (hs_session_closing(session) && !connection->writing && out->len == 0) {
 		if (connection->secure) {
-			hs_tls_close(connection->secure->tls, &connection->worker->sealed);
-			send_last_sealed(connection, &connection->worker->sealed);
+			hs_tls_close(connection->secure->tls, &connection->worker->encrypted);
+			send_final_encrypted(connection, &connection->worker->encrypted);
 		}
 		close_connection(connection);
 		return;
@@ -360,12 +361,12 @@ static void send_out(struct connection *connection)
 	if (sent && hs_core_waits_for_reader(session))
 		hs_core_sent(connection->worker->core, session, hs_clock_now());
 	if (!connection->reading && !connection->ended && hs_core_wants_input(session) &&
-	    !(connection->secure && connection->secure->late.len > 0))
+	    !(connection->secure && connection->secure->pending_tls.len > 0))
 		start_reading(connection);
 }
 
 /* A handshake failed because the client sent plain text: it is told so in plain text. */
-static void refuse_plain(struct connection *connection)
+static void refuse_plain_text(struct connection *connection)
 {
 	static const char said[] =
 		"-ERR this port speaks TLS only: connect with TLS (redis-cli --tls), or "
@@ -373,43 +374,43 @@ static void refuse_plain(struct connection *connection)
 
 	connection->secure->why =
 		"it speaks plain text on the TLS port: it should use TLS, or the plain port";
-	send_last(connection, said, sizeof said - 1);
+	send_final(connection, said, sizeof said - 1);
 }
 
 /* Encrypted bytes of the client. */
-static void take_secure(struct connection *connection, const char *data, size_t len)
+static void receive_encrypted(struct connection *connection, const char *data, size_t len)
 {
 	struct hs_worker *worker = connection->worker;
 	struct secure *secure = connection->secure;
-	struct hs_buf *plain = &worker->opened;
-	struct hs_buf *net = connection->writing ? &secure->late : &worker->sealed;
+	struct hs_buf *plain = &worker->decrypted;
+	struct hs_buf *net = connection->writing ? &secure->pending_tls : &worker->encrypted;
 	bool was_ready = hs_tls_ready(secure->tls);
 	int status = hs_tls_receive(secure->tls, data, len, plain, net);
-	bool is_plain = !secure->spoke && status < 0 && !hs_tls_begins(data, len);
+	bool is_plain = !secure->received_any && status < 0 && !hs_tls_begins(data, len);
 
-	secure->spoke = true;
+	secure->received_any = true;
 	if (hs_tls_ready(secure->tls) && !was_ready) {
-		hs_list_remove(&secure->shaking);
+		hs_list_remove(&secure->handshake_link);
 		hs_counter_add(&worker->stats.tls_clients, 1);
 	}
 	if (is_plain) {
 		hs_buf_clear(net, SCRATCH_KEEP_BYTES); /* an alert that the client cannot read */
-		refuse_plain(connection);
+		refuse_plain_text(connection);
 		close_connection(connection);
 	} else if (status < 0) {
-		send_last_sealed(connection, net);
+		send_final_encrypted(connection, net);
 		close_connection(connection);
 	} else if (!connection->writing && net->len > 0 &&
 		   write_out(connection, net, SCRATCH_KEEP_BYTES) < 0) {
 		close_connection(connection);
 	}
 	if (connection->session && plain->len > 0)
-		take(connection, plain->data, plain->len);
+		receive_plain(connection, plain->data, plain->len);
 	hs_buf_clear(plain, SCRATCH_KEEP_BYTES);
 	if (connection->session && hs_tls_ended(secure->tls))
-		take_end(connection);
+		receive_end(connection);
 	/* Who does not read what TLS itself has to answer is not asked for more. */
-	if (connection->session && secure->late.len > 0)
+	if (connection->session && secure->pending_tls.len > 0)
 		stop_reading(connection);
 }
 
@@ -418,8 +419,8 @@ void hs_connection_tick(struct hs_worker *worker)
 	uint64_t now_us = hs_clock_mono_us();
 	struct secure *oldest;
 
-	while ((oldest = hs_list_first(&worker->handshakes, struct secure, shaking)) &&
-	       now_us - oldest->opened_us >= worker->tls_patience_us) {
+	while ((oldest = hs_list_first(&worker->handshakes, struct secure, handshake_link)) &&
+	       now_us - oldest->opened_us >= worker->tls_handshake_timeout_us) {
 		oldest->why = "it took too long";
 		close_connection(oldest->connection);
 	}
@@ -430,7 +431,7 @@ bool hs_connection_flush(struct hs_worker *worker)
 	struct hs_session *session;
 	bool any = false;
 
-	worker->taken_bytes = 0;
+	worker->received_bytes = 0;
 	while ((session = hs_core_next_sendable(worker->core))) {
 		send_out(hs_session_io(session));
 		any = true;
@@ -446,11 +447,11 @@ static struct secure *open_secure(struct connection *connection)
 	secure->connection = connection;
 	secure->tls = hs_tls_create(worker->tls, NULL);
 	secure->opened_us = hs_clock_mono_us();
-	hs_list_append(&worker->handshakes, &secure->shaking);
+	hs_list_append(&worker->handshakes, &secure->handshake_link);
 	return secure;
 }
 
-void hs_connection_open(struct hs_worker *worker, const struct hs_worker_message *mail)
+void hs_connection_open(struct hs_worker *worker, const struct hs_worker_message *message)
 {
 	struct connection *connection = hs_mem_zalloc(sizeof *connection);
 	char address[64] = "http", local[64] = "http";
@@ -459,15 +460,15 @@ void hs_connection_open(struct hs_worker *worker, const struct hs_worker_message
 	uv_tcp_init(&worker->loop, &connection->tcp);
 	connection->tcp.data = connection;
 	connection->write.data = connection;
-	if (uv_tcp_open(&connection->tcp, mail->fd) != 0) {
-		close(mail->fd);
+	if (uv_tcp_open(&connection->tcp, message->fd) != 0) {
+		close(message->fd);
 		atomic_fetch_sub(&worker->clients, 1);
 		uv_close((uv_handle_t *)&connection->tcp, on_closed);
 		return;
 	}
-	if (mail->tls)
+	if (message->tls)
 		connection->secure = open_secure(connection);
-	if (!mail->own) {
+	if (!message->internal) {
 		uv_tcp_nodelay(&connection->tcp, 1);
 		if (worker->tcp_keepalive_s > 0)
 			uv_tcp_keepalive(&connection->tcp, 1, worker->tcp_keepalive_s);
@@ -476,11 +477,11 @@ void hs_connection_open(struct hs_worker *worker, const struct hs_worker_message
 	}
 
 	struct hs_core_client client = {
-		.id = mail->client_id,
+		.id = message->client_id,
 		.address = address,
 		.local_address = local,
-		.fd = mail->fd,
-		.own = mail->own,
+		.fd = message->fd,
+		.internal = message->internal,
 	};
 
 	connection->session = hs_core_connect(worker->core, hs_clock_now(), &client);

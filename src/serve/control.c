@@ -14,7 +14,7 @@ void hs_control_ask(struct hs_host *host, struct hs_op *op)
 {
 	struct hs_control *control = hs_list_entry(host, struct hs_control, host);
 
-	hs_mpsc_push(&control->asked, op, op, offsetof(struct hs_op, next));
+	hs_mpsc_push(&control->host_ops, op, op, offsetof(struct hs_op, next));
 	uv_async_send(&control->wake);
 }
 
@@ -34,7 +34,7 @@ void hs_control_recounted(void *host, uint64_t number)
 
 static void answer_all(struct hs_control *control)
 {
-	hs_mpsc_each(struct hs_op, op, &control->asked, next)
+	hs_mpsc_each(struct hs_op, op, &control->host_ops, next)
 	{
 		op->next = NULL;
 		if (hs_host_answer(&control->host, op))

@@ -28,7 +28,7 @@ struct hs_control {
 	uv_async_t wake;
 	uv_timer_t rate_timer, heat_timer;
 	struct hs_http_loop http;
-	struct hs_mpsc asked; /* of hs_op, by `next` */
+	struct hs_mpsc host_ops; /* of hs_op, by `next` */
 	_Atomic bool reload;
 	_Atomic bool end;
 };

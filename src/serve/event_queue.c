@@ -3,64 +3,68 @@
 #include "base/limits.h"
 #include "base/mem.h"
 
-#define NOTE_NEXT offsetof(struct hs_note, next)
+#define QUEUED_NEXT offsetof(struct hs_queued_event, next)
 
-static struct hs_note *create_note(struct hs_event *event)
+static struct hs_queued_event *create_queued(struct hs_event *event)
 {
-	struct hs_note *note = hs_mem_alloc(sizeof *note);
+	struct hs_queued_event *queued = hs_mem_alloc(sizeof *queued);
 
-	*note = (struct hs_note){.event = event};
-	return note;
+	*queued = (struct hs_queued_event){.event = event};
+	return queued;
 }
 
-static enum hs_event_queue_put drop(struct hs_event_queue *box, struct hs_event *event)
+static enum hs_event_queue_put drop(struct hs_event_queue *queue, struct hs_event *event)
 {
 	if (event->kind == HS_EVENT_CHANGED || event->kind == HS_EVENT_CHANGED_ALL)
-		atomic_store(&box->keys_lost, true);
+		atomic_store(&queue->key_changes_lost, true);
 	hs_event_unref(&event);
-	return atomic_exchange(&box->full, true) ? HS_NEWSBOX_STILL_FULL : HS_NEWSBOX_FULL;
+	return atomic_exchange(&queue->full, true) ? HS_EVENT_QUEUE_STILL_FULL
+						   : HS_EVENT_QUEUE_FULL;
 }
 
-enum hs_event_queue_put hs_event_queue_put(struct hs_event_queue *box, struct hs_event *event)
+enum hs_event_queue_put hs_event_queue_put(struct hs_event_queue *queue, struct hs_event *event)
 {
-	struct hs_note *note;
+	struct hs_queued_event *queued;
 
-	if (atomic_load_explicit(&box->bytes, memory_order_relaxed) >= HS_EVENT_QUEUE_BYTES_MAX &&
+	if (atomic_load_explicit(&queue->bytes, memory_order_relaxed) >= HS_EVENT_QUEUE_BYTES_MAX &&
 	    event->kind != HS_EVENT_UNSUBSCRIBED)
-		return drop(box, event);
-	note = create_note(event);
-	atomic_fetch_add_explicit(&box->bytes, hs_event_bytes(event), memory_order_relaxed);
-	hs_mpsc_push(&box->notes, note, note, NOTE_NEXT);
-	return HS_NEWSBOX_TAKEN;
+		return drop(queue, event);
+	queued = create_queued(event);
+	atomic_fetch_add_explicit(&queue->bytes, hs_event_bytes(event), memory_order_relaxed);
+	hs_mpsc_push(&queue->events, queued, queued, QUEUED_NEXT);
+	return HS_EVENT_QUEUED;
 }
 
-struct hs_note *hs_event_queue_take(struct hs_event_queue *box)
+struct hs_queued_event *hs_event_queue_take(struct hs_event_queue *queue)
 {
-	struct hs_note *first = hs_mpsc_take(&box->notes, NOTE_NEXT), *last = first;
+	struct hs_queued_event *first = hs_mpsc_take(&queue->events, QUEUED_NEXT), *last = first;
 
-	if (!atomic_exchange(&box->keys_lost, false))
+	if (!atomic_exchange(&queue->key_changes_lost, false))
 		return first;
 	while (last && last->next)
 		last = last->next;
 
-	struct hs_note *note =
-		create_note(hs_event_create(&(struct hs_event){.kind = HS_EVENT_CHANGED_ALL}));
+	struct hs_queued_event *queued =
+		create_queued(hs_event_create(&(struct hs_event){.kind = HS_EVENT_CHANGED_ALL}));
 
-	atomic_fetch_add_explicit(&box->bytes, hs_event_bytes(note->event), memory_order_relaxed);
+	atomic_fetch_add_explicit(&queue->bytes, hs_event_bytes(queued->event),
+				  memory_order_relaxed);
 	if (!last)
-		return note;
-	last->next = note;
+		return queued;
+	last->next = queued;
 	return first;
 }
 
-struct hs_note *hs_event_queue_done(struct hs_event_queue *box, struct hs_note *note)
+struct hs_queued_event *hs_event_queue_done(struct hs_event_queue *queue,
+					    struct hs_queued_event *queued)
 {
-	struct hs_note *next = note->next;
+	struct hs_queued_event *next = queued->next;
 
-	atomic_fetch_sub_explicit(&box->bytes, hs_event_bytes(note->event), memory_order_relaxed);
+	atomic_fetch_sub_explicit(&queue->bytes, hs_event_bytes(queued->event),
+				  memory_order_relaxed);
 	if (!next)
-		atomic_store(&box->full, false);
-	hs_event_unref(&note->event);
-	hs_mem_release(note);
+		atomic_store(&queue->full, false);
+	hs_event_unref(&queued->event);
+	hs_mem_release(queued);
 	return next;
 }

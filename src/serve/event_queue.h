@@ -13,29 +13,30 @@
 #include "core/event.h"
 
 struct hs_event_queue {
-	struct hs_mpsc notes;
-	_Atomic uint64_t bytes; /* lying here */
-	_Atomic bool full;	/* the last one was dropped */
-	_Atomic bool keys_lost; /* to be told as HS_EVENT_CHANGED_ALL */
+	struct hs_mpsc events;
+	_Atomic uint64_t bytes;	       /* lying here */
+	_Atomic bool full;	       /* the last one was dropped */
+	_Atomic bool key_changes_lost; /* to be told as HS_EVENT_CHANGED_ALL */
 };
 
-struct hs_note {
-	struct hs_note *next;
+struct hs_queued_event {
+	struct hs_queued_event *next;
 	struct hs_event *event;
 };
 
 enum hs_event_queue_put {
-	HS_NEWSBOX_TAKEN,
-	HS_NEWSBOX_FULL, /* dropped, the first one: worth a line in the log */
-	HS_NEWSBOX_STILL_FULL,
+	HS_EVENT_QUEUED,
+	HS_EVENT_QUEUE_FULL, /* dropped, the first one: worth a line in the log */
+	HS_EVENT_QUEUE_STILL_FULL,
 };
 
 /* Takes the reference over. Any thread. */
-enum hs_event_queue_put hs_event_queue_put(struct hs_event_queue *box, struct hs_event *event);
+enum hs_event_queue_put hs_event_queue_put(struct hs_event_queue *queue, struct hs_event *event);
 
 /* Everything there is, in its order; NULL: nothing. The worker's thread, like the next. */
-struct hs_note *hs_event_queue_take(struct hs_event_queue *box);
+struct hs_queued_event *hs_event_queue_take(struct hs_event_queue *queue);
 /* Done with this one: the next. */
-struct hs_note *hs_event_queue_done(struct hs_event_queue *box, struct hs_note *note);
+struct hs_queued_event *hs_event_queue_done(struct hs_event_queue *queue,
+					    struct hs_queued_event *queued);
 
 #endif

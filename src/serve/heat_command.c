@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "base/nearest.h"
 #include "base/num.h"
-#include "route/slot.h"
+#include "route/slot_map.h"
 #include "serve/clock.h"
 #include "telemetry/board.h"
 #include "wire/reply.h"

@@ -3,13 +3,13 @@
 #include "absorb/shared.h"
 #include "base/glob.h"
 #include "serve/audit.h"
-#include "serve/secure.h"
+#include "serve/tls_options.h"
 #include "wire/reply.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { PROOFS = 4 }; /* of the shortest `stale` of a rule */
+enum { CHECKS_PER_STALE = 4 }; /* of the shortest `stale` of a rule */
 
 /* The option of the servers behind the engine with that name; NULL: there is none. */
 static const struct hs_engine_option *server_option(const struct hs_host *host,
@@ -79,7 +79,7 @@ void hs_host_config_get(struct hs_host *host, struct hs_op *op, struct hs_reply 
 	hs_buf_deinit(&pairs);
 }
 
-void hs_host_publish_live(struct hs_host *host)
+void hs_host_publish_to_main(struct hs_host *host)
 {
 	const struct hs_options *options = host->options;
 
@@ -89,7 +89,7 @@ void hs_host_publish_live(struct hs_host *host)
 		     (uint64_t)options->shutdown_timeout * 1000000);
 }
 
-void hs_host_publish_keeping(struct hs_host *host)
+void hs_host_publish_caching(struct hs_host *host)
 {
 	const struct hs_options *options = host->options;
 	const struct hs_engine_calls *engine = host->engine->calls;
@@ -104,20 +104,20 @@ void hs_host_publish_keeping(struct hs_host *host)
 	hs_shared_limit(host->shared,
 			(uint64_t)options->cache_bytes / HS_SHARED_PART + HS_SHARED_BYTES_MIN);
 	if (engine->check_sessions_every)
-		engine->check_sessions_every(host->engine,
-					     keeps ? hs_rules_stale_min_us(rules) / PROOFS : 0);
+		engine->check_sessions_every(
+			host->engine, keeps ? hs_rules_stale_min_us(rules) / CHECKS_PER_STALE : 0);
 }
 
 void hs_host_publish(struct hs_host *host)
 {
-	hs_host_publish_live(host);
-	hs_host_publish_keeping(host);
+	hs_host_publish_to_main(host);
+	hs_host_publish_caching(host);
 	for (uint32_t i = 0; i < host->workers_count; i++) {
-		struct hs_worker_message *mail = hs_worker_message_create(HS_WORKER_CONFIGURE);
+		struct hs_worker_message *message = hs_worker_message_create(HS_WORKER_CONFIGURE);
 
-		hs_worker_core_options(host->options, &mail->options);
-		mail->context = hs_tls_context_hold(host->tls);
-		hs_worker_post(&host->workers[i], mail);
+		hs_worker_core_options(host->options, &message->options);
+		message->context = hs_tls_context_hold(host->tls);
+		hs_worker_post(&host->workers[i], message);
 	}
 }
 
@@ -252,13 +252,13 @@ static void config_set(struct hs_host *host, const struct hs_op *op, struct hs_r
 		} else if (hs_option_set(&changed, option, op->argv[i + 1], why, sizeof why) < 0) {
 			failed = option->name;
 		} else if (strcmp(option->name, "requirepass") == 0) {
-			hs_options_secure_default(&changed);
+			hs_options_set_default_password(&changed);
 		}
 	}
 	if (!failed && hs_options_check(&changed, why, sizeof why) < 0)
 		failed = hs_option_find(op->argv[2])->name;
 	if (!failed && host->tls && named_for_tls(op) &&
-	    hs_secure_read(&changed, &context, why, sizeof why) < 0)
+	    hs_tls_options_read(&changed, &context, why, sizeof why) < 0)
 		failed = named_for_tls(op);
 	if (failed) {
 		hs_options_deinit(&changed);
@@ -320,7 +320,7 @@ static int read_again(struct hs_host *host, struct hs_options *fresh,
 	if (status == 0)
 		status = hs_options_check_users(host->options, fresh, error, error_size);
 	if (status == 0 && host->tls)
-		status = hs_secure_read(fresh, context, error, error_size);
+		status = hs_tls_options_read(fresh, context, error, error_size);
 	return status;
 }
 
@@ -334,7 +334,7 @@ static const char *take_option(const struct hs_options *fresh, const struct hs_o
 	int status;
 
 	if (option->kind == HS_OPTION_USERS) {
-		hs_options_set_users(changed, hs_acl_hold(fresh->users));
+		hs_options_set_users(changed, hs_acl_ref(fresh->users));
 		return "users";
 	}
 	if (option->kind == HS_OPTION_RULES) {
@@ -374,7 +374,7 @@ static void reload_certificates(struct hs_host *host)
 
 	if (!host->tls) {
 		hs_log(host->log, HS_LOG_WARN, "SIGHUP: no configuration file to reload");
-	} else if (hs_secure_read(host->options, &context, error, sizeof error) < 0) {
+	} else if (hs_tls_options_read(host->options, &context, error, sizeof error) < 0) {
 		hs_log(host->log, HS_LOG_ERROR, "SIGHUP: nothing changed: %s", error);
 	} else {
 		use_context(host, context);
@@ -440,14 +440,15 @@ static void reply_info(struct hs_host *host, const struct hs_op *op, struct hs_r
 }
 
 /* In front of servers, Keyspace has what was written before: true if INFO waits until they are asked. */
-static bool wait_counted(struct hs_host *host, struct hs_op *op)
+static bool wait_for_recount(struct hs_host *host, struct hs_op *op)
 {
-	struct hs_op **end = host->uncounted ? &host->uncounted_last->next : &host->uncounted;
+	struct hs_op **end =
+		host->info_waiting ? &host->info_waiting_last->next : &host->info_waiting;
 
 	if (!host->engine->calls->recount || !hs_info_asks_keyspace(op->argc, op->argv))
 		return false;
 	*end = op;
-	host->uncounted_last = op;
+	host->info_waiting_last = op;
 	op->engine_mark = host->engine->calls->recount(host->engine);
 	return true;
 }
@@ -456,11 +457,11 @@ void hs_host_answer_counted(struct hs_host *host, bool all)
 {
 	uint64_t recounted = atomic_load(&host->recounted);
 
-	while (host->uncounted && (all || host->uncounted->engine_mark <= recounted)) {
-		struct hs_op *op = host->uncounted;
+	while (host->info_waiting && (all || host->info_waiting->engine_mark <= recounted)) {
+		struct hs_op *op = host->info_waiting;
 		struct hs_reply reply = {.out = op->out, .resp = op->resp};
 
-		host->uncounted = op->next;
+		host->info_waiting = op->next;
 		op->next = NULL;
 		reply_info(host, op, &reply);
 		hs_worker_complete(&host->workers[op->worker], op);
@@ -469,7 +470,7 @@ void hs_host_answer_counted(struct hs_host *host, bool all)
 
 void hs_host_info(struct hs_host *host, struct hs_op *op, struct hs_reply *reply)
 {
-	if (wait_counted(host, op))
+	if (wait_for_recount(host, op))
 		reply->out = NULL;
 	else
 		reply_info(host, op, reply);

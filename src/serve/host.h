@@ -45,18 +45,18 @@ struct hs_host {
 	_Atomic(const struct hs_learned *) learned;
 	/* All sets ever learned, the engine's thread's: requests under way may go on with rows of an
 	 * old one. They are few: a set comes only when a server has other commands than before. */
-	struct hs_learned **learned_ever;
+	struct hs_learned **learned_all;
 	size_t learned_count;
 	struct hs_worker *workers;
 	uint32_t workers_count;
 	_Atomic bool started; /* the workers are there */
 	char run_id[41];
-	int port;		    /* really listened on; 0: none */
-	int tls_port;		    /* the same */
-	struct hs_tls_context *tls; /* for new clients of tls_port; NULL: there is none */
-	struct hs_http *http;	    /* http/http.h; NULL: none */
-	struct hs_fetch *fetch;	    /* serve/fetch.h; NULL: none */
-	int http_port;		    /* really listened on; 0: none */
+	int port;			  /* really listened on; 0: none */
+	int tls_port;			  /* the same */
+	struct hs_tls_context *tls;	  /* for new clients of tls_port; NULL: there is none */
+	struct hs_http *http;		  /* http/http.h; NULL: none */
+	struct hs_key_reader *key_reader; /* serve/key_reader.h; NULL: none */
+	int http_port;			  /* really listened on; 0: none */
 	int64_t started_wall_us;
 	uint64_t started_mono_us;
 	struct hs_host_live live;
@@ -76,7 +76,7 @@ struct hs_host {
 	struct hs_hotkeys *hotkeys; /* telemetry/hotkeys.h */
 	/* INFO with the section Keyspace that waits until the engine has counted (engine.h: recount): by
 	 * `next`, oldest first, with the engine's number in engine_mark. */
-	struct hs_op *uncounted, *uncounted_last;
+	struct hs_op *info_waiting, *info_waiting_last;
 	_Atomic uint64_t recounted; /* the engine's last number; its threads set it */
 	_Atomic bool stopping;	    /* the main thread sets it when it is told to end it all */
 	void *context;
@@ -100,9 +100,9 @@ bool hs_host_ready(struct hs_host *host, struct hs_buf *why);
 
 /* Hands changed options to every worker and to the main thread. */
 void hs_host_publish(struct hs_host *host);
-void hs_host_publish_live(struct hs_host *host); /* to the main thread alone */
+void hs_host_publish_to_main(struct hs_host *host); /* to the main thread alone */
 /* Whether anything is kept: to the shared cache and the engine, before any worker keeps something. */
-void hs_host_publish_keeping(struct hs_host *host);
+void hs_host_publish_caching(struct hs_host *host);
 /* SIGHUP: reads the file again, takes over what may change while running, says what may not. */
 void hs_host_reload(struct hs_host *host);
 

@@ -224,7 +224,7 @@ static void reply_keys(struct hs_host *host, struct hs_reply *reply, const char 
 	for (size_t i = 0; i < count; i++) {
 		struct hs_bytes kept = {keys[i].name, keys[i].name_len};
 		char shown[HS_BOARD_NAME_BYTES];
-		uint32_t len = hs_board_show_name(keys[i].shown, kept, keys[i].full_len, shown);
+		uint32_t len = hs_board_show_name(keys[i].public_id, kept, keys[i].full_len, shown);
 
 		hs_reply_bulk(reply, (struct hs_bytes){shown, len});
 		hs_reply_int(reply, (int64_t)(keys[i].sums[metric] / unit));

@@ -3,7 +3,7 @@
 #include "base/err.h"
 #include "http/http.h"
 #include "serve/clock.h"
-#include "serve/fetch.h"
+#include "serve/key_reader.h"
 #include "serve/listen.h"
 #include "serve/pages.h"
 
@@ -128,7 +128,7 @@ static void on_connect(uv_poll_t *poll, int status, int events)
 }
 
 /* Who waited for it is answered in the loop's next round. */
-static void on_fetched(void *owner, void *context, struct hs_fetch_result *result)
+static void on_fetched(void *owner, void *context, struct hs_key_read_result *result)
 {
 	struct hs_http_loop *http = owner;
 
@@ -158,7 +158,8 @@ void hs_http_loop_start(struct hs_http_loop *http, uv_loop_t *loop)
 	host->http = hs_http_create(&options);
 	hs_check(host->http != NULL);
 	/* Half of the time that a client has, so that it hears that it was in vain. */
-	host->fetch = hs_fetch_create(loop, host, options.timeout_us / 2, on_fetched, http);
+	host->key_reader =
+		hs_key_reader_create(loop, host, options.timeout_us / 2, on_fetched, http);
 	uv_timer_init(loop, &http->timer);
 	uv_timer_init(loop, &http->pause);
 	hs_check(uv_poll_init(loop, &http->events, hs_http_fd(host->http)) == 0);
@@ -179,7 +180,7 @@ void hs_http_loop_stop(struct hs_http_loop *http)
 	uv_close((uv_handle_t *)&http->pause, NULL);
 	uv_close((uv_handle_t *)&http->events, NULL);
 	uv_close((uv_handle_t *)&http->listener, NULL);
-	hs_fetch_destroy(&http->host->fetch);
+	hs_key_reader_destroy(&http->host->key_reader);
 	hs_http_destroy(&http->host->http);
 	hs_http_loop_close(http);
 }

@@ -25,7 +25,8 @@ static void write_fields(const struct hs_info_facts *facts, const char *section,
 	for (size_t i = 0; i < hs_info_rows_count; i++) {
 		const struct hs_info_row *row = &hs_info_rows[i];
 
-		if (!is_shown(facts, &row->row, section) || (row->known && !row->known(facts)))
+		if (!is_shown(facts, &row->row, section) ||
+		    (row->shown_if && !row->shown_if(facts)))
 			continue;
 		hs_buf_printf(text, "%s:", row->row.name);
 		row->write(facts, text);

@@ -25,7 +25,7 @@ struct hs_info_row {
 	struct hs_counter_row row;
 	void (*write)(const struct hs_info_facts *facts, struct hs_buf *text);
 	/* Else INFO leaves it out; NULL: always. */
-	bool (*known)(const struct hs_info_facts *facts);
+	bool (*shown_if)(const struct hs_info_facts *facts);
 	/* Rows with one metric stand together and differ in this, their label. */
 	const char *mode;
 };

@@ -106,11 +106,11 @@ static uint64_t limit_of_files(void)
 	       GAUGE("process_resident_memory_bytes", "Memory of the process that is in RAM")) \
 	NUMBER("Memory", used_memory_peak, facts->host->peak_memory_bytes, \
 	       GAUGE("used_memory_peak_bytes", "The most that used_memory_bytes was seen to be")) \
-	NUMBER("Memory", maxmemory, facts->engine.servers.maxmemory, .known = knows_maxmemory) \
-	WORDS("Memory", maxmemory_policy, facts->engine.servers.maxmemory_policy, .known = knows_maxmemory_policy) \
+	NUMBER("Memory", maxmemory, facts->engine.servers.maxmemory, .shown_if = knows_maxmemory) \
+	WORDS("Memory", maxmemory_policy, facts->engine.servers.maxmemory_policy, .shown_if = knows_maxmemory_policy) \
 	NUMBER("Persistence", loading, 0) \
 	WORDS("Persistence", sync, facts->host->options->sync == HS_SYNC_ALWAYS ? "always" : "off", .row.engine = "embedded") \
-	NUMBER("Persistence", aof_enabled, facts->engine.servers.aof_enabled, .known = knows_aof_enabled) \
+	NUMBER("Persistence", aof_enabled, facts->engine.servers.aof_enabled, .shown_if = knows_aof_enabled) \
 	NUMBER("Persistence", store_bytes, facts->bytes_used, \
 	       GAUGE("store_bytes", "Bytes that the data takes on disk"), .row.engine = "embedded") \
 	NUMBER("Persistence", writes_queued, facts->queued, \
@@ -120,7 +120,7 @@ static uint64_t limit_of_files(void)
 	NUMBER("Stats", instantaneous_ops_per_sec, facts->host->ops_per_s) \
 	NUMBER("Stats", evicted_keys, 0, .row.engine = "embedded") \
 	WORDS("Engine", engine_where, facts->host->engine->where ? facts->host->engine->where : "") \
-	WORDS("Engine", engine_unavailable, facts->engine.trouble) \
+	WORDS("Engine", engine_unavailable, facts->engine.unavailable_reason) \
 	NUMBER("Http", http_port, facts->host->http_port) \
 	WORDS("Replication", role, "master") \
 	NUMBER("Replication", connected_slaves, 0) \
@@ -135,7 +135,7 @@ static uint64_t limit_of_files(void)
 	NUMBER(NULL, expires, facts->expires, GAUGE("expiring_keys", "Keys that have an expiry")) \
 	NUMBER(NULL, last_commit_failed, facts->engine.last_error[0] != '\0', \
 	       GAUGE("last_commit_failed", "1 when the last commit failed, 0 otherwise")) \
-	NUMBER(NULL, engine_is_unavailable, facts->engine.trouble[0] != '\0', \
+	NUMBER(NULL, engine_is_unavailable, facts->engine.unavailable_reason[0] != '\0', \
 	       GAUGE("engine_unavailable", "1 when the engine can serve nothing, 0 otherwise")) \
 	PRINTED(NULL, start_time, \
 	       ("%lld.%06lld", (long long)(facts->host->started_wall_us / 1000000), \

@@ -7,7 +7,7 @@
 
 #include "http/http.h"
 #include "http/kv.h"
-#include "serve/fetch.h"
+#include "serve/key_reader.h"
 
 #include <stdio.h>
 
@@ -31,7 +31,7 @@ static const struct hs_rule *public_rule(const struct hs_host *host, struct hs_b
 	return rule && rule->contract == HS_CONTRACT_CACHE && rule->is_public ? rule : NULL;
 }
 
-static void say(struct hs_http_answer *answer, unsigned status, const char *words)
+static void answer_text(struct hs_http_answer *answer, unsigned status, const char *words)
 {
 	answer->status = status;
 	answer->retry_s = status == UNAVAILABLE ? RETRY_S : 0;
@@ -39,8 +39,8 @@ static void say(struct hs_http_answer *answer, unsigned status, const char *word
 }
 
 /* Caches elsewhere do what the rule allows only while it is done here. */
-static void give_value(const struct hs_host *host, const struct hs_rule *rule, struct hs_buf *value,
-		       struct hs_http_answer *answer)
+static void answer_value(const struct hs_host *host, const struct hs_rule *rule,
+			 struct hs_buf *value, struct hs_http_answer *answer)
 {
 	bool mitigates = host->options->mitigate == HS_MITIGATE_ON;
 
@@ -51,13 +51,13 @@ static void give_value(const struct hs_host *host, const struct hs_rule *rule, s
 }
 
 /* Only the first word of an error: what follows may tell of servers that nobody out there needs to know. */
-static void say_error(struct hs_bytes word, struct hs_http_answer *answer)
+static void answer_error(struct hs_bytes word, struct hs_http_answer *answer)
 {
 	char text[96];
 
 	snprintf(text, sizeof text, "the value cannot be read now%s%.*s", word.len > 0 ? ": " : "",
 		 (int)(word.len < 32 ? word.len : 32), word.len > 0 ? word.data : "");
-	say(answer, UNAVAILABLE, text);
+	answer_text(answer, UNAVAILABLE, text);
 }
 
 _Static_assert(HS_HTTP_BODY_BYTES_MAX == 16777216, "the words name it");
@@ -66,56 +66,57 @@ _Static_assert(HS_HTTP_BODY_BYTES_MAX == 16777216, "the words name it");
 static const struct {
 	unsigned status;
 	const char *words;
-} endings[] = {
-	[HS_FETCH_MISSING] = {NOT_FOUND, "no such key, or none that is public"},
-	[HS_FETCH_WRONG_TYPE] = {CONFLICT,
-				 "the value is not a string: only strings are served here"},
-	[HS_FETCH_LARGE] = {SERVER_ERROR,
-			    "the value is too large: at most 16777216 bytes are sent"},
-	[HS_FETCH_NO_ROOM] = {UNAVAILABLE, "too many large values are on their way: try again"},
-	[HS_FETCH_BUSY] = {UNAVAILABLE, "too many values are being read: try again"},
-	[HS_FETCH_LATE] = {TIMEOUT, "the value did not come in time"},
-	[HS_FETCH_ENDED] = {UNAVAILABLE, "the value cannot be read now"},
+} outcomes[] = {
+	[HS_KEY_READ_MISSING] = {NOT_FOUND, "no such key, or none that is public"},
+	[HS_KEY_READ_WRONG_TYPE] = {CONFLICT,
+				    "the value is not a string: only strings are served here"},
+	[HS_KEY_READ_TOO_LARGE] = {SERVER_ERROR,
+				   "the value is too large: at most 16777216 bytes are sent"},
+	[HS_KEY_READ_NO_ROOM] = {UNAVAILABLE, "too many large values are on their way: try again"},
+	[HS_KEY_READ_BUSY] = {UNAVAILABLE, "too many values are being read: try again"},
+	[HS_KEY_READ_TIMEOUT] = {TIMEOUT, "the value did not come in time"},
+	[HS_KEY_READ_CONNECTION_LOST] = {UNAVAILABLE, "the value cannot be read now"},
 };
 
-static void say_ending(enum hs_fetch_end end, struct hs_http_answer *answer)
+static void answer_outcome(enum hs_key_read_outcome outcome, struct hs_http_answer *answer)
 {
-	say(answer, endings[end].status, endings[end].words);
+	answer_text(answer, outcomes[outcome].status, outcomes[outcome].words);
 }
 
-void hs_kv_page_done(struct hs_host *host, void *context, struct hs_fetch_result *result)
+void hs_kv_page_done(struct hs_host *host, void *context, struct hs_key_read_result *result)
 {
 	const struct hs_rule *rule = public_rule(host, hs_buf_bytes(&result->key));
 	struct hs_http_answer answer = {0};
 
 	if (!rule)
-		say_ending(HS_FETCH_MISSING, &answer);
-	else if (result->end == HS_FETCH_VALUE)
-		give_value(host, rule, &result->value, &answer);
-	else if (result->end == HS_FETCH_ERROR)
-		say_error(result->word, &answer);
+		answer_outcome(HS_KEY_READ_MISSING, &answer);
+	else if (result->outcome == HS_KEY_READ_VALUE)
+		answer_value(host, rule, &result->value, &answer);
+	else if (result->outcome == HS_KEY_READ_ERROR)
+		answer_error(result->error_word, &answer);
 	else
-		say_ending(result->end, &answer);
+		answer_outcome(result->outcome, &answer);
 	hs_http_answer(context, &answer);
 }
 
 void hs_kv_page_begin(void *context, const struct hs_http_request *request,
-		      struct hs_http_later *later)
+		      struct hs_http_pending *pending)
 {
 	struct hs_host *host = context;
 	struct hs_http_answer answer = {0};
 	struct hs_buf key = {0};
-	int status = hs_kv_decode(request->rest, &key);
+	int status = hs_kv_decode(request->suffix, &key);
 
-	hs_fetch_stats(host->fetch)->requests++;
+	hs_key_reader_stats(host->key_reader)->requests++;
 	if (status == 0 && public_rule(host, hs_buf_bytes(&key))) {
-		hs_fetch_get(host->fetch, &key, later);
+		hs_key_reader_get(host->key_reader, &key, pending);
 		return;
 	}
 	hs_buf_deinit(&key);
 	if (status == 0)
-		say_ending(HS_FETCH_MISSING, &answer);
+		answer_outcome(HS_KEY_READ_MISSING, &answer);
 	else
-		say(&answer, BAD_REQUEST, "a % in a key is followed by two hexadecimal digits");
-	hs_http_answer(later, &answer);
+		answer_text(&answer, BAD_REQUEST,
+			    "a % in a key is followed by two hexadecimal digits");
+	hs_http_answer(pending, &answer);
 }

@@ -38,7 +38,7 @@ int hs_listen(const char *address, int *port, int backlog, char *error, size_t e
 	snprintf(service, sizeof service, "%d", *port);
 	status = getaddrinfo(address, service, &hints, &found);
 	if (status != 0)
-		return hs_err_say(HS_EIO, error, error_size, "cannot listen on %s: %s", address,
+		return hs_err_set(HS_EIO, error, error_size, "cannot listen on %s: %s", address,
 				  gai_strerror(status));
 	fd = socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd >= 0) {

@@ -6,23 +6,23 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { LOOKS = 5 };
+enum { SAMPLES = 5 };
 
 #define FREE_BYTES_MAX (16 * HS_MIB) /* so much is kept for the next replies */
 
-bool hs_memory_look(struct hs_memory *memory, uint64_t free_bytes)
+bool hs_memory_sample(struct hs_memory *memory, uint64_t free_bytes)
 {
 	if (memory->returned)
-		memory->stuck_bytes = free_bytes;
+		memory->unreturned_bytes = free_bytes;
 	memory->returned = false;
-	if (free_bytes < memory->stuck_bytes)
-		memory->stuck_bytes = free_bytes;
-	if (memory->looks == 0 || free_bytes < memory->least_bytes)
+	if (free_bytes < memory->unreturned_bytes)
+		memory->unreturned_bytes = free_bytes;
+	if (memory->samples == 0 || free_bytes < memory->least_bytes)
 		memory->least_bytes = free_bytes;
-	if (++memory->looks < LOOKS)
+	if (++memory->samples < SAMPLES)
 		return false;
-	memory->looks = 0;
-	memory->returned = memory->least_bytes > memory->stuck_bytes + FREE_BYTES_MAX;
+	memory->samples = 0;
+	memory->returned = memory->least_bytes > memory->unreturned_bytes + FREE_BYTES_MAX;
 	return memory->returned;
 }
 
@@ -40,7 +40,7 @@ struct hs_memory_pages hs_memory_pages(void)
 					shared * page_bytes};
 }
 
-bool hs_memory_tend(struct hs_memory *memory)
+bool hs_memory_trim_if_due(struct hs_memory *memory)
 {
 	struct mallinfo2 heap = mallinfo2();
 	struct hs_memory_pages pages = hs_memory_pages();
@@ -48,7 +48,7 @@ bool hs_memory_tend(struct hs_memory *memory)
 
 	if (heap.arena == 0) /* another malloc is at work, a sanitizer's */
 		return false;
-	if (!hs_memory_look(memory, pages.resident > used ? pages.resident - used : 0))
+	if (!hs_memory_sample(memory, pages.resident > used ? pages.resident - used : 0))
 		return false;
 	malloc_trim(0);
 	return true;

@@ -13,9 +13,9 @@
 
 struct hs_memory {
 	uint64_t least_bytes; /* resident and free, at every one of the last looks */
-	uint32_t looks;
-	uint64_t stuck_bytes; /* what was left after the last return */
-	bool returned;	      /* just now: the next look sees what is left */
+	uint32_t samples;
+	uint64_t unreturned_bytes; /* what was left after the last return */
+	bool returned;		   /* just now: the next look sees what is left */
 };
 
 /* Of the process, in bytes, as the system counts them; 0 when it does not tell. */
@@ -26,8 +26,8 @@ struct hs_memory_pages {
 struct hs_memory_pages hs_memory_pages(void);
 
 /* One look: `free_bytes` are resident and free. True: it is time to return them. */
-bool hs_memory_look(struct hs_memory *memory, uint64_t free_bytes);
+bool hs_memory_sample(struct hs_memory *memory, uint64_t free_bytes);
 /* Once a second: looks, and returns memory. True: it has. */
-bool hs_memory_tend(struct hs_memory *memory);
+bool hs_memory_trim_if_due(struct hs_memory *memory);
 
 #endif

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "base/nearest.h"
 #include "base/num.h"
-#include "serve/secure.h"
+#include "serve/tls_options.h"
 #include "upstream/url.h"
 
 #include <arpa/inet.h>
@@ -60,14 +60,14 @@ void hs_options_deinit(struct hs_options *options)
 		if (option->kind == HS_OPTION_TEXT)
 			hs_mem_free(text_at(options, option));
 	}
-	hs_acl_drop(&options->users);
+	hs_acl_unref(&options->users);
 	hs_rules_unref(&options->rules);
 }
 
 void hs_options_copy(struct hs_options *to, const struct hs_options *from)
 {
 	*to = *from;
-	to->users = hs_acl_hold(from->users);
+	to->users = hs_acl_ref(from->users);
 	hs_rules_ref(to->rules);
 	for (size_t i = 0; i < hs_option_count; i++) {
 		const struct hs_option *option = &hs_option_table[i];
@@ -93,7 +93,7 @@ static int set_number(struct hs_options *options, const struct hs_option *option
 		      char *error, size_t error_size)
 {
 	if (number < option->min || number > option->max)
-		return hs_err_say(HS_ERANGE, error, error_size,
+		return hs_err_set(HS_ERANGE, error, error_size,
 				  "argument must be between %lld and %lld inclusive",
 				  (long long)option->min, (long long)option->max);
 	*number_at(options, option) = number;
@@ -147,17 +147,17 @@ int hs_option_set(struct hs_options *options, const struct hs_option *option, st
 	switch (option->kind) {
 	case HS_OPTION_INT:
 		if (!hs_num_parse_int(value, &number))
-			return hs_err_say(HS_EINVAL, error, error_size,
+			return hs_err_set(HS_EINVAL, error, error_size,
 					  "argument couldn't be parsed into an integer");
 		return set_number(options, option, number, error, error_size);
 	case HS_OPTION_BYTES:
 		if (!hs_num_parse_bytes(value, &bytes) || bytes > INT64_MAX)
-			return hs_err_say(HS_EINVAL, error, error_size,
+			return hs_err_set(HS_EINVAL, error, error_size,
 					  "argument must be a memory value");
 		return set_number(options, option, (int64_t)bytes, error, error_size);
 	case HS_OPTION_SHARE:
 		if (!parse_share(value, &number) || number < option->min || number > option->max)
-			return hs_err_say(
+			return hs_err_set(
 				HS_EINVAL, error, error_size,
 				"argument must be a share of at most 100%%, such as 0.25%%");
 		*number_at(options, option) = number;
@@ -165,14 +165,14 @@ int hs_option_set(struct hs_options *options, const struct hs_option *option, st
 	case HS_OPTION_BOOL:
 		number = hs_words_index(HS_WORDS("no", "yes"), value);
 		if (number < 0)
-			return hs_err_say(HS_EINVAL, error, error_size,
+			return hs_err_set(HS_EINVAL, error, error_size,
 					  "argument must be 'yes' or 'no'");
 		*number_at(options, option) = number;
 		return 0;
 	case HS_OPTION_WORD:
 		number = hs_words_index(option->words, value);
 		if (number < 0) /* Redis's sentence, since CONFIG SET says it too */
-			return hs_err_say(
+			return hs_err_set(
 				HS_EINVAL, error, error_size,
 				"argument(s) must be one of the following: %s",
 				hs_words_join(option->words, ", ", ", ", known, sizeof known));
@@ -180,19 +180,19 @@ int hs_option_set(struct hs_options *options, const struct hs_option *option, st
 		return 0;
 	case HS_OPTION_TEXT:
 		if (value.len > 0 && memchr(value.data, '\0', value.len))
-			return hs_err_say(HS_EINVAL, error, error_size,
+			return hs_err_set(HS_EINVAL, error, error_size,
 					  "must not contain a zero byte");
 		break;
 	case HS_OPTION_USERS:
-		return hs_err_say(HS_EINVAL, error, error_size,
+		return hs_err_set(HS_EINVAL, error, error_size,
 				  "users are changed one by one: ACL SETUSER");
 	case HS_OPTION_RULES:
-		return hs_err_say(HS_EINVAL, error, error_size,
+		return hs_err_set(HS_EINVAL, error, error_size,
 				  "rules are changed one by one: HEAT RULE SET, HEAT RULE DEL");
 	case HS_OPTION_FIXED:
 		if (hs_bytes_equal(value, hs_bytes_of(option->fallback)))
 			return 0;
-		return hs_err_say(HS_EINVAL, error, error_size, "is always '%s' here",
+		return hs_err_set(HS_EINVAL, error, error_size, "is always '%s' here",
 				  option->fallback);
 	}
 	hs_mem_free(text_at(options, option));
@@ -315,7 +315,7 @@ int hs_options_check_user(const struct hs_options *options, const struct hs_acl_
 	if (!options->protected_mode || *address == '\0' || !hs_acl_user_is_open(user))
 		return 0;
 	hs_bytes_escape(hs_acl_user_name(user), name, sizeof name);
-	return hs_err_say(
+	return hs_err_set(
 		HS_EINVAL, error, error_size,
 		"bind %s would let anybody on the network in as user '%s', which has no password: "
 		"%s, turn the user off (%s off), or start with --protected-mode no",
@@ -330,7 +330,7 @@ int hs_options_check_users(const struct hs_options *options, const struct hs_opt
 
 	for (size_t i = 0; i < hs_acl_count(acl) && status == 0; i++)
 		status = hs_options_check_user(options, hs_acl_at(acl, i), error, error_size);
-	hs_acl_drop(&acl);
+	hs_acl_unref(&acl);
 	return status;
 }
 
@@ -344,9 +344,9 @@ static int check_engine(const char *engine, char *error, size_t error_size)
 	if (strstr(engine, "://")) {
 		if (hs_redis_url_parse(&url, hs_bytes_of(engine), why, sizeof why) == 0)
 			return 0;
-		return hs_err_say(HS_EINVAL, error, error_size, "engine: %s", why);
+		return hs_err_set(HS_EINVAL, error, error_size, "engine: %s", why);
 	}
-	return hs_err_say(
+	return hs_err_set(
 		HS_EINVAL, error, error_size,
 		"engine '%s' is neither embedded nor a URL like redis://127.0.0.1:6379 or "
 		"cluster://127.0.0.1:7000",
@@ -359,26 +359,26 @@ int hs_options_check(const struct hs_options *options, char *error, size_t error
 	char *rest = list, *address;
 
 	if (strlen(options->bind) >= sizeof list)
-		return hs_err_say(HS_EINVAL, error, error_size, "bind is longer than %d bytes",
+		return hs_err_set(HS_EINVAL, error, error_size, "bind is longer than %d bytes",
 				  BIND_BYTES_MAX - 1);
 	if (check_engine(options->engine, error, error_size) < 0)
 		return HS_EINVAL;
 	if (!is_host(options->cluster_announce_ip))
-		return hs_err_say(HS_EINVAL, error, error_size,
+		return hs_err_set(HS_EINVAL, error, error_size,
 				  "cluster-announce-ip '%s' is no address or host name",
 				  options->cluster_announce_ip);
 	if (!hs_options_is_loopback(options->http_bind) && !is_address(options->http_bind))
-		return hs_err_say(HS_EINVAL, error, error_size, "http-bind '%s' is not an address",
+		return hs_err_set(HS_EINVAL, error, error_size, "http-bind '%s' is not an address",
 				  options->http_bind);
 	snprintf(list, sizeof list, "%s", options->bind);
 	while ((address = strsep(&rest, " "))) {
 		if (*address == '\0' || hs_options_is_loopback(address))
 			continue;
 		if (!is_address(address))
-			return hs_err_say(HS_EINVAL, error, error_size,
+			return hs_err_set(HS_EINVAL, error, error_size,
 					  "bind '%s' is not an address", address);
 	}
-	if (hs_secure_check(options, error, error_size) < 0)
+	if (hs_tls_options_check(options, error, error_size) < 0)
 		return HS_EINVAL;
 	return hs_options_check_users(options, options, error, error_size);
 }

@@ -109,7 +109,7 @@ struct hs_acl *hs_options_acl(const struct hs_options *options); /* all; the cal
 void hs_options_set_users(struct hs_options *options, struct hs_acl *users);	/* takes it over */
 void hs_options_put_user(struct hs_options *options, struct hs_acl_user *user); /* likewise */
 /* The options' requirepass for a default user that has a line of its own. */
-void hs_options_secure_default(struct hs_options *options);
+void hs_options_set_default_password(struct hs_options *options);
 /* The engine may have commands that our table has not. */
 bool hs_options_any_command(const struct hs_options *options);
 /* "alice on >secret +@all": adds to `users`, in which each name is once. */

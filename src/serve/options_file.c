@@ -112,7 +112,7 @@ static int load_users(struct hs_options *options, const char *path, const struct
 	}
 	if (status == 0)
 		hs_options_overlay_users(options, users);
-	hs_acl_drop(&users);
+	hs_acl_unref(&users);
 	return status;
 }
 
@@ -227,7 +227,7 @@ static void rewrite_user(struct hs_acl **left, const char *line, struct hs_buf *
 		struct hs_acl *others = hs_acl_without(*left, hs_buf_bytes(&name));
 
 		hs_options_format_user(user, text);
-		hs_acl_drop(left);
+		hs_acl_unref(left);
 		*left = others;
 	}
 	hs_buf_deinit(&name);
@@ -316,7 +316,7 @@ int hs_options_rewrite(const struct hs_options *options, char *error, size_t err
 		.options = hs_mem_zalloc(hs_option_count * sizeof *written.options),
 		.rules =
 			hs_mem_zalloc((hs_rules_count(options->rules) + 1) * sizeof *written.rules),
-		.users = hs_acl_hold(options->users),
+		.users = hs_acl_ref(options->users),
 	};
 	struct hs_buf text = {0};
 	int status = file ? rewrite_lines(options, file, &written, &text) : HS_EIO;
@@ -331,7 +331,7 @@ int hs_options_rewrite(const struct hs_options *options, char *error, size_t err
 	if (file)
 		fclose(file);
 	hs_buf_deinit(&text);
-	hs_acl_drop(&written.users);
+	hs_acl_unref(&written.users);
 	hs_mem_free(&written.options);
 	hs_mem_free(&written.rules);
 	return status;
@@ -349,7 +349,7 @@ static int parse_flags(struct hs_options *options, int argc, char **argv, struct
 		int status = 0;
 
 		if (strncmp(argv[i], "--", 2) != 0)
-			return hs_err_say(HS_EINVAL, error, error_size,
+			return hs_err_set(HS_EINVAL, error, error_size,
 					  "'%s' is no flag: flags start with --", argv[i]);
 		len = equals ? (size_t)(equals - argv[i]) - 2 : strlen(argv[i]) - 2;
 		snprintf(name, sizeof name, "%.*s", (int)len, argv[i] + 2);
@@ -357,7 +357,7 @@ static int parse_flags(struct hs_options *options, int argc, char **argv, struct
 			return unknown(name, error, error_size);
 		value = equals ? equals + 1 : i + 1 < argc ? argv[++i] : NULL;
 		if (!value)
-			return hs_err_say(HS_EINVAL, error, error_size, "--%s needs a value", name);
+			return hs_err_set(HS_EINVAL, error, error_size, "--%s needs a value", name);
 		if (is_kind(name, HS_OPTION_USERS))
 			status = users ? hs_options_add_user(options, users, value, error,
 							     error_size)
@@ -384,6 +384,6 @@ int hs_options_parse(struct hs_options *options, int argc, char **argv, char *er
 		status = parse_flags(options, argc, argv, &users, error, error_size);
 	if (status == 0)
 		hs_options_overlay_users(options, users);
-	hs_acl_drop(&users);
+	hs_acl_unref(&users);
 	return status;
 }

@@ -17,17 +17,17 @@ struct hs_acl *hs_options_acl(const struct hs_options *options)
 	const struct hs_acl_user *user;
 
 	if (hs_acl_find(options->users, HS_LIT("default")))
-		return hs_acl_hold(options->users);
+		return hs_acl_ref(options->users);
 	open = hs_acl_create_open(options->requirepass);
 	user = hs_acl_find(open, HS_LIT("default"));
-	all = hs_acl_with(options->users, hs_acl_user_hold(user));
-	hs_acl_drop(&open);
+	all = hs_acl_with(options->users, hs_acl_user_ref(user));
+	hs_acl_unref(&open);
 	return all;
 }
 
 void hs_options_set_users(struct hs_options *options, struct hs_acl *users)
 {
-	hs_acl_drop(&options->users);
+	hs_acl_unref(&options->users);
 	options->users = users;
 }
 
@@ -36,12 +36,12 @@ void hs_options_put_user(struct hs_options *options, struct hs_acl_user *user)
 	hs_options_set_users(options, hs_acl_with(options->users, user));
 }
 
-void hs_options_secure_default(struct hs_options *options)
+void hs_options_set_default_password(struct hs_options *options)
 {
 	const struct hs_acl_user *user = hs_acl_find(options->users, HS_LIT("default"));
 
 	if (user)
-		hs_options_put_user(options, hs_acl_user_secure(user, options->requirepass));
+		hs_options_put_user(options, hs_acl_user_with_password(user, options->requirepass));
 }
 
 bool hs_options_any_command(const struct hs_options *options)
@@ -59,15 +59,15 @@ static int add(const struct hs_options *options, struct hs_acl **users, size_t c
 	char name[64], shown[256];
 
 	if (count == 0)
-		return hs_err_say(HS_EINVAL, error, error_size, "user needs a name and rules");
+		return hs_err_set(HS_EINVAL, error, error_size, "user needs a name and rules");
 	hs_bytes_escape(words[0], name, sizeof name);
 	if (!hs_acl_name_fits(words[0]))
-		return hs_err_say(HS_EINVAL, error, error_size,
+		return hs_err_set(HS_EINVAL, error, error_size,
 				  "user '%s': a name has no spaces in it", name);
 	if (hs_acl_find(*users, words[0]))
-		return hs_err_say(HS_EINVAL, error, error_size, "user '%s' is there twice", name);
+		return hs_err_set(HS_EINVAL, error, error_size, "user '%s' is there twice", name);
 	if (hs_acl_count(*users) + 1 >= HS_ACL_USERS_MAX)
-		return hs_err_say(HS_ELIMIT, error, error_size, "user '%s': there may be %d users",
+		return hs_err_set(HS_ELIMIT, error, error_size, "user '%s': there may be %d users",
 				  name, HS_ACL_USERS_MAX);
 	rules.count = count - 1;
 	rules.words = words + 1;
@@ -76,7 +76,7 @@ static int add(const struct hs_options *options, struct hs_acl **users, size_t c
 		/* The message goes to a log: a rule about a password is named by its first letter. */
 		if (wrong.word[0] != '\0' && strchr("><#!", wrong.word[0]))
 			snprintf(wrong.word + 1, sizeof wrong.word - 1, HS_SECRET_TEXT);
-		return hs_err_say(HS_EINVAL, error, error_size, "user '%s': '%s': %s", name,
+		return hs_err_set(HS_EINVAL, error, error_size, "user '%s': '%s': %s", name,
 				  hs_bytes_escape(hs_bytes_of(wrong.word), shown, sizeof shown),
 				  wrong.why);
 	}
@@ -103,11 +103,11 @@ int hs_options_add_user(const struct hs_options *options, struct hs_acl **users,
 void hs_options_overlay_users(struct hs_options *options, const struct hs_acl *users)
 {
 	if (hs_acl_count(options->users) == 0) {
-		hs_options_set_users(options, hs_acl_hold(users));
+		hs_options_set_users(options, hs_acl_ref(users));
 		return;
 	}
 	for (size_t i = 0; i < hs_acl_count(users); i++)
-		hs_options_put_user(options, hs_acl_user_hold(hs_acl_at(users, i)));
+		hs_options_put_user(options, hs_acl_user_ref(hs_acl_at(users, i)));
 }
 
 void hs_options_format_user(const struct hs_acl_user *user, struct hs_buf *text)

@@ -52,7 +52,7 @@ void hs_rule_row(const struct hs_host *host, uint32_t number, struct hs_rule_row
 			ages[j] += (double)hs_counter_get(&stats->age[j]);
 	}
 	asked = row->hits + row->misses;
-	read = row->fills + row->replica_reads;
+	read = row->fetches + row->replica_reads;
 	row->avoided = asked > read ? asked - read : 0;
 	/* The ladder's steps are wide: nothing was older than the oldest. */
 	row->age_p50_us = fmin(hs_coarse_histogram_quantile(ages, 0.5), (double)row->age_max_us);

@@ -6,9 +6,9 @@
 #include "telemetry/board.h"
 
 enum {
-	SEEN_US_MAX =
+	WORKER_SILENT_US_MAX =
 		5000000, /* a worker silent for longer is stuck: it tells the time each 100 ms */
-	TOLD_MAX = 16,	 /* partitions that are not well: lines on a page */
+	LINES_MAX = 16,	 /* partitions that are not well: lines on a page */
 };
 
 void hs_host_sample(struct hs_host *host)
@@ -19,7 +19,7 @@ void hs_host_sample(struct hs_host *host)
 		commands += hs_counter_get(&hs_core_stats(host->workers[i].core)->commands);
 	host->ops_per_s = commands - host->sampled_commands;
 	host->sampled_commands = commands;
-	if (hs_memory_tend(&host->memory))
+	if (hs_memory_trim_if_due(&host->memory))
 		hs_counter_add(&host->stats.memory_returns, 1);
 }
 
@@ -46,7 +46,7 @@ static bool workers_alive(struct hs_host *host, struct hs_buf *why)
 		/* One that is just starting has told nothing yet. */
 		if (seen_us < host->started_mono_us)
 			seen_us = host->started_mono_us;
-		if (now_us > seen_us + SEEN_US_MAX) {
+		if (now_us > seen_us + WORKER_SILENT_US_MAX) {
 			hs_buf_printf(why, "worker %u has not been seen for %llu s\n", (unsigned)i,
 				      (unsigned long long)(now_us - seen_us) / 1000000);
 			return false;
@@ -59,7 +59,7 @@ static bool workers_alive(struct hs_host *host, struct hs_buf *why)
  * of yet may be as well as any. */
 static bool partitions_served(struct hs_host *host, struct hs_buf *lines)
 {
-	uint32_t present = 0, down = 0, told = 0;
+	uint32_t present = 0, down = 0, lines_count = 0;
 
 	for (uint16_t id = 0; id < hs_board_capacity(host->board); id++) {
 		struct hs_engine_partition partition;
@@ -71,13 +71,13 @@ static bool partitions_served(struct hs_host *host, struct hs_buf *lines)
 		down += hs_partition_is_down(partition.state);
 		if (partition.state == HS_PARTITION_OK || partition.state == HS_PARTITION_UNKNOWN)
 			continue;
-		if (told++ < TOLD_MAX)
+		if (lines_count++ < LINES_MAX)
 			hs_buf_printf(lines, "partition %u (%s) is %s: %s\n", (unsigned)id,
 				      partition.address, hs_partition_state_name(partition.state),
-				      partition.trouble);
+				      partition.unavailable_reason);
 	}
-	if (told > TOLD_MAX)
-		hs_buf_printf(lines, "and %u more\n", (unsigned)(told - TOLD_MAX));
+	if (lines_count > LINES_MAX)
+		hs_buf_printf(lines, "and %u more\n", (unsigned)(lines_count - LINES_MAX));
 	return present == 0 || down < present;
 }
 
@@ -90,13 +90,13 @@ static bool engine_serves(struct hs_host *host, struct hs_buf *why)
 	host->engine->calls->stats(host->engine, &stats);
 	if (stats.last_error[0])
 		hs_buf_printf(why, "the last commit failed: %s\n", stats.last_error);
-	else if (stats.trouble[0])
-		hs_buf_printf(why, "%s\n", stats.trouble);
+	else if (stats.unavailable_reason[0])
+		hs_buf_printf(why, "%s\n", stats.unavailable_reason);
 	else if (!served)
 		hs_buf_printf(why, "no partition is served\n");
 	hs_buf_append_bytes(why, hs_buf_bytes(&lines));
 	hs_buf_deinit(&lines);
-	return served && !stats.last_error[0] && !stats.trouble[0];
+	return served && !stats.last_error[0] && !stats.unavailable_reason[0];
 }
 
 bool hs_host_ready(struct hs_host *host, struct hs_buf *why)

@@ -10,7 +10,7 @@
 #include "serve/clock.h"
 #include "serve/control.h"
 #include "serve/listen.h"
-#include "serve/secure.h"
+#include "serve/tls_options.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -77,18 +77,18 @@ static void engine_changed(void *context, uint32_t worker, struct hs_now now,
 	hs_core_changed(host->workers[worker].core, now, tracking_session, key);
 }
 
-static void engine_news(void *context, struct hs_event *event)
+static void engine_event(void *context, struct hs_event *event)
 {
-	hs_workers_tell(context, event);
+	hs_workers_broadcast(context, event);
 }
 
 static void engine_learned(void *context, struct hs_learned *learned)
 {
 	struct hs_host *host = context;
 
-	host->learned_ever = hs_mem_realloc(
-		host->learned_ever, (host->learned_count + 1) * sizeof(struct hs_learned *));
-	host->learned_ever[host->learned_count++] = learned;
+	host->learned_all = hs_mem_realloc(host->learned_all,
+					   (host->learned_count + 1) * sizeof(struct hs_learned *));
+	host->learned_all[host->learned_count++] = learned;
 	atomic_store(&host->learned, learned);
 	for (uint32_t i = 0; i < host->workers_count && atomic_load(&host->started); i++)
 		hs_worker_post(&host->workers[i], hs_worker_message_create(HS_WORKER_LEARN));
@@ -130,12 +130,12 @@ static uint64_t count_clients(const struct hs_host *host)
 	return sum;
 }
 
-static void welcome(struct hs_server *server, int fd, bool tls)
+static void accept_client(struct hs_server *server, int fd, bool tls)
 {
 	static const char full[] = "-ERR max number of clients reached\r\n";
 	struct hs_host *host = &server->control.host;
 	struct hs_worker *worker;
-	struct hs_worker_message *mail;
+	struct hs_worker_message *message;
 
 	if (count_clients(host) >= atomic_load(&host->live.maxclients)) {
 		hs_counter_add(&host->stats.rejected_connections, 1);
@@ -148,11 +148,11 @@ static void welcome(struct hs_server *server, int fd, bool tls)
 	}
 	worker = choose_worker(server);
 	atomic_fetch_add(&worker->clients, 1);
-	mail = hs_worker_message_create(HS_WORKER_CLIENT);
-	mail->fd = fd;
-	mail->tls = tls;
-	mail->client_id = atomic_fetch_add(&host->live.client_ids, 1) + 1;
-	hs_worker_post(worker, mail);
+	message = hs_worker_message_create(HS_WORKER_CLIENT);
+	message->fd = fd;
+	message->tls = tls;
+	message->client_id = atomic_fetch_add(&host->live.client_ids, 1) + 1;
+	hs_worker_post(worker, message);
 }
 
 static void on_connect(uv_poll_t *poll, int status, int events)
@@ -167,7 +167,7 @@ static void on_connect(uv_poll_t *poll, int status, int events)
 		int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (fd >= 0) {
-			welcome(server, fd, listener->tls);
+			accept_client(server, fd, listener->tls);
 		} else if (errno != EINTR && errno != ECONNABORTED) {
 			if (errno != EAGAIN)
 				hs_log(server->control.host.log, HS_LOG_WARN,
@@ -227,7 +227,7 @@ static int read_certificates(struct hs_host *host)
 	char error[640];
 
 	if (host->options->tls_port == 0 ||
-	    hs_secure_read(host->options, &host->tls, error, sizeof error) == 0)
+	    hs_tls_options_read(host->options, &host->tls, error, sizeof error) == 0)
 		return 0;
 	hs_log(host->log, HS_LOG_ERROR, "%s", error);
 	return -1;
@@ -264,15 +264,15 @@ static void stop(struct hs_server *server, const char *why)
 		close(server->listeners[i].fd);
 	}
 	for (uint32_t i = 0; i < host->workers_count; i++) {
-		struct hs_worker_message *mail = hs_worker_message_create(HS_WORKER_DRAIN);
+		struct hs_worker_message *message = hs_worker_message_create(HS_WORKER_DRAIN);
 
-		mail->grace_us = atomic_load(&host->live.shutdown_timeout_us);
-		hs_worker_post(&host->workers[i], mail);
+		message->grace_us = atomic_load(&host->live.shutdown_timeout_us);
+		hs_worker_post(&host->workers[i], message);
 	}
 }
 
 /* The control thread calls this. */
-static void ask_to_stop(void *context)
+static void request_stop(void *context)
 {
 	struct hs_server *server = context;
 
@@ -343,8 +343,8 @@ static void join_all(void *argument)
 	hs_mem_free(&host->heats);
 	hs_shared_destroy(&host->shared);
 	while (host->learned_count > 0)
-		hs_learned_destroy(&host->learned_ever[--host->learned_count]);
-	hs_mem_free(&host->learned_ever);
+		hs_learned_destroy(&host->learned_all[--host->learned_count]);
+	hs_mem_free(&host->learned_all);
 	server->finished = true;
 	uv_async_send(&server->wake);
 }
@@ -353,7 +353,7 @@ static void join_all(void *argument)
 static void raise_fd_limit(const struct hs_host *host)
 {
 	rlim_t want = (rlim_t)host->options->maxclients + SPARE_FDS + HS_HTTP_CONNECTIONS_MAX +
-		      HS_HTTP_RESERVED_MAX + (rlim_t)HS_HTTP_FETCHES_MAX * 2 +
+		      HS_HTTP_RESERVED_MAX + (rlim_t)HS_HTTP_KEY_READS_MAX * 2 +
 		      (rlim_t)host->options->partitions * 4;
 	struct rlimit limit;
 
@@ -384,7 +384,7 @@ static int open_redis(struct hs_host *host, const struct hs_engine_host *calls)
 		.in_flight_max = (uint32_t)options->engine_inflight,
 		.waiting_max = (uint32_t)options->engine_queue,
 		.private_max = (uint32_t)options->engine_private_connections,
-		.refresh_ms = (uint64_t)options->engine_refresh,
+		.refresh_ms = (uint64_t)options->engine_topology_refresh,
 		.tls_ca_cert_file = options->engine_tls_ca_cert_file,
 		.tls_ca_cert_dir = options->engine_tls_ca_cert_dir,
 		.tls_cert_file = options->engine_tls_cert_file,
@@ -431,7 +431,7 @@ static int open_engine(struct hs_host *host)
 		.finished = engine_finished,
 		.answered = engine_answered,
 		.changed = engine_changed,
-		.event = engine_news,
+		.event = engine_event,
 		.learned = engine_learned,
 		.recounted = hs_control_recounted,
 		.now = engine_now,
@@ -458,7 +458,7 @@ static void fill_host(struct hs_host *host)
 	draw_random(random, sizeof random);
 	for (size_t i = 0; i < sizeof random; i++)
 		snprintf(host->run_id + 2 * i, 3, "%02x", random[i]);
-	hs_host_publish_live(host);
+	hs_host_publish_to_main(host);
 }
 
 /* One seed for all: their tables are merged. A secret one, so that nobody can aim at a set. */
@@ -482,7 +482,7 @@ static void create_shared(struct hs_host *host)
 
 	draw_random(&seed, sizeof seed);
 	host->shared = hs_shared_create(seed, 0);
-	hs_host_publish_keeping(host);
+	hs_host_publish_caching(host);
 }
 
 static void start_workers(struct hs_host *host)
@@ -606,7 +606,7 @@ int hs_server_run(struct hs_options *options, int flags_count, char **flags, str
 	host->workers_count = count_workers(options);
 	host->workers = hs_mem_zalloc(host->workers_count * sizeof *host->workers);
 	host->context = server;
-	host->stop = ask_to_stop;
+	host->stop = request_stop;
 	server->control.http.fd = -1;
 	signal(SIGPIPE, SIG_IGN);
 	raise_fd_limit(host);

@@ -1,13 +1,13 @@
 #include "serve/totals.h"
 
 #include "http/http.h"
-#include "serve/fetch.h"
 #include "serve/host.h"
+#include "serve/key_reader.h"
 #include "stages/stages.h"
 
 const struct hs_counter_table hs_worker_counters = HS_COUNTER_TABLE(HS_WORKER_COUNTERS);
 const struct hs_counter_table hs_host_counters = HS_COUNTER_TABLE(HS_HOST_COUNTERS);
-const struct hs_counter_table hs_fetch_counters = HS_COUNTER_TABLE(HS_FETCH_COUNTERS);
+const struct hs_counter_table hs_key_reader_counters = HS_COUNTER_TABLE(HS_KEY_READER_COUNTERS);
 
 /* The place for the values of a table. They are 0. */
 static uint64_t *add_table(struct hs_totals *totals, const struct hs_counter_table *table)
@@ -71,7 +71,8 @@ void hs_totals_read(const struct hs_host *host, const struct hs_engine_stats *en
 	add_stages(host, totals);
 	add_numbers(totals, &hs_engine_counters, engine);
 	add_numbers(totals, &hs_http_counters, host->http ? hs_http_stats(host->http) : NULL);
-	add_numbers(totals, &hs_fetch_counters, host->fetch ? hs_fetch_stats(host->fetch) : NULL);
+	add_numbers(totals, &hs_key_reader_counters,
+		    host->key_reader ? hs_key_reader_stats(host->key_reader) : NULL);
 }
 
 void hs_totals_subtract(struct hs_totals *totals, const struct hs_totals *baseline)

@@ -10,7 +10,7 @@
 struct hs_engine_stats;
 struct hs_host;
 
-extern const struct hs_counter_table hs_worker_counters, hs_host_counters, hs_fetch_counters;
+extern const struct hs_counter_table hs_worker_counters, hs_host_counters, hs_key_reader_counters;
 
 enum { HS_TOTALS_MAX = 256 }; /* rows of all tables */
 

@@ -17,7 +17,7 @@
 enum {
 	TICK_MS = 100,
 	DRAIN_TICK_MS = 10,
-	STEPS_ASIDE = 3,
+	YIELDS = 3,
 	DRAIN_QUIET_US = 50000, /* a client silent for this long has had its say */
 };
 
@@ -31,7 +31,7 @@ static enum hs_submit submit(void *context, struct hs_op *op)
 	if (op->kind == HS_OP_PEER) {
 		struct hs_worker *asked = &worker->host->workers[op->partition];
 
-		hs_mpsc_push(&asked->asked, op, op, OP_NEXT);
+		hs_mpsc_push(&asked->peer_ops, op, op, OP_NEXT);
 		uv_async_send(&asked->wake);
 		return HS_SUBMIT_QUEUED;
 	}
@@ -42,11 +42,11 @@ static enum hs_submit submit(void *context, struct hs_op *op)
 	return worker->engine->calls->submit(worker->engine, op);
 }
 
-static void make(void *context, struct hs_op *op, bool wanted)
+static void write_reply(void *context, struct hs_op *op, bool wanted)
 {
 	struct hs_worker *worker = context;
 
-	worker->engine->calls->make(worker->engine, op, wanted);
+	worker->engine->calls->write_reply(worker->engine, op, wanted);
 }
 
 static void cancel(void *context, struct hs_op *op)
@@ -64,12 +64,12 @@ static bool unblock(void *context, struct hs_op *op, bool error)
 	return calls->unblock && calls->unblock(worker->engine, op, error);
 }
 
-static void trouble(void *context, char *text, size_t size)
+static void unavailable_reason(void *context, char *text, size_t size)
 {
 	struct hs_worker *worker = context;
 
-	if (worker->engine->calls->trouble)
-		worker->engine->calls->trouble(worker->engine, text, size);
+	if (worker->engine->calls->unavailable_reason)
+		worker->engine->calls->unavailable_reason(worker->engine, text, size);
 }
 
 static struct hs_bytes script(void *context, struct hs_bytes digest)
@@ -91,31 +91,31 @@ static void tell(void *context, struct hs_event *event)
 {
 	struct hs_worker *worker = context;
 
-	hs_workers_tell(worker->host, event);
+	hs_workers_broadcast(worker->host, event);
 }
 
 static const struct hs_core_calls core_calls = {
 	.submit = submit,
-	.make = make,
+	.write_reply = write_reply,
 	.cancel = cancel,
 	.unblock = unblock,
 	.script = script,
-	.tell = tell,
-	.trouble = trouble,
+	.broadcast = tell,
+	.unavailable_reason = unavailable_reason,
 	.mono_us = mono_us,
 };
 
 struct hs_worker_message *hs_worker_message_create(enum hs_worker_message_kind kind)
 {
-	struct hs_worker_message *mail = hs_mem_zalloc(sizeof *mail);
+	struct hs_worker_message *message = hs_mem_zalloc(sizeof *message);
 
-	mail->kind = kind;
-	return mail;
+	message->kind = kind;
+	return message;
 }
 
-void hs_worker_post(struct hs_worker *worker, struct hs_worker_message *mail)
+void hs_worker_post(struct hs_worker *worker, struct hs_worker_message *message)
 {
-	hs_mpsc_push(&worker->mail, mail, mail, offsetof(struct hs_worker_message, next));
+	hs_mpsc_push(&worker->message, message, message, offsetof(struct hs_worker_message, next));
 	uv_async_send(&worker->wake);
 }
 
@@ -130,14 +130,14 @@ void hs_worker_complete(struct hs_worker *worker, struct hs_op *chain)
 }
 
 /* Takes the reference over. */
-static void put_news(struct hs_worker *worker, struct hs_event *event)
+static void queue_event(struct hs_worker *worker, struct hs_event *event)
 {
 	enum hs_event_queue_put put = hs_event_queue_put(&worker->event, event);
 
-	if (put != HS_NEWSBOX_TAKEN)
+	if (put != HS_EVENT_QUEUED)
 		atomic_fetch_add_explicit(&worker->stats.events_dropped.value, 1,
 					  memory_order_relaxed);
-	if (put == HS_NEWSBOX_FULL)
+	if (put == HS_EVENT_QUEUE_FULL)
 		hs_log(worker->host->log, HS_LOG_WARN,
 		       "worker %u does not keep up with the news: messages are dropped until it "
 		       "has read the %zu MiB that wait",
@@ -154,27 +154,27 @@ static bool concerns(const struct hs_event *event, struct hs_worker *worker)
 	return !changes || hs_counter_get(&hs_push_stats(worker->core)->tracking_clients) > 0;
 }
 
-void hs_workers_tell(struct hs_host *host, struct hs_event *event)
+void hs_workers_broadcast(struct hs_host *host, struct hs_event *event)
 {
 	for (uint32_t i = 0; i < host->workers_count; i++) {
 		if (!concerns(event, &host->workers[i]))
 			continue;
 		hs_event_ref(event, 1);
-		put_news(&host->workers[i], event);
+		queue_event(&host->workers[i], event);
 	}
 	hs_event_unref(&event);
 }
 
-static void read_news(struct hs_worker *worker, struct hs_now now, bool tell)
+static void read_events(struct hs_worker *worker, struct hs_now now, bool tell)
 {
-	struct hs_note *note = hs_event_queue_take(&worker->event);
+	struct hs_queued_event *queued = hs_event_queue_take(&worker->event);
 
 	/* Reads from here on must see what the news says has changed. */
-	if (note && tell)
+	if (queued && tell)
 		worker->engine->calls->refresh(worker->engine, worker->index);
-	for (; note; note = hs_event_queue_done(&worker->event, note)) {
+	for (; queued; queued = hs_event_queue_done(&worker->event, queued)) {
 		if (tell)
-			hs_core_event(worker->core, now, note->event);
+			hs_core_event(worker->core, now, queued->event);
 	}
 }
 
@@ -183,9 +183,9 @@ void hs_worker_core_options(const struct hs_options *options, struct hs_core_opt
 	*core = (struct hs_core_options){
 		.acl = hs_options_acl(options),
 		.output_bytes_max = (uint64_t)options->output_limit,
-		.flight_bytes_max = strcmp(options->engine, "embedded") == 0
-					    ? 0
-					    : (uint64_t)options->engine_inflight_bytes,
+		.engine_inflight_bytes_max = strcmp(options->engine, "embedded") == 0
+						     ? 0
+						     : (uint64_t)options->engine_inflight_bytes,
 		.slowlog_us = options->slowlog_slower_than,
 		.slowlog_len_max = (uint32_t)options->slowlog_max_len,
 		.acllog_len_max = (uint32_t)options->acllog_max_len,
@@ -194,10 +194,10 @@ void hs_worker_core_options(const struct hs_options *options, struct hs_core_opt
 		.announce_tls_port = (uint16_t)options->cluster_announce_tls_port,
 		.tracking_keys_max = (uint64_t)options->tracking_table_max_keys,
 		.hot = {.share = (double)options->hot_share / 1e6,
-			.share_least = (double)options->hot_share_least / 1e6,
-			.requests = (double)options->hot_requests,
-			.cool_us = (uint64_t)options->hot_cool * 1000,
-			.worth = (uint32_t)options->fold_worth},
+			.share_exit = (double)options->hot_share_exit / 1e6,
+			.requests = (double)options->hot_requests_min,
+			.cool_down_us = (uint64_t)options->hot_cool_down * 1000,
+			.fold_gain_min = (uint32_t)options->fold_gain_min},
 		.fold = options->fold,
 		.fold_waiters_max = (uint32_t)options->fold_waiters_max,
 		.rules = options->rules,
@@ -211,11 +211,11 @@ void hs_worker_core_options(const struct hs_options *options, struct hs_core_opt
 }
 
 /* What the struct holds: the core has holds of its own. */
-static void drop_held(struct hs_core_options *core)
+static void release_held(struct hs_core_options *core)
 {
 	struct hs_acl *acl = (struct hs_acl *)(uintptr_t)core->acl;
 
-	hs_acl_drop(&acl);
+	hs_acl_unref(&acl);
 	core->acl = NULL;
 	hs_rules_unref(&core->rules);
 }
@@ -260,37 +260,38 @@ static void set_alarm(struct hs_worker *worker)
  * an engine works for us: its answers are waited for; and not in front of servers, where on a busy
  * machine it cost milliseconds of latency and saved nothing. Nor there after rounds that the cache answered: this
  * saved a seventh of the CPU, and a quiet client beside them waited five times as long. */
-static void step_aside(struct hs_worker *worker)
+static void yield_cpu(struct hs_worker *worker)
 {
 	if (worker->engine->shared_connections ||
 	    hs_counter_get(&hs_core_stats(worker->core)->inflight) > 0)
 		return;
-	for (int i = 0; i < STEPS_ASIDE; i++)
+	for (int i = 0; i < YIELDS; i++)
 		sched_yield();
 }
 
-static void on_again(uv_idle_t *again)
+static void on_poll_again(uv_idle_t *poll_again)
 {
-	(void)again;
+	(void)poll_again;
 }
 
 /* Answers have just gone out to clients of hot keys, and others wait for the same keys. Whoever is
  * back at once shares the next flight, if that leaves one round later: otherwise they would fall
  * into two halves that take turns, and each of them would wait for two syncs of the disk. Costs the
- * others one look at the sockets. Not in front of servers, see step_aside. */
-static bool linger(struct hs_worker *worker)
+ * others one look at the sockets. Not in front of servers, see yield_cpu. */
+static bool delay_flush(struct hs_worker *worker)
 {
-	bool wanted = worker->landed && !worker->lingers && !worker->engine->shared_connections &&
+	bool wanted = worker->ops_completed && !worker->flush_delayed &&
+		      !worker->engine->shared_connections &&
 		      hs_counter_get(&hs_fold_stats(worker->core)->waiting) > 0;
 
-	worker->landed = false;
+	worker->ops_completed = false;
 	if (wanted) {
-		uv_idle_start(&worker->again, on_again);
+		uv_idle_start(&worker->poll_again, on_poll_again);
 		sched_yield();
-	} else if (worker->lingers) {
-		uv_idle_stop(&worker->again);
+	} else if (worker->flush_delayed) {
+		uv_idle_stop(&worker->poll_again);
 	}
-	worker->lingers = wanted;
+	worker->flush_delayed = wanted;
 	return wanted;
 }
 
@@ -299,10 +300,10 @@ static void on_check(uv_check_t *check)
 	struct hs_worker *worker = check->data;
 
 	hs_connection_flush(worker);
-	if (linger(worker))
+	if (delay_flush(worker))
 		return;
 	hs_worker_end_round(worker);
-	step_aside(worker);
+	yield_cpu(worker);
 	if (hs_core_deadline(worker->core) > 0)
 		set_alarm(worker);
 }
@@ -315,7 +316,7 @@ static void close_handles(struct hs_worker *worker)
 	uv_close((uv_handle_t *)&worker->tick, NULL);
 	uv_close((uv_handle_t *)&worker->alarm, NULL);
 	uv_close((uv_handle_t *)&worker->check, NULL);
-	uv_close((uv_handle_t *)&worker->again, NULL);
+	uv_close((uv_handle_t *)&worker->poll_again, NULL);
 }
 
 /* A worker that ended before the others would leave them waiting for its part of CLIENT LIST. */
@@ -357,43 +358,44 @@ static void on_tick(uv_timer_t *timer)
 	hs_worker_end_round(worker);
 }
 
-static void turn_away(struct hs_worker *worker, const struct hs_worker_message *client)
+static void refuse_client(struct hs_worker *worker, const struct hs_worker_message *client)
 {
 	close(client->fd);
 	atomic_fetch_sub(&worker->clients, 1);
 }
 
-static void open_mail(struct hs_worker *worker, struct hs_worker_message *mail)
+static void handle_message(struct hs_worker *worker, struct hs_worker_message *message)
 {
-	switch (mail->kind) {
+	switch (message->kind) {
 	case HS_WORKER_CLIENT:
 		/* The control thread may be late with one of its own. */
 		if (worker->draining)
-			turn_away(worker, mail);
+			refuse_client(worker, message);
 		else
-			hs_connection_open(worker, mail);
+			hs_connection_open(worker, message);
 		break;
 	case HS_WORKER_CONFIGURE:
-		hs_core_configure(worker->core, &mail->options);
-		drop_held(&mail->options);
+		hs_core_configure(worker->core, &message->options);
+		release_held(&message->options);
 		hs_tls_context_release(&worker->tls);
-		worker->tls = mail->context;
+		worker->tls = message->context;
 		break;
 	case HS_WORKER_LEARN:
 		hs_core_learn(worker->core, atomic_load(&worker->host->learned));
 		break;
 	case HS_WORKER_DRAIN:
 		worker->draining = true;
-		worker->drain_until_us = hs_clock_mono_us() + mail->grace_us;
+		worker->drain_until_us = hs_clock_mono_us() + message->grace_us;
 		uv_timer_start(&worker->tick, on_drain_tick, 0, DRAIN_TICK_MS);
 		break;
 	}
-	hs_mem_free(&mail);
+	hs_mem_free(&message);
 }
 
 void hs_worker_read_messages(struct hs_worker *worker)
 {
-	hs_mpsc_each(struct hs_worker_message, mail, &worker->mail, next) open_mail(worker, mail);
+	hs_mpsc_each(struct hs_worker_message, message, &worker->message, next)
+		handle_message(worker, message);
 }
 
 static void on_wake(uv_async_t *wake)
@@ -409,16 +411,16 @@ static void on_wake(uv_async_t *wake)
 	hs_worker_read_messages(worker);
 	for (; op; op = next_op) {
 		next_op = op->next;
-		worker->landed = true;
+		worker->ops_completed = true;
 		hs_core_complete(worker->core, now, op);
 	}
-	hs_mpsc_each(struct hs_op, asked, &worker->asked, next)
+	hs_mpsc_each(struct hs_op, asked, &worker->peer_ops, next)
 	{
 		hs_core_peer(worker->core, now, asked);
 		asked->next = NULL;
 		hs_worker_complete(&worker->host->workers[asked->worker], asked);
 	}
-	read_news(worker, now, true);
+	read_events(worker, now, true);
 	hs_connection_flush(worker);
 }
 
@@ -436,7 +438,7 @@ void hs_worker_init(struct hs_worker *worker, struct hs_host *host, uint32_t ind
 		.workers = host->workers_count,
 		.partitions = engine->calls->partitions(engine),
 		.reads_at_once = engine->reads_at_once,
-		.together = engine->together,
+		.op_scope = engine->op_scope,
 		.slots = engine->slots,
 		.shared_connections = engine->shared_connections,
 		.node_id = host->run_id,
@@ -456,17 +458,17 @@ void hs_worker_init(struct hs_worker *worker, struct hs_host *host, uint32_t ind
 	worker->tls = hs_tls_context_hold(host->tls);
 	worker->tcp_keepalive_s = (uint32_t)options->tcp_keepalive;
 	worker->read_buffer = hs_mem_alloc(HS_READ_BYTES);
-	worker->tls_patience_us = (uint64_t)options->tls_handshake_timeout * 1000000;
+	worker->tls_handshake_timeout_us = (uint64_t)options->tls_handshake_timeout * 1000000;
 	hs_list_init(&worker->handshakes);
 	hs_worker_core_options(options, &core_options);
 	worker->core = hs_core_create(&world, &core_options);
-	drop_held(&core_options);
+	release_held(&core_options);
 	uv_loop_init(&worker->loop);
 	uv_async_init(&worker->loop, &worker->wake, on_wake);
 	uv_timer_init(&worker->loop, &worker->tick);
 	uv_timer_init(&worker->loop, &worker->alarm);
 	uv_check_init(&worker->loop, &worker->check);
-	uv_idle_init(&worker->loop, &worker->again);
+	uv_idle_init(&worker->loop, &worker->poll_again);
 	worker->wake.data = worker;
 	worker->tick.data = worker;
 	worker->alarm.data = worker;
@@ -500,13 +502,13 @@ void hs_worker_join(struct hs_worker *worker)
 /* Options that were changed, and a socket that came, when nobody was there any more. */
 static void drop_mail(struct hs_worker *worker)
 {
-	hs_mpsc_each(struct hs_worker_message, mail, &worker->mail, next)
+	hs_mpsc_each(struct hs_worker_message, message, &worker->message, next)
 	{
-		if (mail->kind == HS_WORKER_CLIENT)
-			turn_away(worker, mail);
-		drop_held(&mail->options);
-		hs_tls_context_release(&mail->context);
-		hs_mem_free(&mail);
+		if (message->kind == HS_WORKER_CLIENT)
+			refuse_client(worker, message);
+		release_held(&message->options);
+		hs_tls_context_release(&message->context);
+		hs_mem_free(&message);
 	}
 }
 
@@ -514,10 +516,10 @@ void hs_worker_deinit(struct hs_worker *worker)
 {
 	hs_check(uv_loop_close(&worker->loop) == 0);
 	drop_mail(worker);
-	read_news(worker, (struct hs_now){0}, false);
+	read_events(worker, (struct hs_now){0}, false);
 	hs_core_destroy(&worker->core);
 	hs_mem_free(&worker->read_buffer);
 	hs_tls_context_release(&worker->tls);
-	hs_buf_deinit(&worker->opened);
-	hs_buf_deinit(&worker->sealed);
+	hs_buf_deinit(&worker->decrypted);
+	hs_buf_deinit(&worker->encrypted);
 }

@@ -34,7 +34,7 @@ struct hs_worker_message {
 	enum hs_worker_message_kind kind;
 	int fd;				/* CLIENT */
 	bool tls;			/* CLIENT: it came in on the TLS port */
-	bool own;			/* CLIENT: the other end is the control thread's */
+	bool internal;			/* CLIENT: the other end is the control thread's */
 	uint64_t client_id;		/* CLIENT */
 	struct hs_core_options options; /* CONFIGURE; the receiver holds users and rules */
 	struct hs_tls_context *context; /* CONFIGURE: for new clients; the receiver releases it */
@@ -63,12 +63,12 @@ struct hs_worker {
 	uv_loop_t loop;
 	uv_async_t wake;
 	uv_timer_t tick;
-	uv_timer_t alarm; /* the next sleeper */
-	uv_idle_t again;  /* while on, the loop looks for events but waits for none */
-	bool landed;	  /* the engine has finished something in this round */
-	bool lingers;	  /* what hot keys have gathered is held back for one round */
+	uv_timer_t alarm;     /* the next sleeper */
+	uv_idle_t poll_again; /* while on, the loop looks for events but waits for none */
+	bool ops_completed;   /* the engine has finished something in this round */
+	bool flush_delayed;   /* what hot keys have gathered is held back for one round */
 	uv_check_t check; /* behind each round of events: what was submitted goes to the engine */
-	struct hs_mpsc mail, done, asked;
+	struct hs_mpsc message, done, peer_ops;
 	struct hs_event_queue event;
 	struct hs_core *core;
 	_Atomic uint32_t clients; /* connected or on their way here */
@@ -78,12 +78,12 @@ struct hs_worker {
 	_Atomic bool drained; /* has nobody left; still answers the other workers until all are */
 	char *read_buffer;    /* HS_READ_BYTES, shared by all connections that owe us nothing */
 
-	size_t taken_bytes;	    /* from clients, since their replies were last sent */
-	struct hs_tls_context *tls; /* of new clients on the TLS port; NULL: there is none */
-	uint64_t tls_patience_us;   /* for a handshake */
-	struct hs_link handshakes;  /* connections that are still at it, oldest first */
-	struct hs_buf opened;	    /* what was just decrypted */
-	struct hs_buf sealed;	    /* what is just being sent encrypted; empty between events */
+	size_t received_bytes;		   /* from clients, since their replies were last sent */
+	struct hs_tls_context *tls;	   /* of new clients on the TLS port; NULL: there is none */
+	uint64_t tls_handshake_timeout_us; /* for a handshake */
+	struct hs_link handshakes;	   /* connections that are still at it, oldest first */
+	struct hs_buf decrypted;	   /* what was just decrypted */
+	struct hs_buf encrypted; /* what is just being sent encrypted; empty between events */
 	struct hs_worker_stats stats;
 };
 
@@ -95,10 +95,10 @@ void hs_worker_deinit(struct hs_worker *worker);
 
 /* Any thread. Takes over `mail`, which was made by hs_worker_message_create. */
 struct hs_worker_message *hs_worker_message_create(enum hs_worker_message_kind kind);
-void hs_worker_post(struct hs_worker *worker, struct hs_worker_message *mail);
+void hs_worker_post(struct hs_worker *worker, struct hs_worker_message *message);
 void hs_worker_complete(struct hs_worker *worker, struct hs_op *chain);
 /* Every worker is told. Takes the reference over. */
-void hs_workers_tell(struct hs_host *host, struct hs_event *event);
+void hs_workers_broadcast(struct hs_host *host, struct hs_event *event);
 /* The worker's own thread. What was submitted in this round of events goes to the engine, and replies to the clients. */
 void hs_worker_end_round(struct hs_worker *worker);
 

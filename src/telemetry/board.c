@@ -111,7 +111,8 @@ static void add(double *sum, struct fading fading, uint64_t before, uint64_t now
 }
 
 static void add_flow(struct hs_board_flow *flow, struct fading fading,
-		     const struct hs_board_part *before, const struct hs_heat_partition *counted,
+		     const struct hs_board_partition_state *before,
+		     const struct hs_heat_partition *counted,
 		     const struct hs_engine_partition *facts)
 {
 	add(&flow->reads, fading, before->counted.reads, counted->reads);
@@ -146,7 +147,7 @@ void hs_board_sample(struct hs_board *board, struct hs_now now,
 	for (int window = 0; window < HS_HEAT_WINDOWS; window++)
 		fading[window] = pass(board, (enum hs_heat_window)window, (double)dt_us / 1e6);
 	for (uint16_t id = 0; id < board->partitions; id++) {
-		struct hs_board_part *part = &board->parts[id];
+		struct hs_board_partition_state *part = &board->parts[id];
 		struct hs_heat_partition counted = count(board, id);
 
 		for (int window = 0; window < HS_HEAT_WINDOWS && !first; window++)

@@ -10,7 +10,7 @@
 #include "base/now.h"
 #include "base/words.h"
 #include "heat/heat.h"
-#include "route/state.h"
+#include "route/partition_state.h"
 #include "telemetry/field.h"
 
 #include <stdbool.h>

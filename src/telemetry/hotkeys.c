@@ -12,7 +12,7 @@ struct place {
 	size_t at;
 };
 
-struct light {
+struct candidate {
 	double weight;
 	size_t at;
 };
@@ -29,8 +29,8 @@ struct session {
 	size_t count;
 	struct place places[HS_HOTKEYS_KEYS]; /* where in `keys` an id is; by id */
 	struct hs_hotkeys_key keys[HS_HOTKEYS_KEYS];
-	struct light lights[HS_HOTKEYS_KEYS];	/* lightest first, while some give way */
-	struct hs_heat_row rows[HS_TALLY_ROWS]; /* of one reading */
+	struct candidate candidates[HS_HOTKEYS_KEYS]; /* lightest first, while some give way */
+	struct hs_heat_row rows[HS_TALLY_ROWS];	      /* of one reading */
 	struct hs_tally tallies[]; /* by worker: keys; then slots, when some are chosen */
 };
 
@@ -109,7 +109,7 @@ static double weight(const struct session *session, const struct hs_hotkeys_key 
 
 static int by_weight(const void *a, const void *b)
 {
-	double x = ((const struct light *)a)->weight, y = ((const struct light *)b)->weight;
+	double x = ((const struct candidate *)a)->weight, y = ((const struct candidate *)b)->weight;
 
 	return (x > y) - (x < y);
 }
@@ -118,7 +118,7 @@ static void put_key(struct hs_hotkeys_key *key, const struct hs_heat_row *row)
 {
 	*key = (struct hs_hotkeys_key){
 		.id = row->id,
-		.shown = row->shown,
+		.public_id = row->public_id,
 		.name_len = row->name_len,
 		.full_len = row->full_len,
 		.slot = row->slot,
@@ -131,17 +131,18 @@ static void put_key(struct hs_hotkeys_key *key, const struct hs_heat_row *row)
 /* When no place is empty the lightest give way, each to one. */
 static void add_new(struct session *session, const uint16_t *new_rows, size_t new_count)
 {
-	struct light *lights = session->lights;
+	struct candidate *candidates = session->candidates;
 	size_t lights_count = 0, next = 0;
 
 	if (session->count + new_count > HS_HOTKEYS_KEYS) {
 		for (; lights_count < session->count; lights_count++)
-			lights[lights_count] = (struct light){
+			candidates[lights_count] = (struct candidate){
 				weight(session, &session->keys[lights_count]), lights_count};
-		qsort(lights, lights_count, sizeof *lights, by_weight);
+		qsort(candidates, lights_count, sizeof *candidates, by_weight);
 	}
 	for (size_t i = 0; i < new_count; i++) {
-		size_t at = session->count < HS_HOTKEYS_KEYS ? session->count++ : lights[next++].at;
+		size_t at =
+			session->count < HS_HOTKEYS_KEYS ? session->count++ : candidates[next++].at;
 
 		put_key(&session->keys[at], &session->rows[new_rows[i]]);
 	}

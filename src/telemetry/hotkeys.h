@@ -50,7 +50,7 @@ struct hs_hotkeys_cpu {
 struct hs_hotkeys_key {
 	uint64_t id;
 	char name[HS_HEAT_NAME_BYTES];
-	uint64_t shown;
+	uint64_t public_id;
 	uint32_t name_len, full_len; /* as in struct hs_heat_row */
 	uint16_t slot, partition;
 	uint64_t sums[HS_HOTKEYS_METRICS]; /* ns, bytes */

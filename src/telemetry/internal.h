@@ -18,7 +18,7 @@ struct hs_board_flow {
 	double commits[HS_COARSE_HISTOGRAM_BUCKETS];
 };
 
-struct hs_board_part {
+struct hs_board_partition_state {
 	struct hs_heat_partition counted; /* over all workers, at the last sample */
 	struct hs_engine_partition facts;
 	struct hs_board_flow flow[HS_HEAT_WINDOWS];
@@ -49,7 +49,7 @@ struct hs_board {
 	/* What a rate of one per second would have added up to in each window, in the time there
 	 * was: τ · (1 - exp(-T / τ)). Sums divided by it are rates. */
 	double full_s[HS_HEAT_WINDOWS];
-	struct hs_board_part *parts;
+	struct hs_board_partition_state *parts;
 	struct hs_heat_row *scratch; /* HS_BOARD_SCRATCH */
 	struct hs_board_history history;
 };

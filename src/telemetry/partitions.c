@@ -9,7 +9,7 @@
 static void fill(const struct hs_board *board, uint16_t id, enum hs_heat_window window,
 		 struct hs_board_partition *row)
 {
-	const struct hs_board_part *part = &board->parts[id];
+	const struct hs_board_partition_state *part = &board->parts[id];
 	const struct hs_board_flow *flow = &part->flow[window];
 
 	*row = (struct hs_board_partition){
@@ -207,7 +207,7 @@ static const struct hs_field partition_fields[] = {
 		 "0 where it does not tell",
 	 .help = "Bytes per second that its server sent for its slots, to everybody; 0 where it does "
 		 "not tell"},
-	{.name = "trouble", .kind = HS_FIELD_TEXT, MEMBER(WORDS, facts.trouble),
+	{.name = "trouble", .kind = HS_FIELD_TEXT, MEMBER(WORDS, facts.unavailable_reason),
 	 .help = "Why its state is not `ok`; empty when it is"},
 };
 /* clang-format on */

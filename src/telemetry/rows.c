@@ -34,7 +34,7 @@ static void fill_name(struct hs_board_row *row)
 	const struct hs_heat_row *heat = &row->heat;
 
 	row->name_len =
-		hs_board_show_name(heat->shown, (struct hs_bytes){heat->name, heat->name_len},
+		hs_board_show_name(heat->public_id, (struct hs_bytes){heat->name, heat->name_len},
 				   heat->full_len, row->name);
 }
 
@@ -62,7 +62,7 @@ void hs_board_fill(const struct hs_board *board, enum hs_heat_what what, enum hs
 {
 	row->window = window;
 	row->share = share_of(shown(row)->ops_low, whole_of(board, what, row));
-	snprintf(row->hash, sizeof row->hash, "%016llx", (unsigned long long)row->heat.shown);
+	snprintf(row->hash, sizeof row->hash, "%016llx", (unsigned long long)row->heat.public_id);
 	row->total_s = 0;
 	if (row->heat.total_since_us > 0 && row->heat.total_since_us < board->now.mono_us)
 		row->total_s = (double)(board->now.mono_us - row->heat.total_since_us) / 1e6;

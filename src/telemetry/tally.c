@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-_Static_assert((int)HS_TALLY_ROWS >= (int)HS_HEAT_HOTS_MAX, "a reading holds all there can be");
+_Static_assert((int)HS_TALLY_ROWS >= (int)HS_HEAT_DETAILS_MAX, "a reading holds all there can be");
 
 static int by_id(const void *a, const void *b)
 {
@@ -11,9 +11,9 @@ static int by_id(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static struct hs_tally_mark mark_of(const struct hs_heat_row *row)
+static struct hs_tally_reading reading_of(const struct hs_heat_row *row)
 {
-	return (struct hs_tally_mark){
+	return (struct hs_tally_reading){
 		.id = row->id,
 		.since_us = row->total_since_us,
 		.bytes = row->total_bytes,
@@ -28,11 +28,11 @@ void hs_tally_begin(struct hs_tally *tally, struct hs_heat_row *rows, size_t cou
 	tally->begun_us = now_us;
 	tally->count = count;
 	for (size_t i = 0; i < count; i++)
-		tally->marks[i] = mark_of(&rows[i]);
+		tally->readings[i] = reading_of(&rows[i]);
 }
 
 /* Of a row that was read before. */
-static void differ_from(struct hs_heat_row *row, const struct hs_tally_mark *last)
+static void differ_from(struct hs_heat_row *row, const struct hs_tally_reading *last)
 {
 	if (row->total_since_us != last->since_us || row->total_bytes < last->bytes ||
 	    row->total_ns < last->ns)
@@ -53,14 +53,14 @@ static void differ_from_nothing(struct hs_heat_row *row, uint64_t begun_us)
 
 void hs_tally_differ(struct hs_tally *tally, struct hs_heat_row *rows, size_t count)
 {
-	struct hs_tally_mark next[HS_TALLY_MARKS + HS_TALLY_ROWS];
-	bool unseen[HS_TALLY_MARKS + HS_TALLY_ROWS] = {false};
+	struct hs_tally_reading next[HS_TALLY_READINGS_MAX + HS_TALLY_ROWS];
+	bool unseen[HS_TALLY_READINGS_MAX + HS_TALLY_ROWS] = {false};
 	size_t next_count = 0, at = 0, kept = 0;
 
 	hs_check(count <= HS_TALLY_ROWS);
 	qsort(rows, count, sizeof *rows, by_id);
 	for (size_t i = 0; i < count || at < tally->count;) {
-		const struct hs_tally_mark *last = &tally->marks[at];
+		const struct hs_tally_reading *last = &tally->readings[at];
 
 		unseen[next_count] = i == count || (at < tally->count && last->id < rows[i].id);
 		if (unseen[next_count]) {
@@ -68,7 +68,7 @@ void hs_tally_differ(struct hs_tally *tally, struct hs_heat_row *rows, size_t co
 			at++;
 			continue;
 		}
-		next[next_count++] = mark_of(&rows[i]);
+		next[next_count++] = reading_of(&rows[i]);
 		if (at < tally->count && last->id == rows[i].id) {
 			differ_from(&rows[i], last);
 			at++;
@@ -80,8 +80,8 @@ void hs_tally_differ(struct hs_tally *tally, struct hs_heat_row *rows, size_t co
 	/* There is no room only when hundreds of keys have taken each other's place; what is out of
 	 * sight then has lost its totals too. */
 	for (size_t i = 0; i < next_count; i++) {
-		if (next_count <= HS_TALLY_MARKS || !unseen[i])
-			tally->marks[kept++] = next[i];
+		if (next_count <= HS_TALLY_READINGS_MAX || !unseen[i])
+			tally->readings[kept++] = next[i];
 	}
 	tally->count = kept;
 }

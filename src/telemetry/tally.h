@@ -15,13 +15,13 @@
 
 enum {
 	HS_TALLY_ROWS = 256, /* in one reading: as many as a worker has totals for, and more */
-	HS_TALLY_MARKS = 2 * HS_TALLY_ROWS, /* remembered */
+	HS_TALLY_READINGS_MAX = 2 * HS_TALLY_ROWS, /* remembered */
 	/* What began this long before the first reading and was not in it began with it: a worker
 	 * looks at the time less often than we do. */
 	HS_TALLY_SLACK_US = 100000,
 };
 
-struct hs_tally_mark {
+struct hs_tally_reading {
 	uint64_t id;
 	uint64_t since_us, bytes, ns;
 };
@@ -29,7 +29,7 @@ struct hs_tally_mark {
 struct hs_tally {
 	uint64_t begun_us;
 	size_t count;
-	struct hs_tally_mark marks[HS_TALLY_MARKS]; /* by id */
+	struct hs_tally_reading readings[HS_TALLY_READINGS_MAX]; /* by id */
 };
 
 /* The first reading, or the first of a new count. */

@@ -36,7 +36,7 @@ static const char *reason(void)
 
 static int refuse(const struct making *making, const char *what, const char *path, const char *why)
 {
-	return hs_err_say(HS_EINVAL, making->error, making->error_size, "%s %s: %s", what, path,
+	return hs_err_set(HS_EINVAL, making->error, making->error_size, "%s %s: %s", what, path,
 			  why);
 }
 
@@ -97,7 +97,7 @@ static int load_certificate(struct making *making)
 	    options->role == HS_TLS_CLIENT)
 		return 0;
 	if (!given(options->cert_file) || !given(options->key_file))
-		return hs_err_say(HS_EINVAL, making->error, making->error_size,
+		return hs_err_set(HS_EINVAL, making->error, making->error_size,
 				  "a certificate file and its key file are needed, both");
 	status = check_file(making, "certificate file", options->cert_file, false);
 	if (status < 0)
@@ -128,7 +128,7 @@ static int load_authorities(const struct making *making)
 		return status;
 	if (options->role == HS_TLS_SERVER) {
 		/* The system's authorities vouch for the names of hosts, not for who may come in. */
-		return hs_err_say(
+		return hs_err_set(
 			HS_EINVAL, making->error, making->error_size,
 			"clients' certificates cannot be checked without a CA file or folder");
 	}
@@ -159,7 +159,7 @@ static int set_protocols(const struct making *making)
 		if (which >= 0)
 			wanted[which] = true;
 		else if (word.len > 0)
-			return hs_err_say(HS_EINVAL, making->error, making->error_size,
+			return hs_err_set(HS_EINVAL, making->error, making->error_size,
 					  "'%.*s' is no protocol: TLSv1, TLSv1.1, TLSv1.2, TLSv1.3",
 					  (int)word.len, word.data);
 	}
@@ -240,7 +240,7 @@ int hs_tls_context_create(const struct hs_tls_options *options, struct hs_tls_co
 		return status;
 	}
 	context = hs_mem_zalloc(sizeof *context);
-	context->holders = 1;
+	context->refs = 1;
 	context->role = options->role;
 	context->verify = options->verify;
 	context->ssl = making.ssl;
@@ -252,7 +252,7 @@ int hs_tls_context_create(const struct hs_tls_options *options, struct hs_tls_co
 struct hs_tls_context *hs_tls_context_hold(struct hs_tls_context *context)
 {
 	if (context)
-		atomic_fetch_add(&context->holders, 1);
+		atomic_fetch_add(&context->refs, 1);
 	return context;
 }
 
@@ -261,7 +261,7 @@ void hs_tls_context_release(struct hs_tls_context **pointer)
 	struct hs_tls_context *context = *pointer;
 
 	*pointer = NULL;
-	if (!context || atomic_fetch_sub(&context->holders, 1) > 1)
+	if (!context || atomic_fetch_sub(&context->refs, 1) > 1)
 		return;
 	SSL_CTX_free(context->ssl);
 	BIO_meth_free(context->pipe);

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 struct hs_tls_context {
-	_Atomic uint32_t holders;
+	_Atomic uint32_t refs;
 	enum hs_tls_role role;
 	enum hs_tls_verify verify;
 	SSL_CTX *ssl;

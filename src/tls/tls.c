@@ -149,7 +149,7 @@ static int fail(struct hs_tls *tls)
 }
 
 /* The outcome of a call that wanted more than there was: 0, or a failure. */
-static int settle(struct hs_tls *tls, int result)
+static int result_of(struct hs_tls *tls, int result)
 {
 	switch (SSL_get_error(tls->ssl, result)) {
 	case SSL_ERROR_WANT_READ:
@@ -163,7 +163,7 @@ static int settle(struct hs_tls *tls, int result)
 }
 
 /* Goes on with the handshake, which sees no more of the bytes than it may have in all. */
-static int shake(struct hs_tls *tls)
+static int continue_handshake(struct hs_tls *tls)
 {
 	size_t allowed = HS_TLS_HANDSHAKE_BYTES_MAX - tls->handshake_bytes;
 	size_t held = tls->in_len > allowed ? tls->in_len - allowed : 0;
@@ -177,7 +177,7 @@ static int shake(struct hs_tls *tls)
 		tls->ready = true;
 		return 0;
 	}
-	if (settle(tls, result) < 0)
+	if (result_of(tls, result) < 0)
 		return HS_EPROTO;
 	if (held == 0)
 		return 0;
@@ -195,7 +195,7 @@ static int read_plain(struct hs_tls *tls, struct hs_buf *plain)
 					 RECORD_BYTES, &got);
 
 		if (result != 1)
-			return settle(tls, result);
+			return result_of(tls, result);
 		plain->len += got;
 	} while (tls->in_len > 0 || SSL_pending(tls->ssl) > 0);
 	return 0;
@@ -220,7 +220,7 @@ int hs_tls_receive(struct hs_tls *tls, const char *data, size_t len, struct hs_b
 	tls->in_len = len;
 	tls->net = net;
 	if (!tls->ready)
-		status = shake(tls);
+		status = continue_handshake(tls);
 	if (status == 0 && tls->ready && tls->in_len > 0)
 		status = read_plain(tls, plain);
 	tls->in = NULL;

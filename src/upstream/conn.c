@@ -114,7 +114,7 @@ static void fail_port(struct hs_conn *conn, const char *what, const char *hint)
 
 static void fail_uv(struct hs_conn *conn, int code)
 {
-	const struct hs_login *login = &conn->driver->identity->login;
+	const struct hs_login *login = &conn->driver->conn_config->login;
 
 	if (code == UV_EOF && conn->tls && !hs_tls_ready(conn->tls))
 		fail_port(conn,
@@ -135,7 +135,7 @@ static void fail_uv(struct hs_conn *conn, int code)
 
 static void on_written(uv_write_t *write, int status);
 
-static void on_failed_soon(uv_timer_t *timer)
+static void on_fail_later(uv_timer_t *timer)
 {
 	struct hs_conn *conn = timer->data;
 
@@ -143,11 +143,11 @@ static void on_failed_soon(uv_timer_t *timer)
 }
 
 /* With the next round of the loop: not from inside the owner's call. Nothing is sent behind what is lost. */
-static void fail_soon(struct hs_conn *conn, const char *why)
+static void fail_later(struct hs_conn *conn, const char *why)
 {
 	conn->writing = true;
 	snprintf(conn->why, sizeof conn->why, "%s", why);
-	uv_timer_start(&conn->timer, on_failed_soon, 0, 0);
+	uv_timer_start(&conn->timer, on_fail_later, 0, 0);
 }
 
 /* Writes the rest of `sending`, piece by piece: so that it can be told how far it has come. */
@@ -163,7 +163,7 @@ static void write_on(struct hs_conn *conn)
 	code = uv_write(&conn->write, (uv_stream_t *)&conn->tcp, &buffer, 1, on_written);
 	if (code != 0) {
 		conn->writing_len = 0; /* nothing was written */
-		fail_soon(conn, uv_strerror(code));
+		fail_later(conn, uv_strerror(code));
 	}
 }
 
@@ -215,7 +215,7 @@ void hs_conn_send(struct hs_upstream *upstream)
 		return;
 	}
 	if (hs_tls_send(conn->tls, out->data, out->len, &conn->cipher) != 0) {
-		fail_soon(conn, hs_tls_error(conn->tls));
+		fail_later(conn, hs_tls_error(conn->tls));
 		return;
 	}
 	/* Counted as handed over the moment it is encrypted: rather unknown than sent twice. */
@@ -241,7 +241,7 @@ static void on_written(uv_write_t *write, int status)
 		write_on(conn);
 		return;
 	}
-	hs_buf_clear(&conn->sending, HS_KEEP_BYTES);
+	hs_buf_clear(&conn->sending, HS_IDLE_BUFFER_BYTES);
 	send_cipher(conn);
 	if (conn->up)
 		hs_conn_send(conn->upstream);
@@ -271,7 +271,7 @@ static size_t take_greeting(struct hs_conn *conn, const char *data, size_t len)
 
 	if (conn->greeting.in.len == 0 && hs_tls_begins(data, len)) {
 		fail_port(conn, "it speaks TLS on this port: it needs",
-			  conn->driver->identity->login.tls_on);
+			  conn->driver->conn_config->login.tls_on);
 		return len;
 	}
 	switch (hs_greeting_receive(&conn->greeting, data, len, &used)) {
@@ -310,7 +310,7 @@ static void fail_tls(struct hs_conn *conn, bool is_plain)
 	if (is_plain)
 		snprintf(conn->why, sizeof conn->why,
 			 "it does not speak TLS on this port: it needs %s, or another port",
-			 conn->driver->identity->login.tls_off);
+			 conn->driver->conn_config->login.tls_off);
 	else
 		snprintf(conn->why, sizeof conn->why, "TLS: %s", hs_tls_error(conn->tls));
 	fail(conn, conn->why);
@@ -342,14 +342,14 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
 {
 	struct hs_conn *conn = handle->data;
 	size_t room = 0;
-	char *own = NULL;
+	char *into = NULL;
 
 	(void)suggested;
 	if (conn->up && !conn->tls)
-		own = (conn->driver->room ? conn->driver->room : hs_upstream_room)(conn->upstream,
-										   &room);
-	buffer->base = own ? own : conn->driver->buffer;
-	buffer->len = own ? room : HS_READ_BYTES;
+		into = (conn->driver->room ? conn->driver->room : hs_upstream_room)(conn->upstream,
+										    &room);
+	buffer->base = into ? into : conn->driver->buffer;
+	buffer->len = into ? room : HS_READ_BYTES;
 }
 
 static void on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *buffer)
@@ -378,7 +378,7 @@ static void on_slow(uv_timer_t *timer)
 	if (conn->connected && conn->tls && !conn->answered)
 		fail_port(conn,
 			  "it did not answer the TLS handshake in time; a port without TLS needs",
-			  conn->driver->identity->login.tls_off);
+			  conn->driver->conn_config->login.tls_off);
 	else
 		fail(conn, conn->connected ? "nothing came back in time"
 					   : "it cannot be reached in time");
@@ -405,7 +405,7 @@ static void try_next(struct hs_conn *conn, int code)
 		uv_close((uv_handle_t *)&conn->tcp, on_reopened);
 		return;
 	}
-	fail_soon(conn, uv_strerror(code));
+	fail_later(conn, uv_strerror(code));
 }
 
 static void on_slow_connect(uv_timer_t *timer)
@@ -429,10 +429,10 @@ static void on_connected(uv_connect_t *connect, int status)
 		return;
 	}
 	conn->connected = true;
-	if (conn->greeting.options.bare)
+	if (conn->greeting.options.hello_only)
 		uv_timer_stop(&conn->timer);
 	else
-		uv_timer_start(&conn->timer, on_slow, conn->driver->identity->open_ms_max, 0);
+		uv_timer_start(&conn->timer, on_slow, conn->driver->conn_config->open_ms_max, 0);
 	uv_tcp_nodelay(&conn->tcp, 1);
 	uv_tcp_keepalive(&conn->tcp, 1, KEEPALIVE_S);
 	uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read);
@@ -447,7 +447,7 @@ static void on_connected(uv_connect_t *connect, int status)
 
 static void connect_to(struct hs_conn *conn)
 {
-	uint64_t ms_max = conn->driver->identity->open_ms_max;
+	uint64_t ms_max = conn->driver->conn_config->open_ms_max;
 	const struct sockaddr *address = (const struct sockaddr *)&conn->addresses[conn->address];
 	int code = uv_tcp_connect(&conn->connect, &conn->tcp, address, on_connected);
 
@@ -494,8 +494,8 @@ static void look_up(struct hs_conn *conn)
 		freeaddrinfo(found);
 		return;
 	}
-	uv_timer_start(&conn->timer, on_slow, conn->driver->identity->open_ms_max, 0);
-	conn->lookup = hs_lookup_start(conn->driver->identity->names, conn->driver->loop,
+	uv_timer_start(&conn->timer, on_slow, conn->driver->conn_config->open_ms_max, 0);
+	conn->lookup = hs_lookup_start(conn->driver->conn_config->names, conn->driver->loop,
 				       conn->host, conn->port, on_found, conn);
 }
 
@@ -504,11 +504,11 @@ void hs_conn_open(const struct hs_conn_driver *driver, struct hs_upstream *upstr
 {
 	struct hs_conn *conn = hs_mem_zalloc(sizeof *conn);
 	const struct hs_greeting_options greeting = {
-		.login = &driver->identity->login,
+		.login = &driver->conn_config->login,
 		.resp = upstream->resp,
 		.expected_id = server->expected_id,
-		.bare = server->bare,
-		.classic = driver->classic,
+		.hello_only = server->hello_only,
+		.any_resp_server = driver->any_resp_server,
 	};
 
 	conn->driver = driver;
@@ -516,8 +516,8 @@ void hs_conn_open(const struct hs_conn_driver *driver, struct hs_upstream *upstr
 	conn->port = server->port;
 	snprintf(conn->host, sizeof conn->host, "%s", server->host);
 	hs_greeting_init(&conn->greeting, &greeting);
-	if (driver->identity->tls)
-		conn->tls = hs_tls_create(driver->identity->tls, conn->host);
+	if (driver->conn_config->tls)
+		conn->tls = hs_tls_create(driver->conn_config->tls, conn->host);
 	uv_tcp_init(driver->loop, &conn->tcp);
 	uv_timer_init(driver->loop, &conn->timer);
 	conn->handles = 2;

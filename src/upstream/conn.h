@@ -14,7 +14,7 @@ struct hs_names;
 struct uv_loop_s;
 
 /* How servers are reached; outlives the connections. */
-struct hs_conn_identity {
+struct hs_conn_config {
 	struct hs_login login;
 	struct hs_tls_context *tls; /* NULL: plain */
 	struct hs_names *names;	    /* who looks up names */
@@ -24,9 +24,9 @@ struct hs_conn_identity {
 
 struct hs_conn_driver {
 	struct uv_loop_s *loop;
-	const struct hs_conn_identity *identity;
-	char *buffer; /* of HS_READ_BYTES, shared by all connections of the loop */
-	bool classic; /* for any endpoint that speaks RESP (greeting.h) */
+	const struct hs_conn_config *conn_config;
+	char *buffer;	      /* of HS_READ_BYTES, shared by all connections of the loop */
+	bool any_resp_server; /* for any endpoint that speaks RESP (greeting.h) */
 	/* The owner's. */
 	void *context;
 	void (*up)(void *context, struct hs_upstream *upstream); /* its server_id is known now */
@@ -42,7 +42,7 @@ struct hs_conn_server {
 	const char *expected_id; /* the node's, of a Cluster; "": whichever it is */
 	/* HELLO alone (greeting.h), and the owner limits how long the reply may take: a server that runs a script
 	 * answers late. */
-	bool bare;
+	bool hello_only;
 };
 
 void hs_conn_open(const struct hs_conn_driver *driver, struct hs_upstream *upstream,

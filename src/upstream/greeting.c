@@ -1,7 +1,7 @@
 #include "upstream/greeting.h"
 
-#include "wire/answer.h"
 #include "wire/compose.h"
+#include "wire/parse_reply.h"
 
 #include <stdio.h>
 
@@ -23,7 +23,7 @@ static void compose_select(struct hs_greeting *greeting, struct hs_buf *out)
 	uint32_t db = greeting->options.login->db;
 	char select[32];
 
-	if (db == 0 || greeting->options.bare)
+	if (db == 0 || greeting->options.hello_only)
 		return;
 	snprintf(select, sizeof select, "SELECT %u", db);
 	hs_compose_line(out, select);
@@ -36,7 +36,7 @@ static bool wants_auth(const struct hs_login *login)
 	return login->user[0] || login->password[0];
 }
 
-static void compose_classic(struct hs_greeting *greeting, struct hs_buf *out)
+static void compose_for_any_server(struct hs_greeting *greeting, struct hs_buf *out)
 {
 	const struct hs_login *login = greeting->options.login;
 	const struct hs_bytes auth[] = {HS_LIT("AUTH"), hs_bytes_of(login->user),
@@ -59,8 +59,8 @@ void hs_greeting_compose(struct hs_greeting *greeting, struct hs_buf *out)
 					   greeting->options.resp == 3 ? HS_LIT("3") : HS_LIT("2")};
 	size_t argc = 2;
 
-	if (greeting->options.classic) {
-		compose_classic(greeting, out);
+	if (greeting->options.any_resp_server) {
+		compose_for_any_server(greeting, out);
 		return;
 	}
 	if (wants_auth(login)) {
@@ -82,18 +82,18 @@ void hs_greeting_compose(struct hs_greeting *greeting, struct hs_buf *out)
 /* The number of this connection, from HELLO's map. */
 static int64_t read_id(struct hs_bytes reply)
 {
-	struct hs_answer head, field;
-	int64_t at = hs_answer_head(&head, reply.data, reply.len);
+	struct hs_parsed_reply head, field;
+	int64_t at = hs_parse_reply_head(&head, reply.data, reply.len);
 
 	while (at > 0 && (size_t)at < reply.len) {
-		int64_t used = hs_answer_head(&field, reply.data + at, reply.len - (size_t)at);
+		int64_t used = hs_parse_reply_head(&field, reply.data + at, reply.len - (size_t)at);
 
 		if (used <= 0)
 			break;
 		at += used;
-		if (field.type == HS_ANSWER_BULK && hs_bytes_equal(field.text, HS_LIT("id")) &&
-		    hs_answer_head(&field, reply.data + at, reply.len - (size_t)at) > 0 &&
-		    field.type == HS_ANSWER_INT)
+		if (field.type == HS_PARSED_BULK && hs_bytes_equal(field.text, HS_LIT("id")) &&
+		    hs_parse_reply_head(&field, reply.data + at, reply.len - (size_t)at) > 0 &&
+		    field.type == HS_PARSED_INT)
 			return field.integer;
 	}
 	return 0;
@@ -107,12 +107,12 @@ static void explain_refusal(struct hs_greeting *greeting, struct hs_bytes text)
 		text = HS_LIT("it wants a password: NOAUTH");
 	if (hs_bytes_begins(text, HS_LIT("WRONGPASS")) || hs_bytes_begins(text, HS_LIT("it wants")))
 		snprintf(greeting->why, sizeof greeting->why,
-			 HS_NO_LOGIN " as '%s': check %s (%.*s)",
+			 HS_LOGIN_REFUSED " as '%s': check %s (%.*s)",
 			 login->user[0] ? login->user : "default", login->login_options,
 			 (int)text.len, text.data);
 	else
-		snprintf(greeting->why, sizeof greeting->why, HS_REFUSES_US ": %.*s", (int)text.len,
-			 text.data);
+		snprintf(greeting->why, sizeof greeting->why, HS_GREETING_REFUSED ": %.*s",
+			 (int)text.len, text.data);
 }
 
 /* An error that does not end a classic greeting: no password was wanted; or any error to its last word that does not
@@ -123,7 +123,7 @@ static bool is_harmless(const struct hs_greeting *greeting, struct hs_bytes text
 	static const char *const refuses[] = {"NOAUTH", "DENIED", "ERR max number of clients",
 					      "ERR this port speaks TLS only"};
 
-	if (!greeting->options.classic)
+	if (!greeting->options.any_resp_server)
 		return false;
 	if (hs_bytes_begins(text, HS_LIT("ERR AUTH <password> called without any password")))
 		return true;
@@ -137,15 +137,15 @@ static bool is_harmless(const struct hs_greeting *greeting, struct hs_bytes text
 /* False: it failed. */
 static bool take_reply(struct hs_greeting *greeting, struct hs_bytes reply)
 {
-	struct hs_answer head;
+	struct hs_parsed_reply head;
 
-	if (hs_answer_head(&head, reply.data, reply.len) <= 0)
+	if (hs_parse_reply_head(&head, reply.data, reply.len) <= 0)
 		return false;
-	if (head.type == HS_ANSWER_ERROR && !is_harmless(greeting, head.text)) {
+	if (head.type == HS_PARSED_ERROR && !is_harmless(greeting, head.text)) {
 		explain_refusal(greeting, head.text);
 		return false;
 	}
-	if (head.type == HS_ANSWER_MAP || head.type == HS_ANSWER_ARRAY)
+	if (head.type == HS_PARSED_MAP || head.type == HS_PARSED_ARRAY)
 		greeting->server_id = read_id(reply);
 	greeting->replies_left--;
 	if (greeting->replies_left == 0 && greeting->expected_id[0] &&
@@ -168,7 +168,7 @@ enum hs_greeting_step hs_greeting_receive(struct hs_greeting *greeting, const ch
 	hs_buf_append(&greeting->in, data, len);
 	while (greeting->replies_left > 0) {
 		const char *next = greeting->in.data + at;
-		int64_t size = hs_answer_length(next, greeting->in.len - at);
+		int64_t size = hs_parse_reply_length(next, greeting->in.len - at);
 
 		if (size < 0 || greeting->in.len > REPLIES_BYTES_MAX)
 			return HS_GREETING_FAILED;

@@ -8,7 +8,7 @@
 #define HS_UPSTREAM_GREETING_H
 
 #include "base/buf.h"
-#include "core/unserved.h" /* HS_NO_LOGIN */
+#include "core/engine_unavailable.h" /* HS_LOGIN_REFUSED */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@
 enum { HS_GREETING_WHY_BYTES = 256, HS_NODE_ID_BYTES = 41 };
 
 /* The beginning of the reason when it refuses anything else. */
-#define HS_REFUSES_US "it refuses us"
+#define HS_GREETING_REFUSED "it refuses us"
 
 /* Who connects, and what an operator sets to change that; the texts outlive the connections. */
 struct hs_login {
@@ -34,10 +34,10 @@ struct hs_greeting_options {
 	const char *expected_id; /* the node's, of a Cluster; "": whichever it is */
 	/* Nothing is said but HELLO, and no database selected: a server that runs a script refuses
 	 * everything else. */
-	bool bare;
+	bool hello_only;
 	/* For any endpoint that speaks RESP, also one that knows no HELLO: AUTH, SELECT, then PING, or HELLO 3
 	 * for `resp` 3, which may be unknown there: then the replies are of RESP2. */
-	bool classic;
+	bool any_resp_server;
 };
 
 struct hs_greeting {

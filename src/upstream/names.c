@@ -68,7 +68,7 @@ void hs_names_release(struct hs_names **pointer)
 	hs_mem_release(names);
 }
 
-static void let_go(struct search *search)
+static void search_unref(struct search *search)
 {
 	uint32_t left;
 
@@ -107,7 +107,7 @@ static void *run(void *argument)
 	uv_mutex_lock(&search->names->mutex);
 	end_search(search, code == 0 ? found : NULL, code == 0 ? NULL : gai_strerror(code));
 	uv_mutex_unlock(&search->names->mutex);
-	let_go(search);
+	search_unref(search);
 	return NULL;
 }
 
@@ -156,7 +156,7 @@ static void on_closed(uv_handle_t *handle)
 {
 	struct hs_lookup *lookup = handle->data;
 
-	let_go(lookup->search);
+	search_unref(lookup->search);
 	hs_mem_release(lookup);
 }
 

@@ -2,7 +2,7 @@
 
 #include "base/limits.h"
 
-enum { ROOM_MAX = 1 << 20, SAME_BYTES_MIN = 1024, SAME_BYTES_MAX = 1 << 20 };
+enum { ROOM_MAX = 1 << 20, LAST_ARRAY_BYTES_MIN = 1024, LAST_ARRAY_BYTES_MAX = 1 << 20 };
 
 /* ---- backoff ---- */
 
@@ -45,9 +45,9 @@ void hs_upstream_deinit(struct hs_upstream *upstream)
 
 void hs_upstream_reset(struct hs_upstream *upstream)
 {
-	hs_buf_clear(&upstream->out, HS_KEEP_BYTES);
+	hs_buf_clear(&upstream->out, HS_IDLE_BUFFER_BYTES);
 	hs_buf_deinit(&upstream->partial);
-	upstream->scan = (struct hs_answer_scan){0};
+	upstream->scan = (struct hs_parse_reply_scan){0};
 	upstream->composed = 0;
 	upstream->sent = 0;
 	upstream->close_reason = NULL;
@@ -60,27 +60,29 @@ void hs_upstream_opening(struct hs_upstream *upstream, uint64_t now_us)
 	hs_upstream_reset(upstream);
 	upstream->state = HS_UPSTREAM_OPENING;
 	upstream->opened_us = now_us;
-	upstream->heard_us = now_us;
+	upstream->received_us = now_us;
 }
 
 /* ---- bytes in ---- */
 
-/* As hs_answer_scan, and faster for a long array that equals the last one. */
+/* As hs_parse_reply_scan, and faster for a long array that equals the last one. */
 static int64_t scan(struct hs_upstream *upstream, const char *data, size_t len)
 {
-	struct hs_buf *same = upstream->same;
+	struct hs_buf *last_array = upstream->last_array;
 	int64_t used;
 
-	if (!same || (data[0] != '*' && data[0] != '%' && data[0] != '~'))
-		return hs_answer_scan(&upstream->scan, data, len);
-	if (same->len > 0 && memcmp(data, same->data, len < same->len ? len : same->len) == 0) {
-		upstream->scan = (struct hs_answer_scan){.need = len < same->len ? same->len : 0};
-		return len < same->len ? 0 : (int64_t)same->len;
+	if (!last_array || (data[0] != '*' && data[0] != '%' && data[0] != '~'))
+		return hs_parse_reply_scan(&upstream->scan, data, len);
+	if (last_array->len > 0 &&
+	    memcmp(data, last_array->data, len < last_array->len ? len : last_array->len) == 0) {
+		upstream->scan = (struct hs_parse_reply_scan){
+			.need = len < last_array->len ? last_array->len : 0};
+		return len < last_array->len ? 0 : (int64_t)last_array->len;
 	}
-	used = hs_answer_scan(&upstream->scan, data, len);
-	if (used >= SAME_BYTES_MIN && used <= SAME_BYTES_MAX) {
-		hs_buf_clear(same, SAME_BYTES_MAX);
-		hs_buf_append(same, data, (size_t)used);
+	used = hs_parse_reply_scan(&upstream->scan, data, len);
+	if (used >= LAST_ARRAY_BYTES_MIN && used <= LAST_ARRAY_BYTES_MAX) {
+		hs_buf_clear(last_array, LAST_ARRAY_BYTES_MAX);
+		hs_buf_append(last_array, data, (size_t)used);
 	}
 	return used;
 }
@@ -123,13 +125,13 @@ static void receive_more(struct hs_upstream *upstream, const char *data, size_t 
 	if (partial->len == whole && used > 0)
 		hs_buf_consume(partial, used);
 	if (partial->len == 0)
-		hs_buf_clear(partial, HS_KEEP_BYTES);
+		hs_buf_clear(partial, HS_IDLE_BUFFER_BYTES);
 }
 
 void hs_upstream_receive(struct hs_upstream *upstream, uint64_t now_us, const char *data,
 			 size_t len, size_t reply_bytes_max, hs_upstream_take *take, void *context)
 {
-	upstream->heard_us = now_us;
+	upstream->received_us = now_us;
 	if (upstream->partial.len > 0) {
 		receive_more(upstream, data, len, take, context);
 	} else {
@@ -149,7 +151,7 @@ char *hs_upstream_room(struct hs_upstream *upstream, size_t *room)
 	*room = 0;
 	/* Only for one that is long: the read must not go beyond its end. */
 	if (upstream->partial.len == 0 ||
-	    upstream->scan.need <= upstream->partial.len + HS_KEEP_BYTES)
+	    upstream->scan.need <= upstream->partial.len + HS_IDLE_BUFFER_BYTES)
 		return NULL;
 	want = upstream->scan.need - upstream->partial.len;
 	*room = want < ROOM_MAX ? want : ROOM_MAX;

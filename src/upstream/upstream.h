@@ -22,7 +22,7 @@
 
 #include "base/buf.h"
 #include "base/prng.h"
-#include "wire/answer.h"
+#include "wire/parse_reply.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -62,12 +62,12 @@ struct hs_upstream {
 		composed; /* bytes ever, on this connection; an owner that wants to know counts them */
 	uint64_t sent;	  /* bytes of this connection in the kernel's hands; the driver counts */
 	struct hs_buf partial; /* the beginning of a reply */
-	struct hs_answer_scan scan;
+	struct hs_parse_reply_scan scan;
 	/* The last long array, of all connections that share it: one that equals it is not gone through again.
 	 * NULL: all are. */
-	struct hs_buf *same;
+	struct hs_buf *last_array;
 	uint64_t opened_us;	  /* when it was begun to be opened */
-	uint64_t heard_us;	  /* when bytes last came */
+	uint64_t received_us;	  /* when bytes last came */
 	const char *close_reason; /* NULL: it is to stay */
 	int64_t server_id;	  /* the connection's number at the server; 0: not known */
 	struct hs_backoff backoff;
@@ -95,7 +95,7 @@ static inline bool hs_upstream_may_open(const struct hs_upstream *upstream, uint
 static inline bool hs_upstream_is_silent(const struct hs_upstream *upstream, uint64_t since_us,
 					 uint64_t now_us, uint64_t max_us)
 {
-	uint64_t last_us = upstream->heard_us > since_us ? upstream->heard_us : since_us;
+	uint64_t last_us = upstream->received_us > since_us ? upstream->received_us : since_us;
 
 	return now_us >= last_us + max_us;
 }

@@ -5,7 +5,7 @@
 #define HS_WIRE_WALK_H
 
 #include "base/err.h"
-#include "wire/answer.h"
+#include "wire/parse_reply.h"
 
 #include <stdbool.h>
 
@@ -17,7 +17,7 @@ struct hs_walk {
 /* Jumps over the next element with everything inside it. */
 HS_MUSTCHECK static inline int hs_walk_skip(struct hs_walk *walk)
 {
-	int64_t used = hs_answer_length(walk->data, walk->len);
+	int64_t used = hs_parse_reply_length(walk->data, walk->len);
 
 	if (used <= 0)
 		return HS_EPROTO;
@@ -27,18 +27,18 @@ HS_MUSTCHECK static inline int hs_walk_skip(struct hs_walk *walk)
 }
 
 /* The next element; an aggregate's header only. Attributes are jumped over. */
-HS_MUSTCHECK static inline int hs_walk_next(struct hs_walk *walk, struct hs_answer *answer)
+HS_MUSTCHECK static inline int hs_walk_next(struct hs_walk *walk, struct hs_parsed_reply *parsed)
 {
 	for (;;) {
-		int64_t used = hs_answer_head(answer, walk->data, walk->len);
+		int64_t used = hs_parse_reply_head(parsed, walk->data, walk->len);
 
 		if (used <= 0)
 			return HS_EPROTO;
 		walk->data += used;
 		walk->len -= (size_t)used;
-		if (answer->type != HS_ANSWER_ATTRIBUTE)
+		if (parsed->type != HS_PARSED_ATTRIBUTE)
 			return 0;
-		for (int64_t i = 0; i < answer->count * 2; i++) {
+		for (int64_t i = 0; i < parsed->count * 2; i++) {
 			if (hs_walk_skip(walk) < 0)
 				return HS_EPROTO;
 		}
@@ -48,25 +48,25 @@ HS_MUSTCHECK static inline int hs_walk_next(struct hs_walk *walk, struct hs_answ
 /* An array (or set) of `count` elements. */
 HS_MUSTCHECK static inline int hs_walk_array(struct hs_walk *walk, int64_t *count)
 {
-	struct hs_answer answer;
+	struct hs_parsed_reply parsed;
 
-	if (hs_walk_next(walk, &answer) < 0 || answer.type != HS_ANSWER_ARRAY)
+	if (hs_walk_next(walk, &parsed) < 0 || parsed.type != HS_PARSED_ARRAY)
 		return HS_EPROTO;
-	*count = answer.count;
+	*count = parsed.count;
 	return 0;
 }
 
 /* A map, or an array that stands for one, of `count` pairs. */
 HS_MUSTCHECK static inline int hs_walk_map(struct hs_walk *walk, int64_t *count)
 {
-	struct hs_answer answer;
+	struct hs_parsed_reply parsed;
 
-	if (hs_walk_next(walk, &answer) < 0)
+	if (hs_walk_next(walk, &parsed) < 0)
 		return HS_EPROTO;
-	if (answer.type == HS_ANSWER_ARRAY && answer.count % 2 == 0)
-		*count = answer.count / 2;
-	else if (answer.type == HS_ANSWER_MAP)
-		*count = answer.count;
+	if (parsed.type == HS_PARSED_ARRAY && parsed.count % 2 == 0)
+		*count = parsed.count / 2;
+	else if (parsed.type == HS_PARSED_MAP)
+		*count = parsed.count;
 	else
 		return HS_EPROTO;
 	return 0;
@@ -75,26 +75,26 @@ HS_MUSTCHECK static inline int hs_walk_map(struct hs_walk *walk, int64_t *count)
 HS_MUSTCHECK static inline int hs_walk_int(struct hs_walk *walk, int64_t min, int64_t max,
 					   int64_t *value)
 {
-	struct hs_answer answer;
+	struct hs_parsed_reply parsed;
 
-	if (hs_walk_next(walk, &answer) < 0 || answer.type != HS_ANSWER_INT ||
-	    answer.integer < min || answer.integer > max)
+	if (hs_walk_next(walk, &parsed) < 0 || parsed.type != HS_PARSED_INT ||
+	    parsed.integer < min || parsed.integer > max)
 		return HS_EPROTO;
-	*value = answer.integer;
+	*value = parsed.integer;
 	return 0;
 }
 
 /* A string; of length 0 when it is null. */
 HS_MUSTCHECK static inline int hs_walk_text(struct hs_walk *walk, struct hs_bytes *text)
 {
-	struct hs_answer answer;
+	struct hs_parsed_reply parsed;
 
-	if (hs_walk_next(walk, &answer) < 0)
+	if (hs_walk_next(walk, &parsed) < 0)
 		return HS_EPROTO;
-	if (answer.type == HS_ANSWER_NULL)
+	if (parsed.type == HS_PARSED_NULL)
 		*text = (struct hs_bytes){"", 0};
-	else if (answer.type == HS_ANSWER_BULK || answer.type == HS_ANSWER_STATUS)
-		*text = answer.text;
+	else if (parsed.type == HS_PARSED_BULK || parsed.type == HS_PARSED_STATUS)
+		*text = parsed.text;
 	else
 		return HS_EPROTO;
 	return 0;

@@ -217,7 +217,7 @@ static void restart(struct driver *driver, uint8_t node, const char *how)
 			       strcmp(how, "loading") == 0 ? LOADING_US : 0);
 }
 
-static void obey(struct driver *driver, char *line)
+static void run_line(struct driver *driver, char *line)
 {
 	char word[WORD_MAX], *rest;
 	long number;
@@ -284,7 +284,7 @@ int main(int argc, char **argv)
 	driver.options.rejoin_us = REJOIN_US;
 	while ((len = getline(&line, &size, stdin)) > 0) {
 		line[len - (line[len - 1] == '\n')] = '\0';
-		obey(&driver, line);
+		run_line(&driver, line);
 	}
 	free(line);
 	end_cluster(&driver);

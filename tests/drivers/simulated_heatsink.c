@@ -1,7 +1,7 @@
 /* A simulated heatsink in front of a simulated Cluster, driven by lines: for tests that run the same scripts against
  * the real binary in front of a real Cluster (tests/integration/test_sim_heatsink.py).
  *
- *     simulated_heatsink MASTERS REPLICAS [MISTAKE]     (a name of sim/mistake.h)
+ *     simulated_heatsink MASTERS REPLICAS [MISTAKE]     (a name of sim/planted_bugs.h)
  *
  *     in:  reset SEED              a new world; every connection is gone
  *          connect NAME            to heatsink; NAME is a number below 64
@@ -37,7 +37,7 @@ enum {
 
 struct driver {
 	uint8_t masters, replicas;
-	enum hs_sim_mistake mistake;
+	enum hs_sim_bug bug;
 	struct hs_sim_world *world;
 	struct hs_sim_client *clients[CLIENTS]; /* NULL: none */
 };
@@ -49,8 +49,8 @@ static void reset(struct driver *driver, uint64_t seed)
 	struct hs_sim_world_options options = hs_sim_world_defaults(seed);
 
 	options.engine.partitions = PARTITIONS;
-	options.engine.mistake = driver->mistake;
-	options.together = HS_TOGETHER_SLOT;
+	options.engine.bug = driver->bug;
+	options.op_scope = HS_OP_SCOPE_SLOT;
 	options.servers = (struct hs_sim_servers_options){
 		.on = true,
 		.cluster = true,
@@ -130,7 +130,7 @@ static void do_behind(struct hs_sim_cluster *cluster, char *words)
 		argv[argc] = hs_buf_bytes(&bytes[argc]);
 		argc++;
 	}
-	hs_check(hs_sim_cluster_do_behind(cluster, argc, argv, &reply));
+	hs_check(hs_sim_cluster_do_external(cluster, argc, argv, &reply));
 	for (size_t i = 0; i < argc; i++)
 		hs_buf_deinit(&bytes[i]);
 	hs_buf_deinit(&reply);
@@ -204,7 +204,7 @@ static void obey_client(struct driver *driver, const char *word, long number, co
 	}
 }
 
-static void obey(struct driver *driver, char *line)
+static void run_line(struct driver *driver, char *line)
 {
 	char word[WORD_MAX], *words, *rest;
 	long number;
@@ -237,13 +237,13 @@ int main(int argc, char **argv)
 
 	hs_check(argc == 3 || argc == 4);
 	if (argc == 4)
-		driver.mistake = hs_sim_mistake_find(argv[3]);
-	hs_check(driver.mistake < HS_SIM_MISTAKES);
+		driver.bug = hs_sim_bug_find(argv[3]);
+	hs_check(driver.bug < HS_SIM_BUGS);
 	driver.masters = (uint8_t)strtoul(argv[1], NULL, 10);
 	driver.replicas = (uint8_t)strtoul(argv[2], NULL, 10);
 	while ((len = getline(&line, &size, stdin)) > 0) {
 		line[len - (line[len - 1] == '\n')] = '\0';
-		obey(&driver, line);
+		run_line(&driver, line);
 	}
 	free(line);
 	if (driver.world)

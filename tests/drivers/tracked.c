@@ -165,7 +165,7 @@ static struct one *take(int number, char *words)
 	return one;
 }
 
-static void obey(char *line)
+static void run_line(char *line)
 {
 	char words[LINE_MAX_BYTES], what[16];
 	int number = 0, used = 0;
@@ -210,7 +210,7 @@ static void on_line(uv_stream_t *stream, ssize_t len, const uv_buf_t *buffer)
 		size_t taken = (size_t)(end - driver.line) + 1;
 
 		*end = '\0';
-		obey(driver.line);
+		run_line(driver.line);
 		driver.line_len -= taken;
 		memmove(driver.line, driver.line + taken, driver.line_len);
 	}

@@ -130,7 +130,7 @@ class Files(FolderCase):
         self.assertIn("user default on #", self.read())
         self.assertEqual(self.serve("--config", self.path("conf")).raw().call("AUTH", "x").raw, OK)
 
-    def test_redis_reads_what_was_written(self):
+    def test_redis_loads_the_written_file(self):
         """The lines are Redis's: it starts with them, and has the same users."""
         self.write("user alice on >secret ~app:* %R~r &news +@read +set (~x +get)\n")
         server = self.serve("--config", self.path("conf"))

@@ -129,7 +129,7 @@ class Scripts(FolderCase):
         self.assertIn(b"+script|unchecked", reply.raw)
         self.assertEqual(self.behind.call("GET", "other").text, b"treasure")
 
-    def test_who_may(self):
+    def test_permitted_users(self):
         """Without limits, and with the grant, everything works."""
         for rules in (["~*", "&*", "+@all"], ["allkeys", "allchannels", "allcommands"],
                       ["+@read", "~app:*", "(~* &* +@all)"],
@@ -153,7 +153,7 @@ class Scripts(FolderCase):
         self.assertIn(b"one of the keys", alice.call("EVAL", "return 1", "1", "other").raw)
         self.assertEqual(alice.call("EVAL", "return 1", "1", "app:1").raw, b":1\r\n")
 
-    def test_what_takes_the_grant_away(self):
+    def test_rules_that_revoke_the_grant(self):
         granted = ["~app:*", "+@all", "+script|unchecked"]
         for rule in ("-script|unchecked", "-script", "-@scripting", "-@all", "nocommands", "reset"):
             alice = self.user(*granted)
@@ -169,7 +169,7 @@ class Scripts(FolderCase):
             alice = self.user("~app:*", "+eval", rule)
             self.assert_refused(alice.call(*RUNS["eval"]), "eval")
 
-    def test_it_is_written_and_read_again(self):
+    def test_the_grant_survives_a_rewrite(self):
         path = self.path("conf")
         with open(path, "w", encoding="utf-8") as file:
             file.write("user bob on nopass ~app:* +eval +script|unchecked (~x +fcall +script|unchecked)\n")

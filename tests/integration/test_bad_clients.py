@@ -98,7 +98,7 @@ class BadClients(unittest.TestCase):
         self.assertEqual(connection.read_to_end(), b"-ERR Protocol error: invalid bulk length\r\n")
         self.sing()
 
-    def test_promises_never_kept(self):
+    def test_announced_arguments_never_sent(self):
         """Headers that announce a lot cost only what was sent."""
         with self.bounded(48 * MIB):
             for _ in range(20):
@@ -135,7 +135,7 @@ class BadClients(unittest.TestCase):
                     self.assertTrue(line == b"" or line.startswith(b"-ERR "), line[:100])
                 self.sing()
 
-    def test_broken_protocol_closes_only_its_own(self):
+    def test_broken_protocol_closes_only_its_connection(self):
         others = [self.connect() for _ in range(5)]
         broken = self.connect()
         broken.send(resp.encode("PING") + b"*1\r\nnonsense\r\n" + resp.encode("PING"))

@@ -180,7 +180,7 @@ class CacheCase(unittest.TestCase):
 
 
 class OneServer(CacheCase):
-    def test_the_server_is_asked_once(self):
+    def test_one_fetch_for_all_readers(self):
         self.start("k* cache stale=1h ttl=1h admit=all")
         crowd = self.connect(8)
         for number in range(1, ASKED_ONCE_TRIES + 1):
@@ -230,7 +230,7 @@ class OneServer(CacheCase):
                 numbers[i] = second.number()
         self.assertEqual(max(numbers), 50 * 2 * len(crowd))
 
-    def test_writes_behind_it(self):
+    def test_direct_writes(self):
         self.start()
         with self.watch() as watch:
             watch.wait_writes(200)
@@ -309,7 +309,7 @@ class OneServer(CacheCase):
             self.assertEqual(reader.call("GET", "k").text, self.direct.get("k"))
         self.assertEqual(self.direct.get("k"), b"perhaps")
 
-    def test_values_too_large_to_be_kept(self):
+    def test_values_too_large_to_cache(self):
         self.start("k* cache stale=1h ttl=1h admit=all", "--cache-bytes", "1mb",
                    "--cache-entry-bytes", "64kb")
         connection = self.connect()
@@ -395,7 +395,7 @@ class OneServer(CacheCase):
                 self.assertEqual(reply.text, b"OK", ways[i % len(ways)])
         watch.check()
 
-    def test_observing_says_what_would_have_been_saved(self):
+    def test_observe_reports_the_possible_saving(self):
         self.start(RULE, "--mitigate", "observe")
         connection = self.connect()
         self.direct.set("k", "v")

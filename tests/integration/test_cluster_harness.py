@@ -67,7 +67,7 @@ class Shared(unittest.TestCase):
             connection.call("READONLY")
             self.assertEqual(connection.call("GET", key).raw, b"$1\r\n1\r\n")
 
-    def test_a_replica_that_is_behind_is_waited_for(self):
+    def test_a_lagging_replica_is_waited_for(self):
         owner = self.cluster.master_of(TAG)
         replica, = self.cluster.replicas_of(owner)
         replica.freeze()
@@ -77,7 +77,7 @@ class Shared(unittest.TestCase):
         self.cluster.wait_synced()
         self.assertEqual(replica.raw().call("DBSIZE").number(), len(requests))
 
-    def test_a_slot_half_moved_asks_and_is_tried_again(self):
+    def test_a_migrating_slot_answers_ask_and_tryagain(self):
         source, to, slots = self.halfway()
         one, two = TAG + "1", TAG + "2"
         source.call("MSET", one, "1", two, "2")
@@ -120,7 +120,7 @@ class Shared(unittest.TestCase):
                           to.call_all([("GET", key) for key in keys])], keys)
         self.assertFalse(source.myself().slots & set(slots))
 
-    def test_a_replica_takes_over_when_asked(self):
+    def test_manual_failover(self):
         old = self.cluster.master_of("a")
         old.call("SET", "a", "1")
         new = self.cluster.fail_over(old)
@@ -144,7 +144,7 @@ class Shared(unittest.TestCase):
             self.assertEqual(node.myself().moving, [])
             self.assertEqual(node.raw().call("DBSIZE").raw, b":0\r\n")
 
-    def test_a_failover_that_is_given_up_is_asked_for_again(self):
+    def test_an_aborted_failover_is_retried(self):
         """The master hears of it too late: not before its replica has given up."""
         old = self.cluster.master_of("a")
         replica, = self.cluster.replicas_of(old)
@@ -174,7 +174,7 @@ class Shared(unittest.TestCase):
             self.assertGreater(node.myself().epoch, epoch)
         self.assertTrue(self.cluster.direct("a").set("a", "1"))
 
-    def test_a_wait_for_what_never_comes_says_what_the_nodes_think(self):
+    def test_a_wait_that_fails_shows_the_nodes_states(self):
         """The one that is not well first, and what all others think, once."""
         self.cluster.wait("all think the same", lambda: len(
             {frozenset(row.said() for row in node.rows()) for node in self.cluster.nodes}) == 1)
@@ -186,14 +186,14 @@ class Shared(unittest.TestCase):
                          r"node-0 .*: ok\n(.|\n)*node-5 .*: ok\n  as node-0$")
         self.assertEqual(said.count("myself,"), 1)
 
-    def test_a_clock_that_was_set_is_told_of(self):
+    def test_a_clock_jump_is_reported(self):
         self.assertNotIn("the clock", self.cluster.describe())
         with mock.patch.object(self.cluster, "clock", self.cluster.clock + 600):
             self.assertIn("the clock was set by -600 s", self.cluster.describe())
 
 
 class Apart(unittest.TestCase):
-    def test_a_cluster_that_does_not_form_is_started_again_with_a_note(self):
+    def test_a_cluster_that_does_not_form_is_restarted_with_a_note(self):
         """A node of the first attempt hangs at its start; the second attempt is left alone."""
         launch, launched = Node.launch, []
 
@@ -288,7 +288,7 @@ class Apart(unittest.TestCase):
             self.assertEqual([reply.raw for reply in connection.call_all(
                 [("READONLY",), ("GET", "a")])], [b"+OK\r\n", b"$1\r\n1\r\n"])
 
-    def test_data_survives_a_restart_when_asked_for(self):
+    def test_data_survives_a_restart_if_configured(self):
         with Cluster(masters=1, replicas=0, args=("--appendonly", "yes", "--appendfsync",
                                                   "always")) as cluster:
             cluster.direct("a").set("a", "1")

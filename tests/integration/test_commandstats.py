@@ -44,7 +44,7 @@ class Counted(unittest.TestCase):
         with servers.Heatsink("--workers", "2", *args) as heatsink:
             self.assertEqual(self.counts(heatsink), self.counts(redis))
 
-    def test_on_our_own_engine(self):
+    def test_on_the_embedded_engine(self):
         self.check("--sync", "off", "--partitions", "1")
 
     def test_in_front_of_a_server(self):

@@ -361,7 +361,7 @@ class MaxClients(unittest.TestCase):
 
             # Room again when one leaves.
             connections.pop().close()
-            wait_for(self, "room for another", lambda: self.welcome(server))
+            wait_for(self, "room for another", lambda: self.accept_client(server))
 
             # And when the limit is raised.
             reply = connections[0].call("CONFIG", "SET", "maxclients", "50")
@@ -371,7 +371,7 @@ class MaxClients(unittest.TestCase):
                 self.assertEqual(connection.call("PING").raw, b"+PONG\r\n")
 
     @staticmethod
-    def welcome(server):
+    def accept_client(server):
         connection = server.raw()
         try:
             connection.send(resp.encode("PING"))

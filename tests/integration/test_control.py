@@ -122,10 +122,10 @@ class Busy(FolderCase):
                 self.assertGreaterEqual(int(info(connection, "stats")["rejected_connections"]), 1)
                 self.assertEqual(connection.call("CONFIG", "SET", "maxclients", "1000").raw,
                                  b"+OK\r\n")
-                with resp.Connection(server.port) as welcome:
-                    self.assertEqual(welcome.call("PING").raw, b"+PONG\r\n")
+                with resp.Connection(server.port) as accept_client:
+                    self.assertEqual(accept_client.call("PING").raw, b"+PONG\r\n")
 
-    def test_many_ask_to_shut_down(self):
+    def test_concurrent_shutdowns(self):
         """Only a second signal means haste; a second SHUTDOWN asks for what is under way."""
         server, _ = self.start()
         connections = [server.raw() for _ in range(10)]
@@ -188,7 +188,7 @@ class Ending(unittest.TestCase):
             self.assertIn(b"cmd=client|list", self.say(["CLIENT", "LIST"])[0].text)
         self.end()
 
-    def test_shutdown_is_nothing_new(self):
+    def test_shutdown_during_shutdown(self):
         self.stop_but_for_the_last()
         self.last.send(resp.encode("SHUTDOWN")[1:] + b"*")
         self.end()

@@ -275,7 +275,7 @@ class Freshness(CopiesCase):
             self.assertLess(asked_s - written_s, STALE_S,
                             f"{seen} was read instead of {made}, which is older than allowed")
 
-    def test_writes_behind_are_seen_in_time(self):
+    def test_direct_writes_are_seen_in_time(self):
         self.start()
         connection, direct = self.connect(), cluster.direct(self.key)
         self.write(connection)
@@ -285,7 +285,7 @@ class Freshness(CopiesCase):
             direct.set(self.key, value(made))
             self.check_behind(connection, made)
 
-    def test_deleted_and_made_anew_behind_us_as_something_else(self):
+    def test_deleted_and_created_directly_with_another_type(self):
         self.start()
         connection, direct = self.connect(), cluster.direct(self.key)
         self.write(connection)
@@ -529,7 +529,7 @@ class Nobodys(CopiesCase):
                                 ["EVAL", "return 1", "1", name]):
                     self.assertIn(b"heatsink's own", connection.call(*request).text)
 
-    def test_not_told(self):
+    def test_copies_are_not_announced(self):
         """Who tracks all keys hears nothing of them."""
         self.start()
         tracker = self.connect()

@@ -155,7 +155,7 @@ class KillNine(unittest.TestCase):
                 turn, type(writer).__name__, writer.acknowledged, number, writer.sent))
         return number
 
-    def test_acknowledged_means_kept(self):
+    def test_acknowledged_writes_survive(self):
         self.check(6, "always")
 
     def test_a_killed_process_loses_nothing_without_sync(self):

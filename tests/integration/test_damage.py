@@ -230,7 +230,7 @@ class CheckAndRepair(Folders):
                 self.assertEqual(status, 2, said)
                 self.assertIn("in use by another process", said)
 
-    def test_what_is_no_folder(self):
+    def test_no_data_folder(self):
         for path in (os.path.join(self.home, "nothing"), self.home):
             status, said = run("check", "--data", path)
             self.assertEqual(status, 2, said)

@@ -125,7 +125,7 @@ class Dialect(unittest.TestCase):
         self.assertGreater(len(names), 45)
         self.assertEqual(names, {line.split(" ")[0].lower() for line in lines(REQUESTS)})
 
-    def test_what_is_not_to_be_kept(self):
+    def test_uncacheable_commands_are_refused(self):
         for line in lines(NOT_ASKED):
             for key in ("missing", "text", "zset"):
                 words = [key if word == "K" else word for word in line.split(" ")]

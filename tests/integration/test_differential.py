@@ -182,7 +182,7 @@ class MeantDifferences(DifferentialCase):
         for line, raw in conversation:
             self.assertEqual(connection.call(*line.split()).raw, raw, line)
 
-    def test_what_writes_everywhere_stays_out_of_transactions_with_keys(self):
+    def test_commands_for_all_partitions_are_refused_in_transactions_with_keys(self):
         refused = (b"-EXECABORT Transaction discarded because of: '%s' writes to every partition and "
                    b"cannot be atomic with keys of one slot; send it outside of MULTI, or in a "
                    b"transaction without keys and WATCH\r\n")
@@ -196,7 +196,7 @@ class MeantDifferences(DifferentialCase):
             self.check(("WATCH a", b"+OK\r\n"), ("MULTI", b"+OK\r\n"), (line, b"+QUEUED\r\n"),
                        ("EXEC", error))
 
-    def test_what_cannot_be_queued(self):
+    def test_commands_that_cannot_be_queued(self):
         for line, name in (("DEBUG SLEEP 0", b"debug|sleep"),
                            ("CLIENT TRACKING ON", b"client|tracking")):
             connection = resp.Connection(self.subject.port)
@@ -236,7 +236,7 @@ class Expiry(DifferentialCase):
         "MSETNX {k} new", "MGET {k}", "LCS {k} {k}", "MSET {k} new", "PSETEX {k} 1000000 new",
     ]
 
-    def test_commands_on_keys_whose_time_is_up(self):
+    def test_commands_on_expired_keys(self):
         self.flush()
         pair = self.both()
         keys = ["k%d" % index for index in range(len(self.COMMANDS))]

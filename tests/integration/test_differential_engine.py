@@ -196,7 +196,7 @@ class Waits(unittest.TestCase):
         while b"blocked_clients:%d\r\n" % count not in server.call("INFO", "clients").raw:
             self.assertLess(time.monotonic(), guard, "not %d clients wait" % count)
 
-    def test_who_hangs_up_is_given_nothing(self):
+    def test_a_disconnected_client_pops_nothing(self):
         """Behind other commands, which are answered first; also when it stops in the middle."""
         server = self.server.raw()
         for data in (resp.encode("SET", "a", "1") + resp.encode("BLPOP", "list", "0"),
@@ -243,19 +243,19 @@ class MeantDifferences(unittest.TestCase):
         """Connections to the server are shared, and SELECT would change them for everybody."""
         self.check("redis", [("SELECT 1", b"-ERR SELECT is not allowed"), ("SELECT 0", b"+OK")])
 
-    def test_what_is_about_heatsink(self):
+    def test_commands_about_heatsink_itself(self):
         self.check("redis", [
             ("LATENCY HISTOGRAM", b"-ERR 'latency|histogram' is not for clients of heatsink"),
             ("DEBUG OBJECT a", b"-ERR unknown subcommand"), ("HELLO", b"cluster"),
             ("INFO server", b"heatsink_version"), ("CLUSTER KEYSLOT a", b":15495"),
             ("CLIENT INFO", b"lib-name")])
 
-    def test_what_would_change_a_shared_connection(self):
+    def test_commands_that_change_a_shared_connection(self):
         self.check("redis", [(line, b"is not for clients of heatsink") for line in (
             "MONITOR", "SYNC", "PSYNC ? -1", "REPLCONF ACK 0", "SCRIPT DEBUG YES",
             "REPLICAOF NO ONE", "FAILOVER", "MODULE LOAD x", "RESTORE-ASKING a 0 x")])
 
-    def test_what_writes_to_all_masters_stays_out_of_transactions_with_keys(self):
+    def test_commands_for_all_masters_are_refused_in_transactions_with_keys(self):
         for line in ("FLUSHALL", "FLUSHDB", "FUNCTION FLUSH"):
             self.check("split", [("SET a 1", b"+OK"), ("MULTI", b"+OK"), (line, b"+QUEUED"),
                                  ("GET a", b"+QUEUED"), ("EXEC", b"writes to every partition"),

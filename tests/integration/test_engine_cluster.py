@@ -151,7 +151,7 @@ class TestData(ClusterCase):
         self.assertEqual(answers[1::3], [str(n).encode() for n in range(2000)])
         self.assertEqual(answers[2::3], [number // 7 + 1 for number in range(2000)])
 
-    def test_what_must_be_together_is_refused(self):
+    def test_keys_of_several_slots_are_refused(self):
         with self.assertRaisesRegex(redis.ResponseError, "CROSSSLOT"):
             self.client.rename("a", "b")
 
@@ -220,7 +220,7 @@ class TestChange(ClusterCase):
         for key, count in busy.acknowledged.items():
             self.assertEqual(int(cluster.direct(key).get(key)), count)
 
-    def test_a_failover_that_is_asked_for_is_not_noticed(self):
+    def test_a_manual_failover_is_not_noticed(self):
         master = cluster.master_of(1)
         with Busy(self.server, self.keys()) as busy:
             busy.wait_rounds(100)
@@ -300,7 +300,7 @@ class TestChange(ClusterCase):
 class TestLooking(unittest.TestCase):
     """Without clients: nobody is surprised, the topology is looked at now and then."""
 
-    def test_who_knows_less_is_not_believed(self):
+    def test_older_topology_is_ignored(self):
         """Unless everybody does. Two of three nodes tell what was before slots moved."""
         with Cluster(masters=3, replicas=0, relays=True) as own:
             first, second, third = own.nodes

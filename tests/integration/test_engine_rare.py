@@ -153,7 +153,7 @@ class OfOneServer(Rare):
             self.assertEqual(client.call("RPUSH", "list", "x").raw, b":1\r\n")
             self.assertEqual(client.call("LPOP", "list").text, b"x", leave)
 
-    def test_what_is_long_goes_through_in_pieces(self):
+    def test_long_requests_and_replies_pass_in_pieces(self):
         _, server = self.start("--engine-timeout", "60000")
         client = self.connect(server)
         value = bytes(range(256)) * (1 << 20)  # 256 MiB

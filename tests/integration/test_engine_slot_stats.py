@@ -127,7 +127,7 @@ class TestSlotStats(unittest.TestCase):
         self.cluster.wait("its keys are told", lambda: self.client.info("keyspace") ==
                           {"db0": {"keys": 42, "expires": 0, "avg_ttl": 0}})
 
-    def test_who_may_not_ask_asks_once(self):
+    def test_without_permission_it_asks_once(self):
         relay = self.cluster.nodes[0].relay
         informed = relay.count("INFO")
         self.answer(b"-NOPERM this user has no permissions\r\n", ASK, times=None)

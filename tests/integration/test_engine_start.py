@@ -124,7 +124,7 @@ class TestCluster(Case):
         self.assert_works(server)
         self.assertEqual(self.count(server, "waiting"), 0)
 
-    def test_all_seeds_gone_and_started_later(self):
+    def test_all_seeds_down_and_started_later(self):
         for node in cluster.nodes:
             node.kill9()
         server = self.serve(cluster.url(), "--engine-timeout", "1000")
@@ -141,7 +141,7 @@ class TestCluster(Case):
         self.assert_works(server)
         wait("INFO says so", lambda: client.info("engine")["engine_unavailable"] == "")
 
-    def test_told_once_however_often_it_is_tried(self):
+    def test_one_log_line_for_many_attempts(self):
         with socket.create_server(("127.0.0.1", 0)) as nobody:
             for kind in ("cluster", "redis"):
                 server = self.serve(f"{kind}://127.0.0.1:{nobody.getsockname()[1]}")
@@ -255,7 +255,7 @@ class TestSingle(Case):
             server.wait_log(r"in front of redis://127.0.0.1:\d+, 1 partition, 2 workers")
             self.assertEqual(single.client().get("key"), b"value")
 
-    def test_it_comes_later_and_goes_and_comes(self):
+    def test_a_server_that_starts_late_stops_and_returns(self):
         gone = ReservedPort()
         self.addCleanup(gone.release)
         with Redis() as single:

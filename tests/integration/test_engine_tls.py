@@ -65,14 +65,14 @@ class EngineTls(unittest.TestCase):
         self.assertFalse(self.redis.client().exists("planted"))
         return said[-1]
 
-    def test_a_server_that_nobody_vouches_for(self):
+    def test_a_server_with_an_untrusted_certificate(self):
         self.assertIn("verify failed", self.fails(*self.flags(ca="other-ca")))
 
     def test_a_server_of_another_name(self):
         port = self.url.rpartition(":")[2]
         self.assertIn("mismatch", self.fails(*self.flags(), "--engine", "rediss://127.1:" + port))
 
-    def test_who_heatsink_is(self):
+    def test_the_certificate_of_heatsink(self):
         """The server's alert may be lost with its connection."""
         self.assertRegex(self.fails(*self.flags(name="stranger")), "alert unknown ca|reset|closed")
 

@@ -134,7 +134,7 @@ class OfOneServer(Tracking):
         seconds, microseconds = (int(item.text) for item in self.call("TIME").items)
         return seconds * 1000 + microseconds // 1000
 
-    def test_what_is_read(self):
+    def test_reads_are_tracked(self):
         driver = self.driver_
         number = self.assert_held(driver, "get", "a", reply=NULL)
         for words in (("SET", "a", "1"), ("APPEND", "a", "2"), ("DEL", "a"), ("LPUSH", "a", "x"),
@@ -229,7 +229,7 @@ class OfOneServer(Tracking):
         while told != set(names):
             told.add(driver.until("changed")[-1].removeprefix("changed "))
 
-    def test_eviction_by_our_own_command(self):
+    def test_eviction_by_a_command_of_the_client(self):
         """With NOLOOP nobody would tell."""
         driver = self.driver_
         names = [f"key:{i}" for i in range(200)]
@@ -323,7 +323,7 @@ class OfAServerThatRefuses(Tracking):
                 told = [line for line in driver.seen if "does not tell when keys change" in line]
                 self.assertEqual(len(told), 1, driver.seen)
 
-    def test_what_is_around_a_write(self):
+    def test_order_around_a_write(self):
         for rules in (["-multi"], ["-exists"], ["-exec"], ["-ping"]):
             with self.subTest(rules=rules):
                 other, driver = self.start(rules)
@@ -407,7 +407,7 @@ class OfClusters(Tracking):
         to.client().set("{a}1", "4")
         self.assertEqual(driver.until("changed {a}1")[-1], "changed {a}1")
 
-    def test_a_move_that_nobody_asks_about(self):
+    def test_a_slot_move_without_requests(self):
         """The routes tell."""
         cluster, driver = self.start(masters=2, replicas=0)
         a = self.assert_held(driver, "get", "{a}1", reply=NULL)

@@ -142,7 +142,7 @@ class Exact(FoldCase):
                     self.assertEqual(result["answered"], 40000)
                     check_folding(self, server)
 
-    def test_who_leaves_while_waiting_disturbs_nobody(self):
+    def test_a_disconnect_while_waiting_affects_no_other_client(self):
         """Who is gone for good is not counted; who only asks no more may be."""
         self.start()
         self.heat("n")
@@ -154,7 +154,7 @@ class Exact(FoldCase):
         self.assertEqual(sorted(set(seen)), seen)
         self.assertIn(int(self.redis.client().get("n")), range(5, 11))
 
-    def test_who_breaks_off_while_waiting_is_not_counted(self):
+    def test_a_disconnect_while_waiting_is_not_counted(self):
         self.start()
         self.heat("n")
         crowd = self.connect(10)
@@ -441,7 +441,7 @@ class Storms(FoldCase):
         self.assertEqual((result["lost"], result["errors"]), (0, {}))
         check_folding(self, self.server)
 
-    def test_on_our_own_engine(self):
+    def test_on_the_embedded_engine(self):
         with Heatsink("--workers", "2") as server:
             result = self.judge(self.all(server, whole=True))
             self.assertEqual(result["lost"], 0)

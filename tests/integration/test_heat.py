@@ -228,7 +228,7 @@ class Keys(HeatCase):
             answer = row(self.heat("KEY", name))
             self.assertEqual((answer["key"], answer["tracked"]), (name, 1))
 
-    def test_long_keys_are_cut_and_told_apart(self):
+    def test_long_keys_are_cut_and_distinguished(self):
         names = [b"x" * 65535 + last for last in (b"1", b"2")] + [b"y" * 80, b"z" * 81]
         found = self.until("all of them", lambda: rows(self.heat("TOP")),
                            lambda found: len(found) == len(names),
@@ -244,7 +244,7 @@ class Keys(HeatCase):
             self.assertIn(answer["key"], shown)
         self.assertEqual(len(shown), len(names))
 
-    def test_a_crowd_of_keys_costs_nothing_and_hides_nobody(self):
+    def test_many_cold_keys_hide_no_hot_key(self):
         total, batch = 120000, 10000
         before = heap_bytes(self.server)
         for start in range(0, total, batch):
@@ -437,7 +437,7 @@ class History(HeatCase):
 
 
 class Words(HeatCase):
-    def test_what_is_wrong_is_said(self):
+    def test_errors_are_reported(self):
         by = "it can be ops, reads, writes, bytes, latency, misses or conflicts. Try HEAT HELP."
         window = "it can be short or long. Try HEAT HELP."
         count = "it can be a number from 1 to 1000"
@@ -492,7 +492,7 @@ class Words(HeatCase):
             self.assertLess(len(reply.raw), 300)
         self.assertTrue(self.heat("TOP", b"\0" * 1000000).is_error)
 
-    def test_the_largest_that_may_be_asked_for(self):
+    def test_largest_count(self):
         for request in ("TOP COUNT 1000", "PREFIXES COUNT 1000", "SLOTS count 1000 by OPS",
                         "HISTORY ranges SECONDS 600"):
             self.assertFalse(self.heat(*request.split()).is_error, request)

@@ -143,7 +143,7 @@ class Arguments(Case):
         wait_for(self, "a key shows", lambda: self.get()["by-net-bytes"])
         self.assertEqual(len(pairs(self.get()["by-net-bytes"])), 1)
 
-    def test_a_metric_of_a_later_redis_is_passed_over(self):
+    def test_a_metric_of_a_later_redis_is_ignored(self):
         self.start("METRICS", "2", "GPU", "NET")
         self.assertEqual(list(self.get()), BASE + ["total-net-bytes", "by-net-bytes"])
 
@@ -296,7 +296,7 @@ class Keys(Case):
         self.assertEqual(found["net-bytes-all-commands-all-slots"], told)
         self.assertEqual(pairs(found["by-net-bytes"]), [(b"counted", told)])
 
-    def test_what_was_answered_before_stop_counts(self):
+    def test_requests_answered_before_stop_count(self):
         for _ in range(10):
             self.start("METRICS", "1", "NET")
             told = self.repeat(150, "SET", "late", "x") + self.repeat(150, "GET", "late")
@@ -332,7 +332,7 @@ class Keys(Case):
         self.assertGreaterEqual(found["all-commands-all-slots-us"],
                                 self.found("by-cpu-time-us", b"slow"))
 
-    def test_what_came_before_does_not_count(self):
+    def test_earlier_requests_do_not_count(self):
         self.repeat(5000, "SET", "past", "x" * 100)
         # The table knows it: a first session has seen it.
         self.start("METRICS", "1", "NET")
@@ -356,7 +356,7 @@ class Keys(Case):
                  lambda: self.found("by-net-bytes", b"shared") >= told)
         self.assertEqual(self.found("by-net-bytes", b"shared"), told)
 
-    def test_slots_keep_the_others_out(self):
+    def test_slots_exclude_other_keys(self):
         self.start("METRICS", "2", "CPU", "NET", "SLOTS", "1", "0", "SAMPLE", "10")
         inside = self.repeat(300, "SET", "{06S}in", "x" * 100)  # slot 0
         outside = self.repeat(900, "SET", "{zzz}out", "x" * 100)

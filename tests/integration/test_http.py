@@ -138,7 +138,7 @@ class Pages(HttpCase):
             self.assertEqual((status, body), (200, b""), path)
             self.assertGreater(int(headers["Content-Length"]), 0, path)
 
-    def test_what_is_not_there(self):
+    def test_missing_pages(self):
         for path in ("/nosuch", "/metrics/", "//", "/api", "/../etc/passwd",
                      "/api/heat%00", "/api/heat%00?count=1", "/api/heat%0a"):
             status, _, body = self.ask(path)
@@ -311,7 +311,7 @@ class Metrics(HttpCase):
             self.assertEqual(buckets[-1][1], metrics[f"heatsink_partition_ops_total{{{name}}}"])
             self.assertGreater(metrics[f"{prefix}_sum{{{name}}}"], 0)
 
-    def test_no_key_is_named_unless_asked(self):
+    def test_keys_are_named_only_on_request(self):
         self.heat_up("secret:key")
         wait_for(self, "a hot key", lambda: self.json("/api/heat?window=long")["rows"])
         self.assertNotIn("secret", self.page("/metrics"))
@@ -448,7 +448,7 @@ class BadClients(unittest.TestCase):
         text = self.redis.call("INFO", "http").text.decode()
         return int(re.search(rf"^{name}:(\d+)", text, re.M).group(1))
 
-    def test_who_never_reads(self):
+    def test_client_that_never_reads(self):
         server = self.start(*IMPATIENT, "--partitions", "64")
         client = self.connect(server, 4096)
         request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -467,7 +467,7 @@ class BadClients(unittest.TestCase):
         wait_for(self, "it is dropped", dropped)
         wait_for(self, "nobody is left", lambda: self.info(server, "http_connections") == 0)
 
-    def test_who_never_finishes(self):
+    def test_client_that_never_finishes_a_request(self):
         server = self.start(*IMPATIENT)
         silent, half = self.connect(server), self.connect(server)
         half.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n")
@@ -604,7 +604,7 @@ class Starting(FolderCase):
             self.assertEqual(connection.getresponse().read(), b"ok\n")
             connection.close()
 
-    def test_beyond_loopback_is_told_and_warned_of(self):
+    def test_address_beyond_loopback_is_logged_as_a_warning(self):
         with servers.Heatsink("--http-bind", "0.0.0.0") as server:
             server.wait_log("warn .*http-bind 0.0.0.0.*can read key names")
             self.assertEqual(ask(server.http_port, "/healthz", headers={"Host": "name"})[0], 200)

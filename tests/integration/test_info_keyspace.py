@@ -120,7 +120,7 @@ class OneServer(Case):
         finally:
             self.server.signal(signal.SIGCONT)
 
-    def test_shutdown_meanwhile(self):
+    def test_shutdown_during_the_request(self):
         self.server.signal(signal.SIGSTOP)
         try:
             self.client.send(resp.encode("INFO"))

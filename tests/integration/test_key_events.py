@@ -68,7 +68,7 @@ class KeyEvents(unittest.TestCase):
             if items[-1] == last:
                 return sorted(payloads)
 
-    def test_all_masters_are_heard_once(self):
+    def test_events_of_all_masters_arrive_once(self):
         channel = self.listen("SUBSCRIBE", EVENT)
         pattern = self.listen("PSUBSCRIBE", "__key*__:*")
         everything = self.listen("PSUBSCRIBE", "*")

@@ -131,7 +131,7 @@ class Cases:
             self.put(key, "x")
             self.assertEqual(self.kv(key)[1]["Cache-Control"], expected)
 
-    def test_without_mitigation_others_do_not_keep_it_either(self):
+    def test_without_mitigation_http_caches_nothing(self):
         client = self.connect()
         self.put("pub:m", "x")
         self.addCleanup(client.call, "HEAT", "MITIGATE", "ON")
@@ -309,7 +309,7 @@ class Embedded(Cases, ServerCase):
     args = ("--workers", "2", "--sync", "off", *PATIENT, *RULES)
     lists = False
 
-    def test_large_values_that_nobody_takes(self):
+    def test_large_values_that_no_client_reads(self):
         """Four of 15 MiB fit into what may wait to be sent; the fifth is not even read."""
         self.put("pub:unread", b"v" * (15 << 20))
         self.put("pub:small", "small")
@@ -352,7 +352,7 @@ class InFront(Cases, ServerCase):
                     *RULES)
         super().setUpClass()
 
-    def test_written_behind(self):
+    def test_direct_write(self):
         """Tracking tells; `stale` would take five seconds."""
         direct = self.redis.client()
         self.put("pub:b", "old")
@@ -393,7 +393,7 @@ class Slow(unittest.TestCase):
         self.assertEqual(info(server)["http_kv_timeouts"], 1)
         self.assertEqual(ask(server.http_port, "/healthz")[0], 200)
 
-    def test_other_pages_go_on_and_too_many_are_told(self):
+    def test_other_pages_work_and_too_many_fetches_are_refused(self):
         server = self.start(*PATIENT)
         fault = self.hold(b"pub:a")
         waiting = [Asker(server.http_port, "/kv/pub:a") for _ in range(FETCHES_MAX)]

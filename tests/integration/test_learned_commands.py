@@ -128,7 +128,7 @@ class Learned(unittest.TestCase):
         self.check([(resp, ["COMMAND", "GETKEYS", *words])
                     for words in requests() + requests(NEARLY) for resp in (2, 3)])
 
-    def test_what_is_done_to_keys(self):
+    def test_effects_on_keys(self):
         self.check([(resp, ["COMMAND", "GETKEYSANDFLAGS", *words]) for words in requests()
                     if words[0] not in FLAGS_UNSAID for resp in (2, 3)])
 

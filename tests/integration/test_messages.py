@@ -207,7 +207,7 @@ class Changes(unittest.TestCase):
                             f"{shown or request}: done for user {user} at {address}") + "$")
             self.assertNotIn("s3cret", "\n".join(server.log))
 
-    def test_what_changes_nothing_is_not_logged(self):
+    def test_unchanged_state_is_not_logged(self):
         with Heatsink() as server, Connection(server.port, guard_s=GUARD_S) as connection:
             for request in ("CONFIG SET maxclients nonsense", "CONFIG GET *", "HEAT RULE LIST",
                             "HEAT RULE DEL nosuch", "HEAT MITIGATE", "ACL DELUSER nobody",

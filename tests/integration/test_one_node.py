@@ -116,7 +116,7 @@ class SameReplies(unittest.TestCase):
                 connection.call(word)
                 self.assertIn(flags, connection.call("CLIENT", "INFO").raw)
 
-    def test_what_would_change_the_cluster_is_refused(self):
+    def test_commands_that_change_the_cluster_are_refused(self):
         connection = self.heatsink.raw()
         before = connection.call("CLUSTER", "NODES").raw
         for words in ("ADDSLOTS 1", "ADDSLOTSRANGE 1 2", "BUMPEPOCH", "DELSLOTS 1",
@@ -219,7 +219,7 @@ class KeysInSlots(OneNodeCase):
             self.assertEqual(len(found), min(most, 20))
             self.assertEqual(len({item.text for item in found}), len(found))
 
-    def test_behind_pipelined_writes(self):
+    def test_reads_after_pipelined_writes(self):
         """The count is of the time of asking, though the write in front is still under way."""
         slot = self.ask("CLUSTER", "KEYSLOT", "tag").number()
         pipe = self.client.pipeline(transaction=False)
@@ -234,7 +234,7 @@ class KeysInSlots(OneNodeCase):
             connection.call(*words)
         self.assertEqual(connection.call("EXEC").raw, b"*2\r\n+OK\r\n:1\r\n")
 
-    def test_what_the_core_answers_is_fine_in_a_transaction(self):
+    def test_commands_of_the_core_in_a_transaction(self):
         connection = self.server.raw()
         for words in (("MULTI",), ("CLUSTER", "KEYSLOT", "a"), ("READONLY",), ("ASKING",)):
             connection.call(*words)

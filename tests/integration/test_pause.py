@@ -146,7 +146,7 @@ class Pause(PauseCase):
             with self.subTest(words.strip()):
                 self.assertEqual(ours.call(*words.split()).raw, theirs.call(*words.split()).raw)
 
-    def test_nobody_to_unblock(self):
+    def test_unblock_without_a_blocked_client(self):
         """Oneself and others that do not wait."""
         def steps(server):
             (first, number), (_, other) = self.start(server), self.start(server)
@@ -199,7 +199,7 @@ class PauseBeforeServer(Pause):
         self.assertEqual(self.on_both(steps)[-4:], [
             b":1\r\n", b"-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n", b"+PONG\r\n", b"N"])
 
-    def test_what_a_pause_of_writes_holds(self):
+    def test_commands_held_by_a_write_pause(self):
         """What may write or be replicated; a script that says that it does not write is let through."""
         reads = "#!lua flags=no-writes\nreturn 1"
         cases = [("PFCOUNT", "h"), ("PFADD", "h", 1), ("EVAL", reads, 1, "k"), ("EVAL_RO", reads, 1, "k"),
@@ -231,7 +231,7 @@ class PauseBeforeServer(Pause):
             return held
         self.on_both(steps)
 
-    def test_unblock_what_is_on_its_way(self):
+    def test_unblock_a_request_in_flight(self):
         """Accepted here, and perhaps not yet at the server."""
         asker = self.heatsink.raw()
         for _ in range(5):

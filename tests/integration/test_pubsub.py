@@ -253,7 +253,7 @@ class ManyListeners(unittest.TestCase):
 
 
 class SlowListener(unittest.TestCase):
-    def test_cut_off_and_nobody_else_is(self):
+    def test_only_the_slow_subscriber_is_cut_off(self):
         """One listener does not read. It is cut off when what waits for it reaches output-limit,
         counted, and another that reads misses nothing."""
         with Heatsink("--sync", "off", "--workers", "2", "--output-limit", "1mb") as server:
@@ -275,7 +275,7 @@ class SlowListener(unittest.TestCase):
 
 
 class Causality(unittest.TestCase):
-    def test_what_a_message_speaks_of_is_there(self):
+    def test_a_write_is_visible_before_its_message(self):
         """SET and PUBLISH in one pipeline, and in one transaction, with sync always: whoever hears
         of the change reads it."""
         with Heatsink("--workers", "2") as server:

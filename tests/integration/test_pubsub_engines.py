@@ -49,7 +49,7 @@ class Engine:
         self.wait_nobody_listens()  # the last test's have gone
         self.here[3].call("HELLO", "3")
 
-    def test_all_hear_and_all_are_counted(self):
+    def test_all_subscribers_receive_and_are_counted(self):
         one, two, three, four = self.here
         self.listen(one, "SUBSCRIBE a")
         self.listen(two, "SUBSCRIBE a")
@@ -118,7 +118,7 @@ class Engine:
                          b"$1\r\n1\r\n")
         self.expect(self.here[0], "message a x")
 
-    def test_what_a_message_speaks_of_is_there(self):
+    def test_a_write_is_visible_before_its_message(self):
         self.listen(self.here[0], "SUBSCRIBE changes")
         for i in range(200):
             self.speaker.send(encode("SET", f"k{i}", i) + encode("PUBLISH", "changes", f"k{i}"))

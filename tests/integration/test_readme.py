@@ -104,7 +104,7 @@ class Links(unittest.TestCase):
         example = re.search(r"/\* example begins \*/\n(.*?)/\* example ends \*/", source, re.S).group(1)
         self.assertIn(f"```c\n{example}```", read("CONTRIBUTING.md"))
 
-    def test_pages_say_what_the_tables_say(self):
+    def test_pages_match_the_tables(self):
         for name, page, known in (("commands", "docs/COMMANDS.md", "| `GET key` |"),
                                   ("options", "docs/heatsink.conf", "\nsync always\n"),
                                   ("heat", "docs/HEAT.md", "| `ops_low` | integer |"),
@@ -138,7 +138,7 @@ class Picture(unittest.TestCase):
             self.assertGreater(x - wide / 2, left, text)
             self.assertLess(x + wide / 2, left + width, text)
 
-    def test_what_is_there_is_not_drawn_as_planned(self):
+    def test_built_folders_are_not_drawn_as_planned(self):
         planned = [text for text, _, _, rect in self.read() if rect[4] == "later"]
         self.assertIn("planned: split counters, admission", planned)
         for text in planned:

@@ -59,7 +59,7 @@ class Through(unittest.TestCase):
             client.send(encode("UNSUBSCRIBE"))
             self.assertEqual(client.read().items[2].number(), 0)
 
-    def test_a_push_is_nobodys_reply(self):
+    def test_a_push_is_no_reply(self):
         client = self.connect()
         client.call_all([("HELLO", 3), ("CLIENT", "TRACKING", "ON"), ("GET", "a")])
         self.relay.answer(b"+two\r\n", "ECHO")
@@ -171,7 +171,7 @@ class Through(unittest.TestCase):
         self.relay.target = nobody.number
         self.assertTrue(self.connect().is_closed())
 
-    def test_it_closes_while_it_makes_trouble(self):
+    def test_close_with_active_faults(self):
         for make in (self.relay.hold, self.relay.endless, self.relay.swallow):
             fault = make("GET")
             self.connect().send(encode("GET", "a"))

@@ -130,7 +130,7 @@ class TestReplicas(ReplicaCase):
                     self.assertEqual(client.get(KEY), value(number))
         self.assertEqual(self.what_the_replica_has(), 1)
 
-    def test_a_write_behind_is_seen_when_stale_is_over(self):
+    def test_a_direct_write_is_seen_after_stale(self):
         self.begin("500ms")
         self.client.set(KEY, value(1))
         self.read_from_replicas()

@@ -70,7 +70,7 @@ class Runner(unittest.TestCase):
         self.assertIn("the end", self.output)
         self.assertLess(self.output.count("\n"), 200)
 
-    def test_notes_of_what_passes_are_shown(self):
+    def test_notes_of_passing_tests_are_shown(self):
         self.python("import sys\n" + HEAD + " def test_a(self): print('\\nnote: odd\\nodder', "
                     "file=sys.stderr)\n")
         self.assertEqual(self.run_tests(), ("1 passed, 0 failed", 0))

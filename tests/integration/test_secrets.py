@@ -35,7 +35,7 @@ ASKED = """SLOWLOG GET -1|CLIENT LIST|CLIENT INFO|INFO everything|INFO commandst
 
 
 class Secrets(FolderCase):
-    def test_nobody_is_shown_a_password(self):
+    def test_passwords_are_hidden(self):
         redis = Redis("--requirepass", SECRET)
         self.addCleanup(redis.close)
         server = Heatsink("--engine", f"redis://:{SECRET}@127.0.0.1:{redis.port}", "--requirepass",

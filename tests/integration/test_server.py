@@ -211,7 +211,7 @@ class Server(ServerCase):
         self.assertEqual([connection.read().raw for _ in range(4)],
                          [b"+OK\r\n", b"+OK\r\n", b":2\r\n", b"+OK\r\n"])
 
-    def test_quit_answers_what_came_before(self):
+    def test_quit_answers_earlier_requests(self):
         connection = self.connect()
         connection.send(resp.encode("SET", "q", "1") + resp.encode("QUIT") +
                         resp.encode("SET", "q", "2"))
@@ -264,7 +264,7 @@ class ConfigFile(unittest.TestCase):
             self.assertEqual(self.get(server, "slowlog-log-slower-than"), "777")
             self.assertEqual(self.get(server, "slowlog-max-len"), "50")
 
-    def test_rewrite_keeps_every_byte_and_the_file_its_mode(self):
+    def test_rewrite_preserves_other_lines_and_the_file_mode(self):
         password = "a \"quote\", a \\, a\nline\tand \x01"
         os.chmod(self.path, 0o640)
         link = self.path + ".link"

@@ -79,7 +79,7 @@ class OneServer(Case):
         self.addCleanup(server.close)
         return server, self.front("redis://127.0.0.1:%d" % server.port)
 
-    def test_what_the_server_says(self):
+    def test_options_of_the_server(self):
         server, client = self.behind("--maxmemory", "77mb", "--maxmemory-policy", "allkeys-lru",
                                      "--save", "900 1")
         told = {"maxmemory": "80740352", "maxmemory-policy": "allkeys-lru", "appendonly": "no",

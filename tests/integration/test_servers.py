@@ -47,7 +47,7 @@ class RedisServer(unittest.TestCase):
             self.assertEqual(server.raw().call("SET", "a", "1").raw, b"+OK\r\n")
 
 
-    def test_a_port_that_is_taken_is_tried_again_with_a_note(self):
+    def test_a_taken_port_is_retried_with_a_note(self):
         with socket.socket() as other:
             other.bind(("127.0.0.1", 0))
             other.listen()
@@ -80,7 +80,7 @@ class HeatsinkServer(unittest.TestCase):
             self.assertEqual(server.port, port)
             self.assertEqual(server.client().get("a"), b"1")
 
-    def test_refusing_to_start_is_told_with_its_words(self):
+    def test_a_refused_start_shows_the_log(self):
         with self.assertRaisesRegex(AssertionError, "no-such-option"):
             Heatsink("--no-such-option", "1")
 
@@ -93,13 +93,13 @@ class HeatsinkServer(unittest.TestCase):
 
 
 class Misbehaving(unittest.TestCase):
-    def test_a_program_that_ends_early_is_told_with_its_output(self):
+    def test_a_program_that_ends_early_shows_its_output(self):
         process = Process([sys.executable, "-c", "print('no such option'); raise SystemExit(3)"])
         with self.assertRaisesRegex(AssertionError, "no such option"):
             process.wait_log("listening on")
         self.assertEqual(process.wait(), 3)
 
-    def test_a_line_that_came_before_it_was_asked_for_is_found(self):
+    def test_a_line_logged_before_the_wait_is_found(self):
         process = Process([sys.executable, "-c", "print('one'); print('two 42')"])
         process.wait_log("two")
         self.assertEqual(process.wait_log(r"two (\d+)").group(1), "42")

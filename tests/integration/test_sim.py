@@ -13,7 +13,7 @@ from servers import GUARD_S, heatsink_path
 SANITIZERS = ()  # tests/unit/test_sim.c and test_sim_stale.c run the same code
 
 SUMMARY = (r"(?m)^every law held: (\d+) schedules, seeds (\d+) to (\d+), \d+ requests, \d+ folded, "
-           r"\d+ kept, 0 undecided, [\d.]+ s, \d+ schedules/s$")
+           r"\d+ cached, 0 undecided, [\d.]+ s, \d+ schedules/s$")
 
 
 def sim(*args):
@@ -31,7 +31,7 @@ class SimTest(unittest.TestCase):
                 self.assertRegex(out, SUMMARY)
                 self.assertEqual(re.search(SUMMARY, out).groups(), ("301", "1000", "1300"))
 
-    def test_a_run_without_end_is_told_to_stop(self):
+    def test_a_run_without_end_stops_on_a_signal(self):
         process = subprocess.Popen([heatsink_path(), "sim", "check", "--schedules", "0", "--jobs", "2",
                                     "--seed", "500"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    text=True)
@@ -55,11 +55,11 @@ class SimTest(unittest.TestCase):
         self.assertEqual(last - first + 1, max(done, 1))
 
     def test_a_mistake_is_found_and_its_seed_brings_it_back(self):
-        code, out, _ = sim("check", "--mistake", "run-twice", "--schedules", 1000)
+        code, out, _ = sim("check", "--bug", "run-twice", "--schedules", 1000)
         self.assertEqual(code, 1)
         self.assertIn("a law was broken", out)
         seed = re.match(r"seed (\d+) breaks a law\n", out).group(1)
-        code, again, _ = sim("check", "--mistake", "run-twice", "--schedules", 1, "--seed", seed)
+        code, again, _ = sim("check", "--bug", "run-twice", "--schedules", 1, "--seed", seed)
         self.assertEqual(code, 1)
         told = out[:out.index("a law was broken")]
         self.assertRegex(told, r"(?m)^law \d: ")
@@ -70,14 +70,14 @@ class SimTest(unittest.TestCase):
     def test_a_schedule_that_ends_its_process_is_shown(self):
         for about, asks in (("strict", r"(GET|SET|INCR|DEL)"), ("clients", "TRACKING")):
             with self.subTest(about=about):
-                words = ("check", "--mistake", "assertion-fails", "--about", about)
+                words = ("check", "--bug", "assertion-fails", "--focus", about)
                 code, out, err = sim(*words, "--schedules", 100)
                 self.assertEqual(code, 1)
                 self.assertRegex(err, r"(?m)^seed \d+: its process ended, status 6$")
                 seed = re.match(r"seed (\d+) breaks a law\nthe smallest of its kind ", out).group(1)
                 told = out[:out.index("a law was broken")]
                 self.assertRegex(told, rf"(?m)^ +\d+ at \d+ us: client \d sends .*{asks}")
-                self.assertRegex(told, r"(?m)^heatsink: impossible state at sim/tamper.c:\d+: !dies$")
+                self.assertRegex(told, r"(?m)^heatsink: impossible state at sim/op_bugs.c:\d+: !dies$")
                 self.assertRegex(told, rf"(?m)^seed {seed}, \d workers, .* clients")
                 self.assertRegex(told, r"(?m)^lives: signal 6 \(Aborted\) ended the process$")
                 code, again, _ = sim(*words, "--schedules", 1, "--seed", seed)
@@ -87,65 +87,65 @@ class SimTest(unittest.TestCase):
     def test_mistakes_among_clients_that_track_keys_are_found(self):
         for mistake in ("exec-resent", "refused-but-run", "drop-order"):
             with self.subTest(mistake=mistake):
-                code, out, _ = sim("check", "--about", "clients", "--mistake", mistake,
+                code, out, _ = sim("check", "--focus", "clients", "--bug", mistake,
                                    "--schedules", 500)
                 self.assertEqual(code, 1)
                 self.assertRegex(out, r"(?m)^law [24]: ")
                 self.assertRegex(out, r"(?m)^ +\d+ at \d+ us: client \d sends .*TRACKING")
 
     def test_mistakes_about_hot_keys_are_found(self):
-        for mistake in ("join-flight", "two-queues", "resend-lost", "drop-order", "overtake",
-                        "missing-as-zero", "refused-but-run", "waiters-uncounted"):
+        for mistake in ("joins-read-in-flight", "two-queues", "resend-lost", "drop-order", "overtake",
+                        "missing-as-zero", "refused-but-run", "waiters-unlimited"):
             with self.subTest(mistake=mistake):
-                code, out, _ = sim("check", "--mistake", mistake, "--schedules", 1000)
+                code, out, _ = sim("check", "--bug", mistake, "--schedules", 1000)
                 self.assertEqual(code, 1)
                 self.assertRegex(out, r"(?m)^law [1246]: ")
 
-    def test_the_script_shows_what_servers_did_not_run(self):
-        code, out, _ = sim("check", "--mistake", "redirect-overtakes", "--schedules", 2000)
+    def test_the_script_shows_commands_that_servers_did_not_run(self):
+        code, out, _ = sim("check", "--bug", "redirect-overtakes", "--schedules", 2000)
         self.assertEqual(code, 1)
         self.assertRegex(out, r"(?m)^ +\d+ at \d+ us: node \d refuses \w+ key\d+.* on \d+: (ASK|MOVED) \d+ ")
 
-    def test_who_waits_and_listens(self):
-        for mistake, law in (("element-twice", "law 4: guest"), ("message-lost", "messages: guest"),
-                             ("unblock-lost", "law 1: ")):
+    def test_waiting_clients_and_subscribers(self):
+        for mistake, law in (("element-twice", "law 4: companion"), ("message-lost", "messages: companion"),
+                             ("unblock-ignored", "law 1: ")):
             with self.subTest(mistake=mistake):
-                code, out, _ = sim("check", "--mistake", mistake, "--schedules", 1000)
+                code, out, _ = sim("check", "--bug", mistake, "--schedules", 1000)
                 self.assertEqual(code, 1)
                 self.assertRegex(out, rf"(?m)^{law}")
 
     def test_heat_that_is_counted_wrongly_is_found(self):
         for mistake in ("count-twice", "count-never"):
             with self.subTest(mistake=mistake):
-                code, out, _ = sim("check", "--mistake", mistake, "--schedules", 1000)
+                code, out, _ = sim("check", "--bug", mistake, "--schedules", 1000)
                 self.assertEqual(code, 1)
                 self.assertRegex(out, r"(?m)^heat: partition \d+.* counted \d+ (reads|writes), ")
 
-    def test_old_values_that_clients_keep_are_found(self):
-        for mistake in ("news-lost", "news-too-early", "read-remembered-late", "news-overtake"):
+    def test_stale_client_caches_are_found(self):
+        for mistake in ("invalidation-lost", "invalidation-too-early", "read-tracked-late", "event-overtakes"):
             with self.subTest(mistake=mistake):
-                code, out, _ = sim("check", "--mistake", mistake, "--schedules", 1000)
+                code, out, _ = sim("check", "--bug", mistake, "--schedules", 1000)
                 self.assertEqual(code, 1)
-                self.assertRegex(out, r"(?m)^caches: client \d+ .* keeps \S+ for key\d+, which is ")
+                self.assertRegex(out, r"(?m)^client-caches: client \d+ .* keeps \S+ for key\d+, which is ")
 
     def test_old_answers_are_found(self):
-        for mistake in ("push-lost", "dead-vouch", "own-write-unseen", "turn-unheard"):
+        for mistake in ("push-lost", "dead-session", "own-write-unseen", "switch-ignored"):
             with self.subTest(mistake=mistake):
-                code, out, _ = sim("check", "--mistake", mistake, "--schedules", 1000)
+                code, out, _ = sim("check", "--bug", mistake, "--schedules", 1000)
                 self.assertEqual(code, 1)
                 self.assertRegex(out, r"(?m)^law [37]: client \d+ read key\d+ at \d+ and was answered ")
 
-    def test_what_schedules_are_about(self):
-        for about, kept in (("strict", False), ("clients", False), ("rules", True)):
+    def test_contents_of_schedules(self):
+        for about, cached in (("strict", False), ("clients", False), ("rules", True)):
             with self.subTest(about=about):
-                code, out, _ = sim("check", "--about", about, "--schedules", 100)
+                code, out, _ = sim("check", "--focus", about, "--schedules", 100)
                 self.assertEqual(code, 0)
-                self.assertEqual(int(re.search(r" (\d+) kept, ", out).group(1)) > 0, kept)
+                self.assertEqual(int(re.search(r" (\d+) cached, ", out).group(1)) > 0, cached)
 
     def test_wrong_words(self):
         for words in ((), ("nope",), ("check", "--seed"), ("check", "--seed", "x"),
-                      ("check", "--nope", "1"), ("check", "--mistake", "nope"),
-                      ("check", "--about", "nope"),
+                      ("check", "--nope", "1"), ("check", "--bug", "nope"),
+                      ("check", "--focus", "nope"),
                       ("check", "--jobs", "-1")):
             with self.subTest(words=words):
                 code, out, err = sim(*words)
@@ -159,7 +159,7 @@ class SimTest(unittest.TestCase):
         for about in ("anything", "strict", "clients", "rules", "fleet"):
             self.assertRegex(out, rf"(?m)^ +{about} +\w")
         self.assertIn(" run-twice ", out)
-        self.assertIn(" join-flight ", out)
+        self.assertIn(" joins-read-in-flight ", out)
 
 
 if __name__ == "__main__":

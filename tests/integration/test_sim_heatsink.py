@@ -1,4 +1,4 @@
-"""Goal: a client of the simulated heatsink (sim/heatsink.h, sim/proxy.h) over simulated servers hears what a
+"""Goal: a client of the simulated heatsink (sim/heatsink.h, sim/redis_engine.h) over simulated servers hears what a
 client of heatsink over Redis hears: so what the simulator says of heatsink is true of the binary.
 
 Method: the same scripts (tests/lib/simulated_heatsink_scripts.py, and random ones) run against the binary in front of a

@@ -84,7 +84,7 @@ class Embedded(unittest.TestCase):
         took = self.storm(resp.encode("SET", "big", value) + block * (PIPELINE // 3), 1)
         self.assertLess(took, (2 * self.LIMIT + 24 * self.SIZE) * memory_slack())
 
-    def test_a_late_reader_gets_what_was_there_at_its_turn(self):
+    def test_a_late_reader_gets_the_value_of_its_turn(self):
         """Below the limit nobody is cut off. Every read finds the write before it and none behind it,
         though the replies are written when the later writes are long done."""
         reader = self.connect()
@@ -136,7 +136,7 @@ class InFrontOfAServer(unittest.TestCase):
         """How many GETs have reached the server."""
         return self.redis.client().info("commandstats")["cmdstat_get"]["calls"]
 
-    def test_the_server_is_not_asked_for_what_nobody_reads(self):
+    def test_no_request_is_sent_for_a_client_that_does_not_read(self):
         most = most_memory(self.server)
         slow = [self.connect() for _ in range(self.CLIENTS)]
         for connection in slow:

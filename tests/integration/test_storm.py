@@ -114,7 +114,7 @@ class Load(unittest.TestCase):
             self.assertEqual(result["answered"], 400)
             self.assertTrue(result["verify"]["ok"])
 
-    def test_open_loop_sends_what_was_asked_for(self):
+    def test_open_loop_sends_at_the_given_rate(self):
         with Redis() as server:
             result = run_json(self, server, "--rate", 5000, "--count", 1000, "--command", "get")
             self.assertEqual(result["answered"], 1000)
@@ -288,7 +288,7 @@ class Words(unittest.TestCase):
 
 
 class Connecting(unittest.TestCase):
-    def test_nobody_there(self):
+    def test_server_unreachable(self):
         port = ReservedPort()
         self.addCleanup(port.release)
         done = subprocess.run([heatsink_path(), "storm", "--target", f"127.0.0.1:{port.number}",
@@ -296,7 +296,7 @@ class Connecting(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("could not connect: connection refused", done.stderr)
 
-    def test_nobody_there_is_told_at_the_first_try(self):
+    def test_server_unreachable_at_the_first_try(self):
         """The default of twenty retries took fifteen seconds."""
         port = ReservedPort()
         self.addCleanup(port.release)
@@ -348,7 +348,7 @@ class Connecting(unittest.TestCase):
             self.assertEqual(result["answered"] + result["lost"], result["sent"])
             self.assertTrue(result["verify"]["ok"])
 
-    def test_what_was_never_sent_is_no_loss(self):
+    def test_unsent_requests_are_not_lost(self):
         """Most of 64 MB did not fit into the buffers in between when the server went away."""
         def hang_up(_server, _connection, number, _args):
             if number == 3:
@@ -373,7 +373,7 @@ class Connecting(unittest.TestCase):
             self.assertEqual(result["given_up"], 2)
             self.assertIn("could not be read at the end", result["verify"]["failures"][0])
 
-    def test_what_is_no_reply(self):
+    def test_malformed_replies(self):
         def babble(_server, _connection, number, _args):
             return b"what?\r\n" if number == 50 else None
 
@@ -411,7 +411,7 @@ class Verify(unittest.TestCase):
 
         self.assertIn("replaced", self.judge(lose, "--command", "set", code=1))
 
-    def test_write_lost_that_nobody_reads_but_the_end(self):
+    def test_lost_write_found_by_the_final_read(self):
         def lose(_server, _connection, number, args):
             return b"+OK\r\n" if args[0] == b"SET" and number == 2000 else None
 
@@ -794,7 +794,7 @@ class All(unittest.TestCase):
 
         self.judge(tear, code=1)
 
-    def test_watch_not_kept(self):
+    def test_watch_ignored(self):
         def ignore(_server, connection, _number, args):
             if args[0] == b"EXEC":
                 connection.watched = {}
@@ -840,7 +840,7 @@ class All(unittest.TestCase):
 class Requests(unittest.TestCase):
     """--request: any words, again and again."""
 
-    def test_what_the_server_saw(self):
+    def test_the_commands_of_the_server(self):
         with Redis() as server:
             server.client().hset("big", mapping={f"field:{i}": i for i in range(1000)})
             result = run_json(self, server, "--request", " HGETALL  big ", "--count", 500)
@@ -862,7 +862,7 @@ class Requests(unittest.TestCase):
             self.assertEqual(result["all"]["requests"], 50)
             self.assertNotIn("reads", result)
 
-    def test_replies_that_differ_are_told_apart(self):
+    def test_different_replies_are_distinguished(self):
         """Long replies that equal the last one are not read again; these do not."""
         with Redis() as server:
             server.client().rpush("list", *[f"element:{i}" for i in range(300)])

@@ -98,7 +98,7 @@ class RealCluster(OnCluster):
 
     # ---- where requests go ----
 
-    def test_each_node_gets_what_it_owns(self):
+    def test_each_node_gets_the_keys_of_its_slots(self):
         before = {node.address: self.calls(node, "incr") for node in self.cluster.masters()}
         result = self.checked("--command", "incr", "--writes", 1, "--keys", 300, "--count", 3000, "--pipeline", 4)
         self.assertEqual((result["answered"], total(result, "moved"), total(result, "requests")), (3000, 0, 3000))
@@ -114,7 +114,7 @@ class RealCluster(OnCluster):
             code, result, _ = run(node.address, "--cluster", "--count", 300, "--keys", 50, "--threads", 2)
             self.assertEqual((code, result["answered"], result["errors"]), (0, 300, {}))
 
-    def test_without_a_cluster_flag_it_is_told(self):
+    def test_a_cluster_without_the_flag_is_reported(self):
         code, result, _ = run(self.cluster.nodes[0].address, "--count", 300, "--keys", 50)
         self.assertEqual(code, 3)
         self.assertGreater(result["errors"]["MOVED"], 0)
@@ -129,7 +129,7 @@ class RealCluster(OnCluster):
         code, result, _ = run(self.cluster.url(), "--command", "all", "--keys", 40, "--count", 5000)
         self.assertEqual((code, result["errors"]), (0, {}))
 
-    def test_a_request_of_ones_own(self):
+    def test_a_custom_command(self):
         owner = self.cluster.master_of("counter")
         code, result, _ = run(self.cluster.url(), "--request", "INCRBY counter 2", "--count", 500)
         self.assertEqual((code, result["errors"]), (0, {}))
@@ -167,7 +167,7 @@ class RealCluster(OnCluster):
 
     # ---- masters that are replaced ----
 
-    def test_a_replica_takes_over_when_asked(self):
+    def test_manual_failover(self):
         for args in (["--writes", "0.5", "--keys", 200, "--pipeline", 8],
                      ["--command", "all", "--keys", 20, "--pipeline", 8, "--window", 1000]):
             with self.subTest(args=args):
@@ -301,7 +301,7 @@ class Scripted(unittest.TestCase):
             self.assertEqual((code, result["answered"], result["errors"]), (0, 400, {}))
             self.assertGreaterEqual(total(result, "not_now"), 9)
 
-    def test_what_is_overtaken_is_not_sent_again(self):
+    def test_an_overtaken_request_is_not_sent_again(self):
         """The first of two SETs of a key is refused and the second done: the first must not come behind it, and
         is a refused write for --verify."""
         refused = []
@@ -321,7 +321,7 @@ class Scripted(unittest.TestCase):
             self.assertEqual(result["errors"], {"TRYAGAIN": len(refused) - len(again)})
             self.assertLess(len(again), len(refused))  # those at the end of a batch have nobody behind them
 
-    def test_a_redirect_waits_for_what_is_under_way_behind_it(self):
+    def test_a_redirect_waits_for_later_requests_in_flight(self):
         """A node that sends one request away and runs those behind it: the slot has come back meanwhile."""
         with ScriptedNode() as one, ScriptedNode() as other:
             def moved(node, connection, number, args):
@@ -336,10 +336,10 @@ class Scripted(unittest.TestCase):
             self.assertEqual((code, result["verify"]["ok"]), (3, True), result["verify"]["failures"])
             self.assertEqual(list(result["errors"]), ["MOVED"])
 
-    def test_what_is_never_served_is_given_up(self):
-        """After --patience, with what was said last."""
+    def test_endless_redirects_are_given_up(self):
+        """After --resend-timeout, with what was said last."""
         with ScriptedNode(lambda *_: b"-CLUSTERDOWN The cluster is down\r\n") as node:
-            code, result, _ = self.run_on(node, "--patience", "500ms", "--count", 6, "--connections", 1, "--pipeline",
+            code, result, _ = self.run_on(node, "--resend-timeout", "500ms", "--count", 6, "--connections", 1, "--pipeline",
                                           3, "--keys", 5)
             self.assertEqual((code, result["answered"], result["errors"]), (3, 6, {"CLUSTERDOWN": 6}))
             self.assertGreater(len(node.seen), 20)

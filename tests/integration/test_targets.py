@@ -94,7 +94,7 @@ class Tls(Targets):
             self.assertEqual(code, 0, out + err)
             self.assertTrue(json.loads(out)["verify"]["ok"])
 
-    def test_nobody_to_believe(self):
+    def test_no_trusted_certificate(self):
         for command in ("storm", "top"):
             for place, _ in self.places(command):
                 with self.subTest(command=command, place=place):
@@ -146,7 +146,7 @@ class Users(Targets):
                     # An empty one goes before that of the environment, too, which would be refused.
                     self.works(command, f"localhost:{plain}", "--password", "", HEATSINK_PASSWORD="x" * 513)
 
-    def test_nobody_of_that_name(self):
+    def test_unknown_host_name(self):
         for command in ("storm", "top"):
             for _, plain in self.places(command):
                 port = f"localhost:{plain}"
@@ -167,7 +167,7 @@ class Users(Targets):
             for bad in (f"app:se:cret@localhost:{plain}", f"redis://app:se:cret@localhost:{plain}/x/y"):
                 self.assertNotIn("cret", self.fails(command, "--target: ", bad))
 
-    def test_what_a_user_may_not(self):
+    def test_permissions_of_a_user(self):
         place = f"localhost:{self.redis.port}"
         code, out, _ = self.run_command("storm", place, "--user", "reader", "--password", "look",
                                         "--command", "set")
@@ -185,7 +185,7 @@ class Places(Targets):
         for command in ("storm", "top"):
             self.works(command, str(self.heatsink.port))
 
-    def test_what_is_no_place(self):
+    def test_invalid_target(self):
         for command in ("storm", "top"):
             for target in ("somewhere", "host:", "0", "70000", "redis:/x", "http://x:1", "redis://a,b"):
                 with self.subTest(command=command, target=target):

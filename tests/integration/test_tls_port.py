@@ -176,7 +176,7 @@ class Clients(TlsCase):
         for _ in range(900):
             self.assertEqual(len(connection.read().text), 1000)
 
-    def test_who_does_not_read_is_cut_off(self):
+    def test_slow_reader_is_cut_off(self):
         canary = self.canary()
         canary.call("SET", "big", "x" * 100000)
         victim, asked, before = self.connect(), 600, heap_bytes(self.server)
@@ -286,7 +286,7 @@ class Clients(TlsCase):
                     connection.send(b"\x7f" + rng.randbytes(size))
                 self.assertLess(len(connection.read_to_end()), 100)
 
-    def test_garbage_behind_a_handshake(self):
+    def test_garbage_after_a_handshake(self):
         connection = self.connect()
         self.assert_works(connection)
         connection.socket.sendall(b"\x17\x03\x03\x00\x20" + b"x" * 32)
@@ -303,7 +303,7 @@ class Clients(TlsCase):
         with self.assert_failures(0):  # somebody who only looks whether the port is open
             self.plain(self.server.tls_port).close()
 
-    def test_who_is_let_in(self):
+    def test_client_certificates_accepted(self):
         with self.assert_failures(1, "did not return a certificate"):
             self.assertTrue(self.refused(self.server, None))
         with self.assert_failures(1, "local issuer"):
@@ -366,7 +366,7 @@ class Clients(TlsCase):
         self.assertLess(heap_bytes(self.server) - before, 16 * MIB * self.slack)
 
 
-class Doors(TlsCase):
+class TwoPorts(TlsCase):
     """Which ports there are, and when they close."""
 
     def test_tls_alone(self):
@@ -385,7 +385,7 @@ class Doors(TlsCase):
                 client.sendall(b"PING\r\n")
                 self.assertEqual(client.recv(100), b"+PONG\r\n")
 
-    def test_clients_may_be_asked_or_not(self):
+    def test_client_certificates_required_optional_or_off(self):
         server = self.run_server(auth="optional")
         self.assertFalse(self.refused(server, None))
         self.assertFalse(self.refused(server, "client"))
@@ -508,7 +508,7 @@ class Renewal(TlsCase):
         self.assertIn(b"tls-auth-clients yes needs",
                       admin.call("CONFIG", "SET", "tls-ca-cert-file", "").raw)
 
-    def test_setting_it_once_more_reads_it_again(self):
+    def test_setting_it_again_reloads_it(self):
         server = self.run_server(*self.own())
         self.renew()
         reply = self.plain(server.port).call("CONFIG", "SET", "tls-cert-file",

@@ -120,7 +120,7 @@ class Frames(unittest.TestCase):
         self.check("top-sparse", heat.sparse())
 
 
-class Asking(unittest.TestCase):
+class Requests(unittest.TestCase):
     """What goes over the wire, and how the answers may come."""
 
     def asked(self, *args):
@@ -128,7 +128,7 @@ class Asking(unittest.TestCase):
             self.assertEqual(once(server.port, *args)[0], 0)
             return [b" ".join(words).decode() for words in server.asked]
 
-    def test_what_is_asked(self):
+    def test_requests_sent(self):
         self.assertEqual(self.asked(), [
             "HELLO 3", "INFO server", "HEAT PARTITIONS", "HEAT TOP COUNT 10 BY ops",
             "HEAT prefixes COUNT 5 BY ops"])
@@ -210,7 +210,7 @@ class Asking(unittest.TestCase):
                     self.assertEqual("ADDRESS" in terminal.seen, wide)
 
 
-class Trouble(unittest.TestCase):
+class Failures(unittest.TestCase):
     """--once without an answer: one line that says what to do, and 1."""
 
     def check(self, port, *words, args=()):
@@ -221,7 +221,7 @@ class Trouble(unittest.TestCase):
         for word in words:
             self.assertIn(word, err)
 
-    def test_nobody_there(self):
+    def test_server_unreachable(self):
         port = ReservedPort()
         self.addCleanup(port.release)
         self.check(port.number, f"127.0.0.1:{port.number}", "connection refused", "--target")
@@ -660,7 +660,7 @@ class Live(unittest.TestCase):
         terminal.wait(lambda: OLD.search(terminal.text().splitlines()[1]))
         self.quit(terminal)
 
-    def test_trouble_is_said(self):
+    def test_failure_is_shown(self):
         with Redis() as server:
             terminal = self.watch(server)
             terminal.wait_text("is not heatsink")

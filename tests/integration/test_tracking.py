@@ -225,7 +225,7 @@ class SideBySide(unittest.TestCase):
             ("w", "SET", "n", "x"), ("a", "CLIENT", "TRACKING", "off"), ("a", "GET", "n"),
             ("w", "SET", "n", "y"))
 
-    def test_each_key_that_is_asked_for(self):
+    def test_each_key_of_a_request(self):
         for name in "io":
             for side in (self.reference, self.subject):
                 side.call(name, ["HELLO", "3"])
@@ -341,7 +341,7 @@ class Cache:
         self.connection.close()
 
 
-class NobodyKeepsAnOldValue(ServerCase):
+class NoStaleValue(ServerCase):
     """Caches on all workers read and pipeline while writers write. When they have stopped, every
     cache reads a key of its own, which is then changed: the message about it comes behind all
     others of its worker, so what is kept by then must be what is there."""
@@ -417,7 +417,7 @@ class NobodyKeepsAnOldValue(ServerCase):
                     self.assertEqual(value, plain.call("GET", key).text, key)
 
 
-class NobodyKeepsAnOldValueOfAnotherServer(NobodyKeepsAnOldValue):
+class NobodyKeepsAnOldValueOfAnotherServer(NoStaleValue):
     """The same with a redis-server behind heatsink, which is written to behind heatsink's back."""
 
     MAY_TELL_ALL = True  # a server that was silent for a while may not have told of a change
@@ -453,7 +453,7 @@ class NobodyKeepsAnOldValueOfAnotherServer(NobodyKeepsAnOldValue):
         tracker.send(resp.encode(*args))
         self.assertFalse(next_reply(tracker).is_error)
 
-    def test_who_waits_is_told(self):
+    def test_a_waiting_client_is_invalidated(self):
         """BLPOP may wait for ever, and holds no message up."""
         plain = self.connect()
 
@@ -502,7 +502,7 @@ class OneServer(ServerCase):
         return int(next(line for line in text.splitlines() if line.startswith(name + ":"))
                    .partition(":")[2])
 
-    def test_a_key_whose_time_is_up(self):
+    def test_an_expired_key(self):
         tracker = self.tracker()
         for time_ms in (50, 1000, 20000):  # on a busy machine it may be over before it is read
             key = f"soon:{time_ms}"
@@ -513,7 +513,7 @@ class OneServer(ServerCase):
         self.assertEqual((push.kind, push.items[1].items[0].text.decode()), (PUSH, key))
         self.assertTrue(tracker.call("GET", key).is_null)
 
-    def test_pipelined_behind_on(self):
+    def test_pipelined_after_tracking_on(self):
         """What is read in the same breath is tracked already."""
         writer = self.connect()
         for _ in range(50):

@@ -141,7 +141,7 @@ class OneServer(unittest.TestCase):
             thread.join()
         self.assertEqual((stale[:5], failed), ([], []))
 
-    def test_ahead_of_what_was_asked_later(self):
+    def test_invalidation_precedes_later_replies(self):
         """The message lies between the reply of the write and the replies of later commands."""
         client, done, guard = Cached(self, self.heatsink), 0, time.monotonic() + servers.GUARD_S
         while done < ROUNDS // 4:

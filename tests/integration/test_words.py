@@ -14,7 +14,7 @@ import re
 import subprocess
 import unittest
 
-from servers import HEATSINK
+from servers import heatsink_path
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LIST = "tests/lib/retired_words.txt"
@@ -60,7 +60,7 @@ def retired(name, text):
 
 
 def help_text(*words):
-    done = subprocess.run([HEATSINK, *words], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([heatsink_path(), *words], capture_output=True, text=True, timeout=60, check=True)
     return done.stdout
 
 

@@ -21,7 +21,7 @@
 
 #include <cmocka.h>
 
-enum { WORKERS = 2, CLIENTS = 8, OPS_MAX = 128, NEWS_MAX = 64, MS = 1000 };
+enum { WORKERS = 2, CLIENTS = 8, OPS_MAX = 128, EVENTS_MAX = 64, MS = 1000 };
 
 struct world;
 
@@ -44,10 +44,10 @@ struct world {
 	struct hs_session *client[CLIENTS];
 	struct hs_now now;
 	struct hs_op *ops[OPS_MAX]; /* under way, oldest first */
-	size_t count, looked;	    /* how many of them `sent` has seen */
-	struct hs_event *event[NEWS_MAX];
-	size_t news_count;
-	int64_t left_ms; /* what keys have to live, as hs_op has it */
+	size_t count, sent_count;   /* how many of them `sent` has seen */
+	struct hs_event *event[EVENTS_MAX];
+	size_t events_count;
+	int64_t ttl_ms; /* what keys have to live, as hs_op has it */
 	struct hs_heat *heats[WORKERS];
 	bool at_once;	       /* reads are answered inside submit, with... */
 	const char *value;     /* ...this */
@@ -69,7 +69,7 @@ static inline void track_in(struct world *world, struct hs_op *op)
 
 	if (!op->track || station->no_tracking_session)
 		return;
-	op->left_ms = world->left_ms;
+	op->ttl_ms = world->ttl_ms;
 	op->tracking_session = &station->tracking_session;
 	op->tracking_epoch = hs_tracking_session_epoch(&station->tracking_session);
 }
@@ -100,19 +100,19 @@ static inline void tell(void *context, struct hs_event *event)
 	struct station *station = context;
 	struct world *world = station->world;
 
-	assert_true(world->news_count < NEWS_MAX);
-	world->event[world->news_count++] = event;
+	assert_true(world->events_count < EVENTS_MAX);
+	world->event[world->events_count++] = event;
 }
 
 /* What was told is heard by all. */
-static inline void hear_news(struct world *world)
+static inline void deliver_events(struct world *world)
 {
-	for (size_t i = 0; i < world->news_count; i++) {
+	for (size_t i = 0; i < world->events_count; i++) {
 		for (size_t j = 0; j < WORKERS; j++)
 			hs_core_event(world->station[j].core, later(world, 1), world->event[i]);
 		hs_event_unref(&world->event[i]);
 	}
-	world->news_count = 0;
+	world->events_count = 0;
 }
 
 static inline uint64_t mono_us(void *context)
@@ -133,18 +133,18 @@ static inline void describe(const struct hs_op *op, char *text, size_t size)
 }
 
 /* Exactly this was handed to the engine since the last look, in this order. */
-#define sent(world, text) assert_string_equal(look(world), text)
+#define sent(world, text) assert_string_equal(take_sent(world), text)
 
-static inline const char *look(struct world *world)
+static inline const char *take_sent(struct world *world)
 {
 	static char text[4096];
 	size_t len = 0;
 
 	text[0] = '\0';
-	for (; world->looked < world->count; world->looked++) {
+	for (; world->sent_count < world->count; world->sent_count++) {
 		if (len > 0)
 			len += (size_t)snprintf(text + len, sizeof text - len, " | ");
-		describe(world->ops[world->looked], text + len, sizeof text - len);
+		describe(world->ops[world->sent_count], text + len, sizeof text - len);
 		len += strlen(text + len);
 	}
 	return text;
@@ -157,7 +157,7 @@ static inline void reply(struct world *world, const char *begin, const char *ans
 	static unsigned turn;
 	char text[1024];
 
-	for (size_t i = 0; i < world->looked; i++) {
+	for (size_t i = 0; i < world->sent_count; i++) {
 		struct hs_op *op = world->ops[i];
 
 		describe(op, text, sizeof text);
@@ -166,7 +166,7 @@ static inline void reply(struct world *world, const char *begin, const char *ans
 		memmove(&world->ops[i], &world->ops[i + 1],
 			(world->count - i - 1) * sizeof(struct hs_op *));
 		world->count--;
-		world->looked--;
+		world->sent_count--;
 		track_in(world, op);
 		if (turn++ % 2 == 0)
 			op->answer = (struct hs_bytes){answer, strlen(answer)};
@@ -179,7 +179,7 @@ static inline void reply(struct world *world, const char *begin, const char *ans
 }
 
 /* A worker's vouch proves itself now, or says that a key has changed. */
-static inline void prove(struct world *world, int worker)
+static inline void catch_up(struct world *world, int worker)
 {
 	atomic_store(&world->station[worker].tracking_session.caught_up_us, world->now.mono_us);
 }
@@ -228,9 +228,9 @@ static inline void tick(struct world *world, uint64_t us)
 		hs_core_tick(world->station[i].core, world->now);
 }
 
-#define heard(world, who, text) assert_string_equal(listen(world, who), text)
+#define received(world, who, text) assert_string_equal(take_received(world, who), text)
 
-static inline const char *listen(struct world *world, char who)
+static inline const char *take_received(struct world *world, char who)
 {
 	static char text[8192];
 	struct hs_buf *out = hs_session_out(world->client[who - 'A']);
@@ -295,13 +295,14 @@ static inline void open_world_on(struct world *world, const char *rule,
 	char error[128];
 
 	*world = (struct world){.now = {.mono_us = 1000000, .wall_us = 1700000000000000},
-				.left_ms = -1};
-	world->calls = (struct hs_core_calls){.submit = submit, .tell = tell, .mono_us = mono_us};
+				.ttl_ms = -1};
+	world->calls =
+		(struct hs_core_calls){.submit = submit, .broadcast = tell, .mono_us = mono_us};
 	world->shared = hs_shared_create(1, 1 << 20);
 	hs_shared_use(world->shared, true);
 	world->options = (struct hs_core_options){
 		.output_bytes_max = 1 << 20,
-		.hot = {.share = 0.1, .share_least = 0.05, .requests = 8, .cool_us = 1000000},
+		.hot = {.share = 0.1, .share_exit = 0.05, .requests = 8, .cool_down_us = 1000000},
 		.slowlog_us = -1,
 		.fold = true,
 		.fold_waiters_max = 16,
@@ -322,7 +323,7 @@ static inline void open_world_on(struct world *world, const char *rule,
 			.workers = WORKERS,
 			.partitions = 8,
 			.shared_connections = true,
-			.together = HS_TOGETHER_SLOT,
+			.op_scope = HS_OP_SCOPE_SLOT,
 			.node_id = "0123456789abcdef0123456789abcdef01234567",
 			.slowlog_ids = &world->slowlog_ids,
 			.stages = hs_stages,
@@ -338,7 +339,7 @@ static inline void open_world_on(struct world *world, const char *rule,
 		world->heats[i] = station->heat = core_world.heat;
 		station->core = hs_core_create(&core_world, &world->options);
 		hs_core_learn(station->core, world->learned);
-		prove(world, (int)i);
+		catch_up(world, (int)i);
 	}
 	for (uint64_t i = 0; i < CLIENTS; i++) {
 		struct hs_core_client client = {.id = i + 1, .address = "a", .local_address = "b"};
@@ -357,7 +358,7 @@ static inline void open_world(struct world *world, const char *rule)
 static inline void close_world(struct world *world)
 {
 	assert_int_equal(world->count, 0);
-	hear_news(world);
+	deliver_events(world);
 	for (size_t i = 0; i < CLIENTS; i++) {
 		struct hs_session *session = world->client[i];
 		const struct hs_versions_session *state;
@@ -367,9 +368,9 @@ static inline void close_world(struct world *world)
 			continue;
 		versions = hs_versions_of(station_of(world, (char)('A' + i))->core);
 		state = hs_versions_session(&versions, session);
-		assert_int_equal(state->writing, 0);
-		assert_int_equal(state->reads_apart, 0);
-		assert_int_equal(state->writes_apart, 0);
+		assert_int_equal(state->writes_in_flight, 0);
+		assert_int_equal(state->detached_reads, 0);
+		assert_int_equal(state->detached_writes, 0);
 		assert_int_equal(session->inflight, 0);
 		assert_int_equal(session->held_bytes, 0);
 		hs_core_disconnect(station_of(world, (char)('A' + i))->core, session);

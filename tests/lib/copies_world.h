@@ -31,15 +31,15 @@ static inline void warm_up(struct world *world, char who)
 		const char *seen;
 
 		say(world, who, "GET k");
-		seen = look(world);
+		seen = take_sent(world);
 		if (strcmp(seen, "GET k") != 0) {
 			assert_string_equal(seen, "~DUMP k | GET k");
 			reply(world, "GET k", VALUE);
-			listen(world, who);
+			take_received(world, who);
 			return;
 		}
 		reply(world, "GET k", VALUE);
-		heard(world, who, VALUE);
+		received(world, who, VALUE);
 	}
 	fail_msg("no copies are made");
 }
@@ -50,7 +50,7 @@ static inline int reply_all(struct world *world, const char *begin, const char *
 	char text[1024];
 	int count = 0;
 
-	look(world);
+	take_sent(world);
 	for (size_t i = 0; i < world->count; i++) {
 		describe(world->ops[i], text, sizeof text);
 		count += strncmp(text, begin, strlen(begin)) == 0;
@@ -74,7 +74,7 @@ static inline char ask(struct world *world, char who)
 	char where;
 
 	say(world, who, "GET k");
-	snprintf(seen, sizeof seen, "%s", look(world));
+	snprintf(seen, sizeof seen, "%s", take_sent(world));
 	if (strcmp(seen, "GET k") == 0) {
 		where = 'o';
 	} else {
@@ -83,7 +83,7 @@ static inline char ask(struct world *world, char who)
 		where = 'c';
 	}
 	reply(world, seen, VALUE);
-	heard(world, who, VALUE);
+	received(world, who, VALUE);
 	return where;
 }
 
@@ -97,7 +97,7 @@ static inline int ask_many(struct world *world, char who, int count)
 }
 
 /* The two copies are taken away. */
-static inline void taken_away(struct world *world)
+static inline void answer_unlinks(struct world *world)
 {
 	assert_int_equal(reply_all(world, "UNLINK heatsink:copy:{", ":1\r\n"), 2);
 	assert_int_equal(world->count, 0);

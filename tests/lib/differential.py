@@ -214,14 +214,14 @@ class Side:
 
     def __init__(self, port):
         self.port = port
-        self.conns = [resp.Connection(port), resp.Connection(port)]
+        self.clients = [resp.Connection(port), resp.Connection(port)]
 
     def reopen(self, conn):
-        self.conns[conn].close()
-        self.conns[conn] = resp.Connection(self.port)
+        self.clients[conn].close()
+        self.clients[conn] = resp.Connection(self.port)
 
     def close(self):
-        for conn in self.conns:
+        for conn in self.clients:
             conn.close()
 
 
@@ -245,19 +245,19 @@ class Run:
 
     def flush(self):
         for side in (self.left, self.right):
-            assert side.conns[0].call("FLUSHALL").raw == b"+OK\r\n"
+            assert side.clients[0].call("FLUSHALL").raw == b"+OK\r\n"
 
     # Sending and reading.
 
     def exchange(self, conn, data, count):
         """Sends to both, reads `count` replies of each."""
-        self.left.conns[conn].send(data)
-        self.right.conns[conn].send(data)
-        left = [self.left.conns[conn].read() for _ in range(count)]
+        self.left.clients[conn].send(data)
+        self.right.clients[conn].send(data)
+        left = [self.left.clients[conn].read() for _ in range(count)]
         right = []
         for reply in left:
             try:
-                right.append(self.right.conns[conn].read())
+                right.append(self.right.clients[conn].read())
             except (resp.Closed, OSError) as error:
                 raise Difference("no reply (%s)" % error, reply, None) from error
         return left, right
@@ -343,7 +343,7 @@ class Run:
         return bool(step.commands[0]) and step.commands[0][0].upper() == b"QUIT"
 
     def check_closed(self, conn):
-        rest = [side.conns[conn].read_to_end() for side in (self.left, self.right)]
+        rest = [side.clients[conn].read_to_end() for side in (self.left, self.right)]
         if rest[0] != rest[1]:
             raise Difference("after QUIT", *rest)
         self.left.reopen(conn)
@@ -367,8 +367,8 @@ class Run:
         if left.items is None or right.items is None:
             self.compare(conn, argv, left, right)
             return
-        one = self.walk(self.left.conns[conn], argv, left)
-        two = self.walk(self.right.conns[conn], argv, right)
+        one = self.walk(self.left.clients[conn], argv, left)
+        two = self.walk(self.right.clients[conn], argv, right)
         if one != two:
             raise Difference("whole scan: %r" % argv, sorted(one), sorted(two))
 
@@ -399,7 +399,7 @@ class Run:
         left, right = left[0], right[0]
         if self.queued[step.conn] is not None or left.is_null or right.is_null:
             self.compare(step.conn, step.commands[0], left, right)
-        elif self.left.conns[step.conn].call(b"EXISTS", right.text).raw != b":1\r\n":
+        elif self.left.clients[step.conn].call(b"EXISTS", right.text).raw != b":1\r\n":
             raise Difference("RANDOMKEY names a key that is not there", left, right)
 
     def audit(self):

@@ -47,7 +47,7 @@ class Run(differential.Run):
     def flush(self):
         for side in (self.left, self.right):
             for command in ("FLUSHALL", "SCRIPT FLUSH", "FUNCTION FLUSH"):
-                reply = side.conns[0].call(*command.split())
+                reply = side.clients[0].call(*command.split())
                 assert reply.raw == b"+OK\r\n", (command, reply)
 
     def audit_keys(self):
@@ -73,8 +73,8 @@ class Run(differential.Run):
         if left.kind != right.kind or right.text is None:
             raise Difference("SPOP", left, right)
         if left.raw != right.raw:
-            self.left.conns[conn].call(b"SADD", argv[1], left.text)
-            self.right.conns[conn].call(b"SADD", argv[1], right.text)
+            self.left.clients[conn].call(b"SADD", argv[1], left.text)
+            self.right.clients[conn].call(b"SADD", argv[1], right.text)
 
     def macro_restore(self, step):
         """What either of them dumps, both restore."""
@@ -93,7 +93,7 @@ class Run(differential.Run):
         removed, waiting, waking = step.commands
         self.call(step.conn, removed)
         for side in (self.left, self.right):
-            side.conns[step.conn].send(resp.encode(*waiting))
+            side.clients[step.conn].send(resp.encode(*waiting))
         self.wait_blocked(waiting)
         self.call(1 - step.conn, waking)
         left, right = self.exchange(step.conn, b"", 1)

@@ -3,7 +3,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/slot.h"
-#include "route/slot.h"
+#include "route/slot_map.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -92,7 +92,7 @@ static void compose(struct hs_test_embedded *test, struct hs_test_op *one, const
 	memcpy(one->text, words, strlen(words) + 1);
 	if (tail.len)
 		memcpy(one->text + strlen(words) + 1, tail.data, tail.len);
-	hs_buf_clear(&one->out, HS_KEEP_BYTES);
+	hs_buf_clear(&one->out, HS_IDLE_BUFFER_BYTES);
 	*op = (struct hs_op){.resp = 2, .argv = one->argv, .out = &one->out, .received = test->now};
 	for (word = strtok_r(one->text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
 		hs_check(op->argc < HS_TEST_ARGS_MAX);
@@ -174,7 +174,7 @@ const char *hs_test_embedded_read(struct hs_test_embedded *test, const char *wor
 		/* As the core does: behind what is queued, where the writer answers it. */
 		one->op.ordered = true;
 		hs_check(run_group(&test->group, &one->op) == 1);
-		hs_group_tend(&test->group);
+		hs_group_maintain(&test->group);
 	}
 	return hs_test_embedded_reply(test, HS_TEST_OPS_MAX - 1);
 }

@@ -345,7 +345,7 @@ static void check_top(const struct exact *exact, struct hs_heat *const *heats, s
 		hs_heat_find(heats, count, query->what, item->name, item->slot, now_us, &same);
 		assert_true(same.id == row->id);
 		if (query->what != HS_HEAT_SLOTS)
-			assert_true(row->shown == hs_heat_shown(heats[0], item->name));
+			assert_true(row->public_id == hs_heat_public_id(heats[0], item->name));
 		assert_memory_equal(same.window, row->window, sizeof same.window);
 		assert_true(same.p99_us == row->p99_us);
 	}

@@ -53,7 +53,7 @@ struct faults_control {
 static struct faults_control faults_own;
 static struct faults_control *faults = &faults_own;
 static int faults_journal = -1;
-static bool faults_hasty; /* syncs do nothing, since no power will be cut */
+static bool faults_skip_sync; /* syncs do nothing, since no power will be cut */
 static pthread_mutex_t faults_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 /* The errors of failed writebacks: how many there were of a file, and which a descriptor has seen. */
@@ -97,7 +97,7 @@ static bool faults_path(int fd, char path[FAULT_PATH_BYTES])
 }
 
 /* Does this call fail? */
-static bool faults_strike(uint32_t kinds, const char *path)
+static bool faults_should_fail(uint32_t kinds, const char *path)
 {
 	bool strike = false;
 
@@ -112,11 +112,11 @@ static bool faults_strike(uint32_t kinds, const char *path)
 	return strike;
 }
 
-static bool faults_strike_fd(uint32_t kinds, int fd)
+static bool faults_should_fail_fd(uint32_t kinds, int fd)
 {
 	char path[FAULT_PATH_BYTES];
 
-	return faults->kinds & kinds && faults_path(fd, path) && faults_strike(kinds, path);
+	return faults->kinds & kinds && faults_path(fd, path) && faults_should_fail(kinds, path);
 }
 
 /* An entry of the journal; as many bytes follow. */
@@ -155,7 +155,7 @@ static bool faults_write(int fd, uint64_t at, size_t len)
 {
 	uint32_t kinds = FAULT_WRITE | (at < 8192 ? FAULT_META : 0);
 
-	if (!faults_strike_fd(kinds, fd))
+	if (!faults_should_fail_fd(kinds, fd))
 		return false;
 	if (faults->kinds & FAULT_LOSE) {
 		faults_lose(fd, at, len);
@@ -172,7 +172,7 @@ static bool faults_sync(int fd)
 	uint32_t errors;
 	bool unseen;
 
-	if (faults_strike_fd(FAULT_SYNC, fd)) {
+	if (faults_should_fail_fd(FAULT_SYNC, fd)) {
 		errno = (int)faults->error;
 		return true;
 	}
@@ -208,7 +208,7 @@ static uint64_t faults_at(int fd)
 
 ssize_t pread(int fd, void *bytes, size_t len, off_t at)
 {
-	if (faults_strike_fd(FAULT_READ, fd)) {
+	if (faults_should_fail_fd(FAULT_READ, fd)) {
 		errno = (int)faults->error;
 		return -1;
 	}
@@ -245,26 +245,26 @@ int fsync(int fd)
 {
 	if (faults_sync(fd))
 		return -1;
-	return faults_hasty ? 0 : (int)syscall(SYS_fsync, fd);
+	return faults_skip_sync ? 0 : (int)syscall(SYS_fsync, fd);
 }
 
 int fdatasync(int fd)
 {
 	if (faults_sync(fd))
 		return -1;
-	return faults_hasty ? 0 : (int)syscall(SYS_fdatasync, fd);
+	return faults_skip_sync ? 0 : (int)syscall(SYS_fdatasync, fd);
 }
 
 int sync_file_range(int fd, off_t from, off_t len, unsigned flags)
 {
 	if (flags && faults_sync(fd))
 		return -1;
-	return faults_hasty ? 0 : (int)syscall(SYS_sync_file_range, fd, from, len, flags);
+	return faults_skip_sync ? 0 : (int)syscall(SYS_sync_file_range, fd, from, len, flags);
 }
 
 static bool faults_reserve(int fd)
 {
-	bool strike = faults_strike_fd(FAULT_RESERVE, fd);
+	bool strike = faults_should_fail_fd(FAULT_RESERVE, fd);
 
 	if (strike)
 		errno = (int)faults->error;
@@ -283,7 +283,7 @@ int ftruncate(int fd, off_t len)
 
 static bool faults_name(const char *path)
 {
-	bool strike = faults->kinds & FAULT_NAME && faults_strike(FAULT_NAME, path);
+	bool strike = faults->kinds & FAULT_NAME && faults_should_fail(FAULT_NAME, path);
 
 	if (strike)
 		errno = (int)faults->error;

@@ -29,18 +29,18 @@ enum fold_type { FOLD_NOTHING, FOLD_STRING, FOLD_LIST };
 
 /* What the server does not do; everything else it does. In a world that may come to be without INCRBY
  * nobody asks for it: who has a SET before it is answered without asking whether there is one. */
-enum fold_mood {
-	FOLD_WELL,
-	FOLD_FULL,
-	FOLD_LOADING,
-	FOLD_NO_INCRBY,
-	FOLD_NO_INCRBY_RIGHT,
-	FOLD_MOODS
+enum fold_server_state {
+	FOLD_SERVER_OK,
+	FOLD_SERVER_FULL,
+	FOLD_SERVER_LOADING,
+	FOLD_SERVER_NO_INCRBY,
+	FOLD_SERVER_NO_INCRBY_RIGHT,
+	FOLD_SERVER_STATES
 };
 
 struct fold_key {
 	enum fold_type type;
-	enum fold_mood mood;
+	enum fold_server_state server_state;
 	char text[64];
 	size_t len;
 	int64_t ttl_ms; /* time stands still; 0: for ever */
@@ -89,14 +89,14 @@ static inline const char *fold_key_refusal(const struct fold_key *key, enum hs_c
 {
 	bool reads = hs_command_by_id(id)->flags & HS_CMD_READONLY;
 
-	switch (key->mood) {
-	case FOLD_FULL:
+	switch (key->server_state) {
+	case FOLD_SERVER_FULL:
 		return reads ? NULL : "OOM command not allowed when used memory > 'maxmemory'.";
-	case FOLD_LOADING:
+	case FOLD_SERVER_LOADING:
 		return "LOADING Redis is loading the dataset in memory";
-	case FOLD_NO_INCRBY:
+	case FOLD_SERVER_NO_INCRBY:
 		return id == HS_CMD_ID_INCRBY ? "ERR unknown command 'INCRBY'" : NULL;
-	case FOLD_NO_INCRBY_RIGHT:
+	case FOLD_SERVER_NO_INCRBY_RIGHT:
 		return id == HS_CMD_ID_INCRBY ? "NOPERM no permission to run 'incrby'" : NULL;
 	default:
 		return NULL;
@@ -190,46 +190,46 @@ struct fold_choices {
 	size_t left;
 };
 
-static inline unsigned fold_draw(struct fold_choices *choices, unsigned bound)
+static inline unsigned fold_draw(struct fold_choices *choices, unsigned fixed_dialect)
 {
 	if (!choices->data)
-		return (unsigned)hs_prng_below(&choices->prng, bound);
+		return (unsigned)hs_prng_below(&choices->prng, fixed_dialect);
 	if (choices->left == 0)
 		return 0;
 	choices->left--;
-	return *choices->data++ % bound;
+	return *choices->data++ % fixed_dialect;
 }
 
 /* ---- clients and a stranger ---- */
 
-enum { FOLD_ASKS_MAX = 64, FOLD_CLIENTS_MAX = 16, FOLD_ARGS_MAX = 5, FOLD_EVENTS_MAX = 512 };
+enum { FOLD_REQUESTS_MAX = 64, FOLD_CLIENTS_MAX = 16, FOLD_ARGS_MAX = 5, FOLD_EVENTS_MAX = 512 };
 
-struct fold_asker {
+struct fold_request {
 	struct hs_fold_member
 		ask; /* first; its arguments are ours until it is answered, then poison */
 	struct hs_bytes *argv;
-	const char *said[FOLD_ARGS_MAX];
+	const char *words[FOLD_ARGS_MAX];
 	size_t argc;
 	unsigned client;
 	int answered;
 	struct hs_buf answer;
-	struct hs_link again;
+	struct hs_link retry;
 };
 
 struct fold_event {
-	int asker; /* -1: the stranger's */
+	int request; /* -1: the stranger's */
 	unsigned what;
 	const char *text;
-	enum fold_mood mood;
+	enum fold_server_state server_state;
 };
 
 /* What many worlds were like: those in which nothing happens would prove nothing. */
 struct fold_tally {
-	size_t asks, batches;
-	size_t folded; /* asks that shared a batch */
-	size_t mixed;  /* batches that add and take away */
-	size_t turned; /* of them those whose order is not the order asked, at either limit */
-	size_t turned_low;
+	size_t members, batches;
+	size_t folded;	  /* asks that shared a batch */
+	size_t mixed;	  /* batches that add and take away */
+	size_t reordered; /* of them those whose order is not the order asked, at either limit */
+	size_t reordered_low;
 };
 
 struct fold_world {
@@ -237,17 +237,17 @@ struct fold_world {
 	struct hs_fold fold;
 	struct fold_key key, before;
 	struct hs_fold_client clients[FOLD_CLIENTS_MAX];
-	struct fold_asker askers[FOLD_ASKS_MAX];
+	struct fold_request requests[FOLD_REQUESTS_MAX];
 	size_t count, asked;
 	struct fold_event events[FOLD_EVENTS_MAX];
 	size_t events_count;
-	struct hs_link again;
-	bool strangers, ran_again, went_by;
-	unsigned moods;		     /* up to which the server may come into */
-	size_t order[FOLD_ASKS_MAX]; /* of all asks: as asked, but for batches with their own */
-	size_t due[FOLD_ASKS_MAX];   /* the order of the batch that runs */
+	struct hs_link retry;
+	bool outside_writes, ran_again, overtaken;
+	unsigned server_states;		 /* up to which the server may come into */
+	size_t order[FOLD_REQUESTS_MAX]; /* of all asks: as asked, but for batches with their own */
+	size_t expected[FOLD_REQUESTS_MAX]; /* the order of the batch that runs */
 	struct fold_tally tally;
-	const char *wrong;
+	const char *failure;
 };
 
 #define FOLD_COUNT(table) (sizeof(table) / sizeof(table)[0])
@@ -294,7 +294,7 @@ static const char *const fold_numbers[] = {
 };
 
 /* Where a number starts that many move up and down, and by how much. */
-static const char *const fold_brinks[] = {
+static const char *const fold_near_limits[] = {
 	"9223372036854775807",
 	"9223372036854775805",
 	"-9223372036854775808",
@@ -306,48 +306,49 @@ static const char *const fold_brinks[] = {
 };
 static const char *const fold_moves[] = {"0", "1",  "-1", "2",
 					 "5", "-5", "-3", "2305843009213693951"};
-enum { FOLD_TASTE_GAUGE = 16, FOLD_TASTES = 32 };
+enum { FOLD_PROFILE_NEAR_LIMIT = 16, FOLD_PROFILES = 32 };
 
-static inline void fold_say(struct fold_asker *asker, size_t argc, const char *name,
+static inline void fold_say(struct fold_request *request, size_t argc, const char *name,
 			    const char *third, const char *fourth, const char *fifth)
 {
-	asker->argc = argc;
-	asker->said[0] = name;
-	asker->said[1] = "k";
-	asker->said[2] = third;
-	asker->said[3] = fourth;
-	asker->said[4] = fifth;
+	request->argc = argc;
+	request->words[0] = name;
+	request->words[1] = "k";
+	request->words[2] = third;
+	request->words[3] = fourth;
+	request->words[4] = fifth;
 }
 
-static inline void fold_draw_ask(struct fold_choices *choices, struct fold_asker *asker,
-				 unsigned taste, bool by)
+static inline void fold_draw_request(struct fold_choices *choices, struct fold_request *request,
+				     unsigned profile, bool by)
 {
 	static const char *const reads[] = {"GET",  "get",  "STRLEN", "EXISTS",	 "TTL",
 					    "PTTL", "MGET", "TYPE",   "GETRANGE"};
 	static const char *const times[] = {"1", "499", "500", "1500", "100000"};
-	bool gauge = taste & FOLD_TASTE_GAUGE;
+	bool near_limit = profile & FOLD_PROFILE_NEAR_LIMIT;
 	unsigned kind = fold_draw(choices, 10);
-	const char *number = gauge ? fold_moves[fold_draw(choices, FOLD_COUNT(fold_moves))]
-				   : fold_numbers[fold_draw(choices, FOLD_COUNT(fold_numbers))];
+	const char *number = near_limit
+				     ? fold_moves[fold_draw(choices, FOLD_COUNT(fold_moves))]
+				     : fold_numbers[fold_draw(choices, FOLD_COUNT(fold_numbers))];
 
-	if (kind < 2 + taste % 3 * 2) {
-		const char *name = reads[fold_draw(choices, taste & 4 ? 4 : FOLD_COUNT(reads))];
+	if (kind < 2 + profile % 3 * 2) {
+		const char *name = reads[fold_draw(choices, profile & 4 ? 4 : FOLD_COUNT(reads))];
 		bool range = strcmp(name, "GETRANGE") == 0;
 
-		fold_say(asker, range ? 4 : 2, name, "0", "1", NULL);
-	} else if (kind < 8 || gauge) {
-		switch (fold_draw(choices, taste & 8 ? 2 : 4) & (by ? 3 : 2)) {
+		fold_say(request, range ? 4 : 2, name, "0", "1", NULL);
+	} else if (kind < 8 || near_limit) {
+		switch (fold_draw(choices, profile & 8 ? 2 : 4) & (by ? 3 : 2)) {
 		case 0:
-			fold_say(asker, 2, "INCR", NULL, NULL, NULL);
+			fold_say(request, 2, "INCR", NULL, NULL, NULL);
 			break;
 		case 1:
-			fold_say(asker, 3, "INCRBY", number, NULL, NULL);
+			fold_say(request, 3, "INCRBY", number, NULL, NULL);
 			break;
 		case 2:
-			fold_say(asker, 2, "decr", NULL, NULL, NULL);
+			fold_say(request, 2, "decr", NULL, NULL, NULL);
 			break;
 		case 3:
-			fold_say(asker, 3, "DECRBY", number, NULL, NULL);
+			fold_say(request, 3, "DECRBY", number, NULL, NULL);
 			break;
 		}
 	} else {
@@ -355,48 +356,48 @@ static inline void fold_draw_ask(struct fold_choices *choices, struct fold_asker
 
 		switch (fold_draw(choices, 4)) {
 		case 0:
-			fold_say(asker, 5, "SET", value, "px",
+			fold_say(request, 5, "SET", value, "px",
 				 times[fold_draw(choices, FOLD_COUNT(times))]);
 			break;
 		case 1:
-			fold_say(asker, 5, "set", value, "EX",
+			fold_say(request, 5, "set", value, "EX",
 				 times[fold_draw(choices, FOLD_COUNT(times))]);
 			break;
 		default:
-			fold_say(asker, 3, "SET", value, NULL, NULL);
+			fold_say(request, 3, "SET", value, NULL, NULL);
 		}
 	}
 }
 
-static inline void fold_complain(struct fold_world *world, const char *wrong)
+static inline void fold_fail(struct fold_world *world, const char *failure)
 {
-	if (!world->wrong)
-		world->wrong = wrong;
+	if (!world->failure)
+		world->failure = failure;
 }
 
 /* Puts the next ask into the queue. */
-static inline void fold_ask_next(struct fold_world *world)
+static inline void fold_queue_next(struct fold_world *world)
 {
-	struct fold_asker *asker = &world->askers[world->asked++];
+	struct fold_request *request = &world->requests[world->asked++];
 
-	asker->argv = hs_mem_alloc(FOLD_ARGS_MAX * sizeof *asker->argv);
-	for (size_t i = 0; i < asker->argc; i++) {
-		size_t len = strlen(asker->said[i]);
+	request->argv = hs_mem_alloc(FOLD_ARGS_MAX * sizeof *request->argv);
+	for (size_t i = 0; i < request->argc; i++) {
+		size_t len = strlen(request->words[i]);
 
-		asker->argv[i] = (struct hs_bytes){hs_mem_dup(asker->said[i], len), len};
+		request->argv[i] = (struct hs_bytes){hs_mem_dup(request->words[i], len), len};
 	}
-	asker->ask.command = hs_command_find(asker->argv[0]);
-	asker->ask.argv = asker->argv;
-	asker->ask.argc = asker->argc;
-	asker->ask.resp = asker->client % 2 ? 2 : 3;
-	asker->ask.client = &world->clients[asker->client];
-	if (hs_fold_classify(&asker->ask) == HS_FOLD_NOT)
-		fold_complain(world, "an ask that could be folded is not");
+	request->ask.command = hs_command_find(request->argv[0]);
+	request->ask.argv = request->argv;
+	request->ask.argc = request->argc;
+	request->ask.resp = request->client % 2 ? 2 : 3;
+	request->ask.client = &world->clients[request->client];
+	if (hs_fold_classify(&request->ask) == HS_FOLD_NOT)
+		fold_fail(world, "an ask that could be folded is not");
 	else
-		hs_fold_add(&world->fold, &asker->ask);
+		hs_fold_add(&world->fold, &request->ask);
 }
 
-static inline void fold_happened(struct fold_world *world, struct fold_event event)
+static inline void fold_add_event(struct fold_world *world, struct fold_event event)
 {
 	hs_check(world->events_count < FOLD_EVENTS_MAX);
 	world->events[world->events_count++] = event;
@@ -406,36 +407,36 @@ static inline void fold_happened(struct fold_world *world, struct fold_event eve
 static inline void fold_answered(void *context, struct hs_fold_member *ask, struct hs_bytes reply)
 {
 	struct fold_world *world = context;
-	struct fold_asker *asker = (struct fold_asker *)ask;
+	struct fold_request *request = (struct fold_request *)ask;
 
-	if (asker->answered++)
-		fold_complain(world, "answered twice");
+	if (request->answered++)
+		fold_fail(world, "answered twice");
 	if (!hs_list_empty(&ask->link))
-		fold_complain(world, "answered and still in a list");
-	hs_buf_append_bytes(&asker->answer, reply);
-	fold_happened(world, (struct fold_event){.asker = (int)(asker - world->askers)});
-	for (size_t i = 0; i < asker->argc && asker->argv; i++) {
-		memset((char *)asker->argv[i].data, '#', asker->argv[i].len);
-		hs_mem_release((char *)asker->argv[i].data);
+		fold_fail(world, "answered and still in a list");
+	hs_buf_append_bytes(&request->answer, reply);
+	fold_add_event(world, (struct fold_event){.request = (int)(request - world->requests)});
+	for (size_t i = 0; i < request->argc && request->argv; i++) {
+		memset((char *)request->argv[i].data, '#', request->argv[i].len);
+		hs_mem_release((char *)request->argv[i].data);
 	}
-	hs_mem_free(&asker->argv);
+	hs_mem_free(&request->argv);
 	ask->argv = NULL;
 }
 
 static inline void fold_run_again(void *context, struct hs_fold_member *ask)
 {
 	struct fold_world *world = context;
-	struct fold_asker *asker = (struct fold_asker *)ask;
+	struct fold_request *request = (struct fold_request *)ask;
 
 	world->ran_again = true;
-	if (asker->answered)
-		fold_complain(world, "to be run again, and answered");
+	if (request->answered)
+		fold_fail(world, "to be run again, and answered");
 	if (!hs_list_empty(&ask->link))
-		fold_complain(world, "to be run again and still in a list");
-	hs_list_append(&world->again, &asker->again);
+		fold_fail(world, "to be run again and still in a list");
+	hs_list_append(&world->retry, &request->retry);
 }
 
-static inline void fold_stranger_writes(struct fold_key *key, const struct fold_event *event)
+static inline void fold_apply_outside_write(struct fold_key *key, const struct fold_event *event)
 {
 	switch (event->what) {
 	case 0:
@@ -446,31 +447,32 @@ static inline void fold_stranger_writes(struct fold_key *key, const struct fold_
 		key->ttl_ms = 0;
 		break;
 	case 2:
-		key->mood = FOLD_WELL;
+		key->server_state = FOLD_SERVER_OK;
 		break;
 	case 3:
-		key->mood = event->mood;
+		key->server_state = event->server_state;
 		break;
 	default:
 		fold_key_put(key, hs_bytes_of(event->text), event->what == 4 ? 0 : 7000);
 	}
 }
 
-static inline void fold_stranger(struct fold_world *world)
+static inline void fold_outside_write(struct fold_world *world)
 {
-	struct fold_event event = {-1, fold_draw(&world->choices, 8), NULL, FOLD_WELL};
+	struct fold_event event = {-1, fold_draw(&world->choices, 8), NULL, FOLD_SERVER_OK};
 
-	event.mood = (enum fold_mood)fold_draw(&world->choices, world->moods);
+	event.server_state =
+		(enum fold_server_state)fold_draw(&world->choices, world->server_states);
 	event.text = fold_values[fold_draw(&world->choices, FOLD_COUNT(fold_values))];
-	fold_stranger_writes(&world->key, &event);
-	fold_happened(world, event);
+	fold_apply_outside_write(&world->key, &event);
+	fold_add_event(world, event);
 }
 
 /* ---- what a plan must be ---- */
 
-static inline struct fold_asker *fold_asker_of(struct hs_link *link)
+static inline struct fold_request *fold_request_of(struct hs_link *link)
 {
-	return (struct fold_asker *)hs_list_entry(link, struct hs_fold_member, link);
+	return (struct fold_request *)hs_list_entry(link, struct hs_fold_member, link);
 }
 
 static inline bool fold_fits(fold_wide number)
@@ -488,24 +490,25 @@ static inline fold_wide fold_check_adds(struct fold_world *world, struct hs_fold
 	int signs[FOLD_CLIENTS_MAX] = {0};
 	unsigned adds = 0, seen = 0;
 
-	for (struct hs_link *link = batch->asks.next; link != &batch->asks; link = link->next) {
-		struct fold_asker *asker = fold_asker_of(link);
-		fold_wide by = asker->ask.number;
+	for (struct hs_link *link = batch->members.next; link != &batch->members;
+	     link = link->next) {
+		struct fold_request *request = fold_request_of(link);
+		fold_wide by = request->ask.number;
 
-		if (asker->ask.kind != HS_FOLD_ADD)
+		if (request->ask.kind != HS_FOLD_ADD)
 			continue;
 		adds++;
 		all += by < 0 ? -by : by;
 		first = first < 0 ? all : first;
-		signs[asker->client] |= by < 0 ? 2 : by > 0;
+		signs[request->client] |= by < 0 ? 2 : by > 0;
 		seen |= by < 0 ? 2 : by > 0;
-		if (signs[asker->client] == 3)
-			fold_complain(world, "a client with both signs in one batch");
+		if (signs[request->client] == 3)
+			fold_fail(world, "a client with both signs in one batch");
 	}
 	if (adds > 1 && all >= limit)
-		fold_complain(world, "a batch reaches too far");
+		fold_fail(world, "a batch reaches too far");
 	if (before >= 0 && before + first < limit)
-		fold_complain(world, "two batches of adds that could be one");
+		fold_fail(world, "two batches of adds that could be one");
 	world->tally.mixed += seen == 3;
 	return all;
 }
@@ -522,36 +525,36 @@ static inline void fold_check_plan(struct fold_world *world, struct hs_link *pla
 
 		world->tally.batches++;
 		added = batch->kind == HS_FOLD_ADD ? fold_check_adds(world, batch, added) : -1;
-		for (struct hs_link *link = batch->asks.next; link != &batch->asks;
+		for (struct hs_link *link = batch->members.next; link != &batch->members;
 		     link = link->next) {
-			struct fold_asker *asker = fold_asker_of(link);
+			struct fold_request *request = fold_request_of(link);
 
-			if (where[asker->client] && where[asker->client] != batch)
-				fold_complain(world, "a client in two batches of a flight");
-			where[asker->client] = batch;
-			if (asker->ask.client->batch || asker->ask.client->sign)
-				fold_complain(world, "a client's place outlives the plan");
-			if (count > 0 && (size_t)(asker - world->askers) < last)
-				fold_complain(world, "a batch's asks are not in order");
-			last = (size_t)(asker - world->askers);
+			if (where[request->client] && where[request->client] != batch)
+				fold_fail(world, "a client in two batches of a flight");
+			where[request->client] = batch;
+			if (request->ask.client->batch || request->ask.client->sign)
+				fold_fail(world, "a client's place outlives the plan");
+			if (count > 0 && (size_t)(request - world->requests) < last)
+				fold_fail(world, "a batch's asks are not in order");
+			last = (size_t)(request - world->requests);
 			count++;
 		}
 		taken += count;
 		world->tally.folded += count > 1 ? count : 0;
 		if (count != batch->count || count == 0)
-			fold_complain(world, "a batch's count is not that of its asks");
+			fold_fail(world, "a batch's count is not that of its asks");
 	}
 	if (taken == 0)
-		fold_complain(world, "a plan without asks although some wait");
+		fold_fail(world, "a plan without asks although some wait");
 	for (struct hs_link *link = world->fold.waiting.next; link != &world->fold.waiting;
 	     link = link->next) {
-		struct fold_asker *asker = fold_asker_of(link);
+		struct fold_request *request = fold_request_of(link);
 
-		world->went_by = true;
-		if (!where[asker->client])
-			fold_complain(world, "an ask was left although its client is in no batch");
-		if (asker->ask.client->waits)
-			fold_complain(world, "a client waits longer than for the plan");
+		world->overtaken = true;
+		if (!where[request->client])
+			fold_fail(world, "an ask was left although its client is in no batch");
+		if (request->ask.client->waits)
+			fold_fail(world, "a client waits longer than for the plan");
 	}
 }
 
@@ -571,8 +574,9 @@ static inline int fold_limit_passed(const struct fold_world *world, struct hs_fo
 	    !hs_num_parse_int((struct hs_bytes){world->key.text, world->key.len}, &value))
 		return 0;
 	number = value;
-	for (struct hs_link *link = batch->asks.next; link != &batch->asks; link = link->next) {
-		number += fold_asker_of(link)->ask.number;
+	for (struct hs_link *link = batch->members.next; link != &batch->members;
+	     link = link->next) {
+		number += fold_request_of(link)->ask.number;
 		if (!fold_fits(number))
 			passed = number;
 	}
@@ -580,31 +584,33 @@ static inline int fold_limit_passed(const struct fold_world *world, struct hs_fo
 }
 
 /* Fills `due`: first the asks of clients who move the number away from the limit, if there is one. */
-static inline void fold_work_out_order(struct fold_world *world, struct hs_fold_batch *batch)
+static inline void fold_expect_order(struct fold_world *world, struct hs_fold_batch *batch)
 {
 	int passed = fold_limit_passed(world, batch);
 	bool away[FOLD_CLIENTS_MAX] = {false};
-	size_t count = 0, lowest = FOLD_ASKS_MAX;
+	size_t count = 0, lowest = FOLD_REQUESTS_MAX;
 
-	for (struct hs_link *link = batch->asks.next; link != &batch->asks; link = link->next) {
-		struct fold_asker *asker = fold_asker_of(link);
-		size_t index = (size_t)(asker - world->askers);
+	for (struct hs_link *link = batch->members.next; link != &batch->members;
+	     link = link->next) {
+		struct fold_request *request = fold_request_of(link);
+		size_t index = (size_t)(request - world->requests);
 
 		lowest = index < lowest ? index : lowest;
-		if (passed > 0 ? asker->ask.number < 0 : passed < 0 && asker->ask.number > 0)
-			away[asker->client] = true;
+		if (passed > 0 ? request->ask.number < 0 : passed < 0 && request->ask.number > 0)
+			away[request->client] = true;
 	}
 	for (int turn = 1; turn >= 0; turn--)
-		for (struct hs_link *link = batch->asks.next; link != &batch->asks;
+		for (struct hs_link *link = batch->members.next; link != &batch->members;
 		     link = link->next)
-			if (away[fold_asker_of(link)->client] == turn)
-				world->due[count++] = (size_t)(fold_asker_of(link) - world->askers);
+			if (away[fold_request_of(link)->client] == turn)
+				world->expected[count++] =
+					(size_t)(fold_request_of(link) - world->requests);
 	if (passed == 0)
 		return;
-	world->tally.turned++;
-	world->tally.turned_low += passed < 0;
+	world->tally.reordered++;
+	world->tally.reordered_low += passed < 0;
 	/* The asks of an add batch stand together. */
-	memcpy(world->order + lowest, world->due, count * sizeof *world->due);
+	memcpy(world->order + lowest, world->expected, count * sizeof *world->expected);
 }
 
 /* What was answered, from that event on, is in the order due; something else may run again. */
@@ -613,10 +619,10 @@ static inline void fold_check_order(struct fold_world *world, size_t event, size
 	size_t at = 0;
 
 	for (; event < world->events_count; event++, at++) {
-		while (at < count && world->due[at] != (size_t)world->events[event].asker)
+		while (at < count && world->expected[at] != (size_t)world->events[event].request)
 			at++;
 		if (at == count) {
-			fold_complain(world, "a batch's asks were not run in the order due");
+			fold_fail(world, "a batch's asks were not run in the order due");
 			return;
 		}
 	}
@@ -624,7 +630,7 @@ static inline void fold_check_order(struct fold_world *world, size_t event, size
 
 /* ---- one flight ---- */
 
-static inline void fold_run_steps(struct fold_world *world, struct hs_link *plan)
+static inline void fold_run_plan(struct fold_world *world, struct hs_link *plan)
 {
 	static const struct hs_fold_calls calls = {fold_answered, fold_run_again};
 	struct hs_buf reply = {0}, scratch = {0};
@@ -633,31 +639,31 @@ static inline void fold_run_steps(struct fold_world *world, struct hs_link *plan
 		struct hs_fold_batch *batch = hs_list_entry(plan->next, struct hs_fold_batch, link);
 		size_t count = batch->count, event;
 
-		if (world->strangers && fold_draw(&world->choices, 4) == 0)
-			fold_stranger(world);
+		if (world->outside_writes && fold_draw(&world->choices, 4) == 0)
+			fold_outside_write(world);
 		if (world->asked < world->count && fold_draw(&world->choices, 2))
-			fold_ask_next(world);
+			fold_queue_next(world);
 		reply.len = 0;
 		event = world->events_count;
-		fold_work_out_order(world, batch);
+		fold_expect_order(world, batch);
 		fold_key_run(&world->key, batch->command, batch->argc, batch->argv, batch->resp,
 			     &reply);
 		hs_fold_answer(batch, hs_buf_bytes(&reply), &scratch, &calls, world);
 		fold_check_order(world, event, count);
-		if (!hs_list_empty(&batch->asks) || batch->count != 0)
-			fold_complain(world, "asks are left in an answered batch");
-		hs_list_init(&batch->asks);
+		if (!hs_list_empty(&batch->members) || batch->count != 0)
+			fold_fail(world, "asks are left in an answered batch");
+		hs_list_init(&batch->members);
 		hs_fold_free(&batch);
 	}
-	while (!hs_list_empty(&world->again)) {
-		struct fold_asker *asker =
-			hs_list_entry(world->again.next, struct fold_asker, again);
+	while (!hs_list_empty(&world->retry)) {
+		struct fold_request *request =
+			hs_list_entry(world->retry.next, struct fold_request, retry);
 
-		hs_list_remove(&asker->again);
+		hs_list_remove(&request->retry);
 		reply.len = 0;
-		fold_key_run(&world->key, asker->ask.command, asker->argc, asker->argv,
-			     asker->ask.resp, &reply);
-		fold_answered(world, &asker->ask, hs_buf_bytes(&reply));
+		fold_key_run(&world->key, request->ask.command, request->argc, request->argv,
+			     request->ask.resp, &reply);
+		fold_answered(world, &request->ask, hs_buf_bytes(&reply));
 	}
 	hs_buf_deinit(&reply);
 	hs_buf_deinit(&scratch);
@@ -667,15 +673,15 @@ static inline void fold_run_steps(struct fold_world *world, struct hs_link *plan
 
 static inline void fold_compare(struct fold_world *world, struct fold_key *key, size_t index)
 {
-	struct fold_asker *asker = &world->askers[index];
+	struct fold_request *request = &world->requests[index];
 	struct hs_bytes argv[FOLD_ARGS_MAX] = {{NULL, 0}};
 	struct hs_buf reply = {0};
 
-	for (size_t i = 0; i < asker->argc; i++)
-		argv[i] = hs_bytes_of(asker->said[i]);
-	fold_key_run(key, asker->ask.command, asker->argc, argv, asker->ask.resp, &reply);
-	if (!hs_bytes_equal(hs_buf_bytes(&reply), hs_buf_bytes(&asker->answer)))
-		fold_complain(world, "an answer is not what it would have been alone");
+	for (size_t i = 0; i < request->argc; i++)
+		argv[i] = hs_bytes_of(request->words[i]);
+	fold_key_run(key, request->ask.command, request->argc, argv, request->ask.resp, &reply);
+	if (!hs_bytes_equal(hs_buf_bytes(&reply), hs_buf_bytes(&request->answer)))
+		fold_fail(world, "an answer is not what it would have been alone");
 	hs_buf_deinit(&reply);
 }
 
@@ -688,54 +694,56 @@ static inline void fold_replay(struct fold_world *world)
 	for (size_t i = 0; i < world->events_count; i++) {
 		const struct fold_event *event = &world->events[i];
 
-		if (event->asker < 0) {
-			fold_stranger_writes(&key, event);
+		if (event->request < 0) {
+			fold_apply_outside_write(&key, event);
 			continue;
 		}
-		if (last[world->askers[event->asker].client] >= event->asker)
-			fold_complain(world, "a client's asks were not run in its order");
-		last[world->askers[event->asker].client] = event->asker;
-		fold_compare(world, &key, (size_t)event->asker);
+		if (last[world->requests[event->request].client] >= event->request)
+			fold_fail(world, "a client's asks were not run in its order");
+		last[world->requests[event->request].client] = event->request;
+		fold_compare(world, &key, (size_t)event->request);
 	}
 	if (!fold_key_same(&key, &world->key))
-		fold_complain(world, "the key is not what it would have been");
+		fold_fail(world, "the key is not what it would have been");
 	/* The order asked is only one's own. But where nobody had to wait it is everybody's. */
-	if (world->strangers || world->ran_again || world->went_by)
+	if (world->outside_writes || world->ran_again || world->overtaken)
 		return;
 	key = world->before;
 	for (size_t i = 0; i < world->count; i++)
 		fold_compare(world, &key, world->order[i]);
 	if (!fold_key_same(&key, &world->key))
-		fold_complain(world, "the key is not what the order due makes of it");
+		fold_fail(world, "the key is not what the order due makes of it");
 }
 
 static inline void fold_world_draw(struct fold_world *world)
 {
 	struct fold_choices *choices = &world->choices;
 	unsigned clients = 1 + fold_draw(choices, FOLD_CLIENTS_MAX),
-		 taste = fold_draw(choices, FOLD_TASTES);
-	struct fold_event first = {-1, fold_draw(choices, 12), NULL, FOLD_WELL};
+		 profile = fold_draw(choices, FOLD_PROFILES);
+	struct fold_event first = {-1, fold_draw(choices, 12), NULL, FOLD_SERVER_OK};
 
 	hs_fold_init(&world->fold);
-	hs_list_init(&world->again);
-	world->count = 1 + fold_draw(choices, FOLD_ASKS_MAX);
-	world->strangers = fold_draw(choices, 3) == 0;
-	world->moods = fold_draw(choices, 4) ? FOLD_NO_INCRBY : FOLD_MOODS;
+	hs_list_init(&world->retry);
+	world->count = 1 + fold_draw(choices, FOLD_REQUESTS_MAX);
+	world->outside_writes = fold_draw(choices, 3) == 0;
+	world->server_states = fold_draw(choices, 4) ? FOLD_SERVER_NO_INCRBY : FOLD_SERVER_STATES;
 	first.text = fold_values[fold_draw(choices, FOLD_COUNT(fold_values))];
-	if (taste & FOLD_TASTE_GAUGE) {
+	if (profile & FOLD_PROFILE_NEAR_LIMIT) {
 		first.what = 4;
-		first.text = fold_brinks[fold_draw(choices, FOLD_COUNT(fold_brinks))];
+		first.text = fold_near_limits[fold_draw(choices, FOLD_COUNT(fold_near_limits))];
 	}
 	if (first.what < 8)
-		fold_stranger_writes(&world->key, &first);
+		fold_apply_outside_write(&world->key, &first);
 	if (fold_draw(choices, 8) == 0)
-		world->key.mood = (enum fold_mood)fold_draw(choices, world->moods);
+		world->key.server_state =
+			(enum fold_server_state)fold_draw(choices, world->server_states);
 	world->before = world->key;
 	for (size_t i = 0; i < world->count; i++) {
 		world->order[i] = i;
-		world->askers[i].client = fold_draw(choices, clients);
-		hs_list_init(&world->askers[i].again);
-		fold_draw_ask(choices, &world->askers[i], taste, world->moods == FOLD_NO_INCRBY);
+		world->requests[i].client = fold_draw(choices, clients);
+		hs_list_init(&world->requests[i].retry);
+		fold_draw_request(choices, &world->requests[i], profile,
+				  world->server_states == FOLD_SERVER_NO_INCRBY);
 	}
 }
 
@@ -743,42 +751,42 @@ static inline void fold_world_draw(struct fold_world *world)
 static inline const char *fold_world_run(struct fold_choices choices, struct fold_tally *tally)
 {
 	struct fold_world *world = hs_mem_zalloc(sizeof *world);
-	const char *wrong;
+	const char *failure;
 
 	world->choices = choices;
 	fold_world_draw(world);
-	while (!world->wrong &&
+	while (!world->failure &&
 	       (world->asked < world->count || !hs_list_empty(&world->fold.waiting))) {
 		unsigned more = fold_draw(&world->choices, 24);
 		struct hs_link plan;
 
 		while (world->asked < world->count &&
 		       (more-- > 0 || hs_list_empty(&world->fold.waiting))) {
-			fold_ask_next(world);
+			fold_queue_next(world);
 			if (more == 0)
 				break;
 		}
 		hs_list_init(&plan);
 		hs_fold_plan(&world->fold, &plan);
 		fold_check_plan(world, &plan);
-		fold_run_steps(world, &plan);
+		fold_run_plan(world, &plan);
 	}
-	for (size_t i = 0; i < world->count && !world->wrong; i++)
-		if (world->askers[i].answered != 1)
-			fold_complain(world, "somebody was not answered");
-	if (!world->wrong)
+	for (size_t i = 0; i < world->count && !world->failure; i++)
+		if (world->requests[i].answered != 1)
+			fold_fail(world, "somebody was not answered");
+	if (!world->failure)
 		fold_replay(world);
 	for (size_t i = 0; i < world->count; i++)
-		hs_buf_deinit(&world->askers[i].answer);
-	tally->asks += world->count;
+		hs_buf_deinit(&world->requests[i].answer);
+	tally->members += world->count;
 	tally->batches += world->tally.batches;
 	tally->folded += world->tally.folded;
 	tally->mixed += world->tally.mixed;
-	tally->turned += world->tally.turned;
-	tally->turned_low += world->tally.turned_low;
-	wrong = world->wrong;
+	tally->reordered += world->tally.reordered;
+	tally->reordered_low += world->tally.reordered_low;
+	failure = world->failure;
 	hs_mem_free(&world);
-	return wrong;
+	return failure;
 }
 
 #endif

@@ -46,7 +46,7 @@ class FakeHeat(FakeServer):
         super().__init__(mischief, port)
 
     def hang_up(self):
-        """Closes the connections there are; the next ones are welcome."""
+        """Closes the connections there are; the next ones are accept_client."""
         with self.lock:
             for connection in self.open:
                 with contextlib.suppress(OSError):  # it has gone by itself

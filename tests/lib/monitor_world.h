@@ -43,8 +43,8 @@ struct world {
 	struct hs_slot_map slots;
 	uint64_t now_us;
 	struct server servers[SERVERS];
-	char said[1 << 16]; /* "a: INFO; b: CLUSTER SLOTS; …" */
-	size_t said_len;
+	char requests_text[1 << 16]; /* "a: INFO; b: CLUSTER SLOTS; …" */
+	size_t requests_text_len;
 	bool pieces; /* replies come byte by byte */
 
 	uint32_t capacity_asked, routes_told, learned_told, done;
@@ -54,8 +54,8 @@ struct world {
 	struct hs_learned *learned[8];
 	struct hs_engine_partition partitions[HS_PARTITIONS_MAX];
 	struct hs_engine_servers common;
-	char trouble[HS_REDIS_WHY_BYTES];
-	bool settled;
+	char unavailable_reason[HS_REDIS_WHY_BYTES];
+	bool startup_done;
 	uint64_t recounted, recounted_us;
 	struct hs_log log;
 	char lines[4096]; /* of the log */
@@ -180,15 +180,16 @@ static inline void give(struct world *world, struct server *server, const char *
 	receive(world, server, &reply);
 }
 
-static inline void say(struct world *world, const struct server *server, const char *line)
+static inline void note_request(struct world *world, const struct server *server, const char *line)
 {
 	/* Of CONFIG GET the names of all options are too much to read. */
 	int len = strncmp(line, "CONFIG GET a", 12) == 0 ? 10 : (int)strlen(line);
 
-	world->said_len += (size_t)snprintf(world->said + world->said_len,
-					    sizeof world->said - world->said_len, "%c: %.*s; ",
-					    name_of(world, server), len, line);
-	assert_true(world->said_len < sizeof world->said);
+	world->requests_text_len +=
+		(size_t)snprintf(world->requests_text + world->requests_text_len,
+				 sizeof world->requests_text - world->requests_text_len,
+				 "%c: %.*s; ", name_of(world, server), len, line);
+	assert_true(world->requests_text_len < sizeof world->requests_text);
 }
 
 /* One event of the network, if there is one. */
@@ -212,7 +213,7 @@ static inline bool step(struct world *world)
 		}
 		if (!upstream || server->silent || !next_request(&server->in, line, sizeof line))
 			continue;
-		say(world, server, line);
+		note_request(world, server, line);
 		answer(server, line, &reply);
 		receive(world, server, &reply);
 		return true;
@@ -246,19 +247,19 @@ static inline void pass(struct world *world, uint64_t us)
 }
 
 /* What was asked since the last time; `what` is found in it so often. */
-static inline unsigned count_said(struct world *world, const char *what)
+static inline unsigned count_requests(struct world *world, const char *what)
 {
 	unsigned count = 0;
 
-	for (const char *at = world->said; (at = strstr(at, what)); at += strlen(what))
+	for (const char *at = world->requests_text; (at = strstr(at, what)); at += strlen(what))
 		count++;
 	return count;
 }
 
 static inline void forget(struct world *world)
 {
-	world->said_len = 0;
-	world->said[0] = '\0';
+	world->requests_text_len = 0;
+	world->requests_text[0] = '\0';
 	world->lines[0] = '\0';
 }
 
@@ -354,12 +355,12 @@ static inline void host_trouble(void *context, const char *why)
 {
 	struct world *world = context;
 
-	snprintf(world->trouble, sizeof world->trouble, "%s", why);
+	snprintf(world->unavailable_reason, sizeof world->unavailable_reason, "%s", why);
 }
 
 static inline void host_settled(void *context)
 {
-	((struct world *)context)->settled = true;
+	((struct world *)context)->startup_done = true;
 }
 
 static inline void host_done(void *context, struct hs_op *op)
@@ -391,8 +392,8 @@ static const struct hs_monitor_calls calls = {
 	.learned = host_learned,
 	.partition = host_partition,
 	.servers = host_servers,
-	.trouble = host_trouble,
-	.settled = host_settled,
+	.unavailable_reason = host_trouble,
+	.startup_done = host_settled,
 	.done = host_done,
 	.recounted = host_recounted,
 };

@@ -29,7 +29,7 @@ static void on_changed(void *context, const struct hs_sim_change *change)
 	struct nodes *nodes = context;
 	struct hs_bytes key = change->key ? *change->key : HS_LIT("*");
 
-	hs_buf_printf(&nodes->told, "%s%s:%.*s ", change->void_already ? "void-" : "",
+	hs_buf_printf(&nodes->changes, "%s%s:%.*s ", change->void_already ? "void-" : "",
 		      causes[change->cause], (int)key.len, key.data);
 	if (nodes->on_changed)
 		nodes->on_changed(nodes, change);
@@ -69,7 +69,7 @@ void nodes_deinit(struct nodes *nodes)
 	hs_sim_events_deinit(&nodes->events);
 	for (int i = 0; i < NODES_CLIENTS; i++)
 		hs_buf_deinit(&nodes->clients[i].received);
-	hs_buf_deinit(&nodes->told);
+	hs_buf_deinit(&nodes->changes);
 	hs_buf_deinit(&nodes->ran);
 }
 
@@ -137,7 +137,7 @@ void nodes_send(struct nodes *nodes, char name, const char *words)
 	hs_buf_deinit(&request);
 }
 
-const char *nodes_heard(struct nodes *nodes, char name)
+const char *nodes_received(struct nodes *nodes, char name)
 {
 	struct hs_buf *received = &client_of(nodes, name)->received;
 	size_t kept = 0;
@@ -156,7 +156,7 @@ const char *nodes_ask(struct nodes *nodes, char name, const char *words)
 {
 	nodes_send(nodes, name, words);
 	nodes_settle(nodes);
-	return nodes_heard(nodes, name);
+	return nodes_received(nodes, name);
 }
 
 const char *nodes_key(const struct nodes *nodes, uint8_t node, int number)

@@ -22,8 +22,8 @@ struct nodes {
 	struct hs_sim_events events;
 	struct hs_now now;
 	struct nodes_client clients[NODES_CLIENTS];
-	struct hs_buf told; /* of changes: "set:k1 lost:k2 " …, by their cause */
-	struct hs_buf ran;  /* "get set! ": what was run, with ! if its reply was an error */
+	struct hs_buf changes; /* of changes: "set:k1 lost:k2 " …, by their cause */
+	struct hs_buf ran;     /* "get set! ": what was run, with ! if its reply was an error */
 	void (*on_changed)(struct nodes *nodes, const struct hs_sim_change *change); /* or NULL */
 	void *context;
 };
@@ -40,7 +40,7 @@ void nodes_send(struct nodes *nodes, char name, const char *words);
 /* The same; everything settles; then what came back to that client, which is forgotten by the next call:
  * line ends as "|". */
 const char *nodes_ask(struct nodes *nodes, char name, const char *words);
-const char *nodes_heard(struct nodes *nodes, char name);
+const char *nodes_received(struct nodes *nodes, char name);
 /* A key like "k17" whose slot the node owns at the beginning. */
 const char *nodes_key(const struct nodes *nodes, uint8_t node, int number);
 

@@ -17,12 +17,12 @@
 #include <cmocka.h>
 
 /* Everything the client has heard since it was looked at last is exactly this. */
-#define heard(client, text) heard_bytes(client, (text), sizeof(text) - 1, __FILE__, __LINE__)
+#define received(client, text) received_bytes(client, (text), sizeof(text) - 1, __FILE__, __LINE__)
 /* Nothing has come. */
-#define silent(client) heard(client, "")
+#define silent(client) received(client, "")
 
-static inline void heard_bytes(struct hs_sim_client *client, const char *text, size_t len,
-			       const char *file, int line)
+static inline void received_bytes(struct hs_sim_client *client, const char *text, size_t len,
+				  const char *file, int line)
 {
 	struct hs_buf *got = &client->received;
 

@@ -141,10 +141,10 @@ class World:
     def run(self, script):
         self.clients, self.heard, self.names.clients = {}, [], {}
         for line in script:
-            self.heard.append(self.obey(self.names.fill(line.removeprefix("+ "))))
+            self.heard.append(self.run_line(self.names.fill(line.removeprefix("+ "))))
         return self.heard
 
-    def obey(self, line):
+    def run_line(self, line):
         verb, *rest = line.split(" ")
         if verb[-1] in ":~":
             self.ask(verb[:-1], " ".join(rest), wait=verb[-1] == ":")
@@ -249,9 +249,9 @@ class Real(World):
             for connection in self.connections.values():
                 connection.close()
             self.connections = {}
-            self.tidy()
+            self.clean_up()
 
-    def tidy(self):
+    def clean_up(self):
         """As at the beginning: roles, slots, no data."""
         cluster = self.cluster
         for node in cluster.nodes:
@@ -369,7 +369,7 @@ class Alone(Real):
         self.server, self.connections = server, {}
         self.names = Names(["f" * 40], [("127.0.0.1", server.port)])
 
-    def tidy(self):
+    def clean_up(self):
         with Connection(self.server.port, servers.GUARD_S) as connection:
             connection.call("FLUSHALL")
 

@@ -291,7 +291,7 @@ class RealFaults(Faults, Real):
         if not self.stalled and not self.crashed:
             self.mute = set()
 
-    def tidy(self):
+    def clean_up(self):
         """Nodes run, with the roles and slots of the beginning, and without data."""
         cluster = self.cluster
         for node in cluster.nodes:
@@ -311,7 +311,7 @@ class RealFaults(Faults, Real):
         self.set_timeout(self.SHORT_MS)
         cluster.wait_ready()
         self.set_timeout(cluster.node_timeout_ms)
-        super().tidy()
+        super().clean_up()
 
 
 class SimulatedFaults(Faults, Simulated):

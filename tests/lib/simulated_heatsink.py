@@ -53,12 +53,12 @@ class Proxied:
             self.clients[name].spoke = False
         return heard
 
-    def obey(self, line):
+    def run_line(self, line):
         verb, *rest = line.split(" ")
         if verb in ("connect", "moment"):  # nobody waits for anything
             getattr(self, verb)(*rest)
             return {}
-        return super().obey(line)
+        return super().run_line(line)
 
     def hide(self, heard):
         return {name: [b"-UNKNOWN\r\n" if raw.startswith(b"-UNKNOWN ") else raw for raw in replies]
@@ -142,8 +142,8 @@ class RealHeatsink(Proxied, RealFaults):
 
     # ---- the Cluster ----
 
-    def tidy(self):
-        super().tidy()
+    def clean_up(self):
+        super().clean_up()
         owners = self.cluster.owners()
         for rule in RULES:
             slot = slot_of(rule.split()[0])
@@ -180,7 +180,7 @@ class RealHeatsink(Proxied, RealFaults):
         assert not reply.is_error, reply
 
 
-class Patient(Bytes):
+class WaitingBytes(Bytes):
     """Lets time pass until there is a whole reply."""
 
     def __init__(self, world):
@@ -211,7 +211,7 @@ class SimulatedHeatsink(Proxied, Simulated):
 
     def open(self, name):
         self.numbers[name] = len(self.numbers)
-        self.buffers[name] = Patient(self)
+        self.buffers[name] = WaitingBytes(self)
         self.say(f"connect {self.numbers[name]}")
 
     def settle(self):

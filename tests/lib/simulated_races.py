@@ -1,5 +1,5 @@
 """Scripts whose answers depend on what happens first, for tests/integration/test_sim_cluster.py, the two worlds that
-obey them, and all that Redis was seen to answer: what is heard in the lines with a question mark. Beside the lines of
+run_line them, and all that Redis was seen to answer: what is heard in the lines with a question mark. Beside the lines of
 tests/lib/simulated.py they have:
 
     moment 400           some time passes, of any length: up to so many µs in the simulation
@@ -78,10 +78,10 @@ class SimulatedRaces(Simulated):
     def taken_over(self, _):
         self.settle()
 
-    def obey(self, line):
+    def run_line(self, line):
         """Nothing is heard of in a moment but by who asks."""
         verb = line.split(" ")[0]
         if verb in ("moment", "takes_over"):
             getattr(self, verb)(line.split(" ")[1])
             return {}
-        return super().obey(line)
+        return super().run_line(line)

@@ -2,7 +2,7 @@
 #ifndef HS_TESTS_SLOTS_H
 #define HS_TESTS_SLOTS_H
 
-#include "route/slot.h"
+#include "route/slot_map.h"
 
 static inline void hs_slot_map_fill_even(struct hs_slot_map *map, uint16_t partitions)
 {

@@ -28,7 +28,7 @@
 
 #include <cmocka.h>
 
-enum { OPS = 64, STAGES = 3, SEEN_BYTES = 4096 };
+enum { OPS = 64, STAGES = 3, POINTS_BYTES = 4096 };
 
 /* The points at which a stage can be told to act. */
 enum point {
@@ -43,7 +43,7 @@ enum point {
 	AT_CHANGED,
 	AT_HANDLED,
 	AT_FINISH,
-	AT_NEWS,
+	AT_EVENT,
 	AT_TOLD,
 	AT_TICK,
 	AT_DEADLINE,
@@ -53,31 +53,31 @@ enum point {
 };
 
 /* How a stage ends a request that it has taken. */
-enum way {
+enum ending {
 	SENT,	      /* the engine queues it */
 	SENT_AT_ONCE, /* the engine answers it inside the submission */
 	ANSWERED,
 	SHARED,
-	WAYS,
+	ENDINGS,
 };
 
 /* What a stage does next at a point. */
 struct orders {
-	enum hs_verdict admit, depart;
+	enum hs_stage_result admit, depart;
 	const char *reject; /* what `admit` rejects the command with; NULL: see `admit` */
 	enum hs_part_taken
 		take;	   /* how `depart` takes a part; HS_PART_FREE: the test says so later */
 	enum point end_at; /* where it ends every request that it has taken, and how */
-	enum way end_by;
+	enum ending end_by;
 	enum point flush_at; /* where it asks for `flush`, so many times */
 	int flushes;
-	bool asks_who;	     /* `depart` asks for the requests that an internal call stands for */
+	bool asks_members;   /* `depart` asks for the requests that an internal call stands for */
 	const char *rewrite; /* the key that departing operations get; NULL: their own */
 	bool mark;
 	bool answer_arrived; /* puts its own reply in place of the engine's */
 };
 
-struct mind { /* state of a stage */
+struct stage_state { /* state of a stage */
 	struct hs_core *core;
 	uint32_t index;
 	struct hs_request *taken[OPS];
@@ -106,183 +106,191 @@ static struct {
 	size_t ops_count;
 	const char *at_once; /* how operations are answered inside submit; NULL: by hand */
 	struct orders orders[STAGES];
-	struct mind *minds[STAGES];
+	struct stage_state *stage_states[STAGES];
 	bool all_points; /* the rarer ones are written down, too */
-	bool loses;
+	bool lost_permission;
 	struct hs_event *told;
-	char seen[SEEN_BYTES];
+	char points_seen[POINTS_BYTES];
 	char arrived[64]; /* the reply that `arrive` saw last */
-	char queued[64];  /* the commands and first arguments of the EXEC that `admit` saw last */
+	char exec_command
+		[64];	  /* the commands and first arguments of the EXEC that `admit` saw last */
 	char hot_key[16]; /* the key that `hot` saw last */
-	char asked[64]; /* whom the last internal call stands for: "CLIENT:NUMBER", + if followed */
+	char members_text
+		[64]; /* whom the last internal call stands for: "CLIENT:NUMBER", + if followed */
 	uint32_t closed;
 } world;
 
-static inline void see(const struct mind *mind, const char *point)
+static inline void note_point(const struct stage_state *stage_state, const char *point)
 {
-	size_t len = strlen(world.seen);
+	size_t len = strlen(world.points_seen);
 
-	snprintf(world.seen + len, sizeof world.seen - len, "%s%s%u", len ? " " : "", point,
-		 mind->index);
+	snprintf(world.points_seen + len, sizeof world.points_seen - len, "%s%s%u", len ? " " : "",
+		 point, stage_state->index);
 }
 
 /* What was seen since the last look. */
-static inline void saw(const char *expected)
+static inline void expect_points(const char *expected)
 {
-	assert_string_equal(world.seen, expected);
-	world.seen[0] = '\0';
+	assert_string_equal(world.points_seen, expected);
+	world.points_seen[0] = '\0';
 }
 
 /* --- the stages --- */
 
-static inline void end_request(struct mind *mind, struct hs_request *request, enum way way)
+static inline void end_request(struct stage_state *stage_state, struct hs_request *request,
+			       enum ending ending)
 {
 	static const struct hs_bytes reply = HS_LIT("$1\r\nk\r\n");
 	struct hs_session *session = request->session;
 
-	switch (way) {
+	switch (ending) {
 	case SENT:
 	case SENT_AT_ONCE:
-		world.at_once = way == SENT_AT_ONCE ? reply.data : NULL;
-		hs_stage_send(mind->core, mind->index, request, &request->parts[0]);
+		world.at_once = ending == SENT_AT_ONCE ? reply.data : NULL;
+		hs_stage_send(stage_state->core, stage_state->index, request, &request->parts[0]);
 		world.at_once = NULL;
 		break;
 	case ANSWERED:
-		hs_stage_answer(mind->core, mind->index, request, &request->parts[0], reply);
+		hs_stage_answer(stage_state->core, stage_state->index, request, &request->parts[0],
+				reply);
 		break;
 	case SHARED:
-		hs_core_resume_later(mind->core, session); /* hs_stage_share does not */
-		hs_stage_share(mind->core, mind->index, request, reply);
+		hs_core_resume_later(stage_state->core, session); /* hs_stage_share does not */
+		hs_stage_share(stage_state->core, stage_state->index, request, reply);
 		break;
-	case WAYS:
+	case ENDINGS:
 		break;
 	}
 }
 
 /* Does what the stage was told to do at this point. */
-static inline void act(struct mind *mind, enum point point)
+static inline void act(struct stage_state *stage_state, enum point point)
 {
-	struct orders *orders = &world.orders[mind->index];
-	size_t count = mind->taken_count;
+	struct orders *orders = &world.orders[stage_state->index];
+	size_t count = stage_state->taken_count;
 
 	if (orders->flush_at == point && orders->flushes > 0) {
 		orders->flushes--;
-		hs_stage_want(mind->core, mind->index, HS_POINT_FLUSH, true);
+		hs_stage_want(stage_state->core, stage_state->index, HS_POINT_FLUSH, true);
 	}
 	if (orders->end_at != point)
 		return;
-	mind->taken_count = 0;
+	stage_state->taken_count = 0;
 	for (size_t i = 0; i < count; i++)
-		end_request(mind, mind->taken[i], orders->end_by);
+		end_request(stage_state, stage_state->taken[i], orders->end_by);
 }
 
-static inline void note_asker(void *context, struct hs_request *request, bool followed)
+static inline void note_member(void *context, struct hs_request *request, bool followed)
 {
-	size_t len = strlen(world.asked);
+	size_t len = strlen(world.members_text);
 
 	(void)context;
-	snprintf(world.asked + len, sizeof world.asked - len, "%s%u:%u%s", len ? " " : "",
-		 (unsigned)request->session->id, (unsigned)request->number, followed ? "+" : "");
+	snprintf(world.members_text + len, sizeof world.members_text - len, "%s%u:%u%s",
+		 len ? " " : "", (unsigned)request->session->id, (unsigned)request->number,
+		 followed ? "+" : "");
 }
 
 static inline void *create(struct hs_core *core, uint32_t index)
 {
-	static struct mind minds[STAGES];
+	static struct stage_state stage_states[STAGES];
 
-	minds[index] = (struct mind){.core = core, .index = index};
-	world.minds[index] = &minds[index];
+	stage_states[index] = (struct stage_state){.core = core, .index = index};
+	world.stage_states[index] = &stage_states[index];
 	hs_stage_want(core, index, HS_POINT_ADMIT, true);
 	hs_stage_want(core, index, HS_POINT_DEPART, true);
-	return &minds[index];
+	return &stage_states[index];
 }
 
 static inline void destroy(void *self)
 {
-	struct mind *mind = self;
-	struct hs_link *keys = &mind->core->hots.keys;
+	struct stage_state *stage_state = self;
+	struct hs_link *keys = &stage_state->core->hot_table.keys;
 
-	see(self, "end");
+	note_point(self, "end");
 	for (struct hs_link *link = keys->next; link != keys; link = link->next)
-		hs_list_entry(link, struct hs_hot, link)->state[mind->index] = NULL;
+		hs_list_entry(link, struct hs_hot, link)->state[stage_state->index] = NULL;
 }
 
 static inline void close_session(void *self, struct hs_session *session)
 {
-	const struct mind *mind = self;
+	const struct stage_state *stage_state = self;
 	const struct session_state *state =
-		hs_stage_session(session, mind->core->stages.session_at[mind->index]);
+		hs_stage_session(session, stage_state->core->stages.session_at[stage_state->index]);
 
 	world.closed += state->admitted;
 }
 
-static inline void see_queued(const struct hs_multi *multi)
+static inline void note_queued(const struct hs_multi *multi)
 {
-	world.queued[0] = '\0';
+	world.exec_command[0] = '\0';
 	for (size_t i = 0; i < hs_multi_count(multi); i++) {
 		struct hs_call call = hs_multi_call(multi, i);
-		size_t len = strlen(world.queued);
+		size_t len = strlen(world.exec_command);
 
-		snprintf(world.queued + len, sizeof world.queued - len, "%s%s %.*s", i ? ", " : "",
-			 call.command->name, (int)call.argv[1].len, call.argv[1].data);
+		snprintf(world.exec_command + len, sizeof world.exec_command - len, "%s%s %.*s",
+			 i ? ", " : "", call.command->name, (int)call.argv[1].len,
+			 call.argv[1].data);
 	}
 }
 
-static inline enum hs_verdict admit(void *self, struct hs_session *session, struct hs_call *call)
+static inline enum hs_stage_result admit(void *self, struct hs_session *session,
+					 struct hs_call *call)
 {
-	struct mind *mind = self;
-	struct orders *orders = &world.orders[mind->index];
+	struct stage_state *stage_state = self;
+	struct orders *orders = &world.orders[stage_state->index];
 	struct session_state *state =
-		hs_stage_session(session, mind->core->stages.session_at[mind->index]);
-	enum hs_verdict verdict = orders->admit;
+		hs_stage_session(session, stage_state->core->stages.session_at[stage_state->index]);
+	enum hs_stage_result verdict = orders->admit;
 
-	see(self, "admit");
+	note_point(self, "admit");
 	act(self, AT_ADMIT);
 	state->admitted++;
 	if (session->multi)
-		see_queued(session->multi);
+		note_queued(session->multi);
 	if (orders->reject) {
-		hs_dispatch_reject(mind->core, session, call->command, orders->reject);
+		hs_dispatch_reject(stage_state->core, session, call->command, orders->reject);
 		return HS_ANSWERED;
 	}
 	if (verdict == HS_ANSWERED)
-		hs_dispatch_answer(mind->core, session, call, 0, HS_LIT("+STAGE\r\n"));
+		hs_dispatch_answer(stage_state->core, session, call, 0, HS_LIT("+STAGE\r\n"));
 	if (verdict == HS_TAKEN) {
-		if (hs_reply_budget_holds(mind->core, session, call))
-			return HS_HELD;
+		if (hs_reply_budget_holds(stage_state->core, session, call))
+			return HS_ALREADY_HELD;
 		hs_call_slots(call);
-		mind->taken[mind->taken_count++] =
-			hs_request_single(mind->core, session, call, call->slot);
+		stage_state->taken[stage_state->taken_count++] =
+			hs_request_single(stage_state->core, session, call, call->slot);
 	}
 	if (verdict == HS_HOLD)
 		orders->admit = HS_PASS; /* the next time */
 	return verdict;
 }
 
-static inline enum hs_verdict depart(void *self, struct hs_request *request, struct hs_part *part)
+static inline enum hs_stage_result depart(void *self, struct hs_request *request,
+					  struct hs_part *part)
 {
 	static struct hs_bytes argv[STAGES][2];
-	struct mind *mind = self;
-	const struct orders *orders = &world.orders[mind->index];
+	struct stage_state *stage_state = self;
+	const struct orders *orders = &world.orders[stage_state->index];
 	struct request_state *state =
-		hs_stage_request(request, mind->core->stages.request_at[mind->index]);
+		hs_stage_request(request, stage_state->core->stages.request_at[stage_state->index]);
 
-	see(self, "depart");
+	note_point(self, "depart");
 	act(self, AT_DEPART);
-	if (orders->asks_who && request->session == mind->core->self &&
-	    !hs_stage_members(mind->core, request, note_asker, NULL))
-		snprintf(world.asked, sizeof world.asked, "nobody");
+	if (orders->asks_members && request->session == stage_state->core->self &&
+	    !hs_stage_members(stage_state->core, request, note_member, NULL))
+		snprintf(world.members_text, sizeof world.members_text, "nobody");
 	if (orders->rewrite) {
-		argv[mind->index][0] = part->op.argv[0];
-		argv[mind->index][1] = hs_bytes_of(orders->rewrite);
-		part->op.argv = argv[mind->index];
+		argv[stage_state->index][0] = part->op.argv[0];
+		argv[stage_state->index][1] = hs_bytes_of(orders->rewrite);
+		part->op.argv = argv[stage_state->index];
 		part->op.raw = (struct hs_bytes){NULL, 0};
 	}
 	if (orders->mark) {
-		part->marked |= 1u << mind->index;
-		state->departed = (uint32_t)request->number + mind->index;
+		part->marked |= 1u << stage_state->index;
+		state->departed = (uint32_t)request->number + stage_state->index;
 	}
 	if (orders->depart == HS_TAKEN)
-		mind->taken[mind->taken_count++] = request;
+		stage_state->taken[stage_state->taken_count++] = request;
 	if (orders->depart == HS_TAKEN && orders->take == HS_PART_DELAYED)
 		hs_stage_delay(request, part);
 	if (orders->depart == HS_TAKEN && orders->take == HS_PART_DIVERTED)
@@ -292,17 +300,17 @@ static inline enum hs_verdict depart(void *self, struct hs_request *request, str
 
 static inline void arrive(void *self, struct hs_request *request, struct hs_part *part)
 {
-	struct mind *mind = self;
+	struct stage_state *stage_state = self;
 	const struct request_state *state =
-		hs_stage_request(request, mind->core->stages.request_at[mind->index]);
+		hs_stage_request(request, stage_state->core->stages.request_at[stage_state->index]);
 	struct hs_bytes reply;
 
-	see(self, "arrive");
+	note_point(self, "arrive");
 	act(self, AT_ARRIVE);
 	reply = part->op.answer.len > 0 ? part->op.answer : hs_buf_bytes(&part->out);
 	snprintf(world.arrived, sizeof world.arrived, "%.*s", (int)reply.len, reply.data);
-	assert_int_equal(state->departed, request->number + mind->index);
-	if (world.orders[mind->index].answer_arrived) {
+	assert_int_equal(state->departed, request->number + stage_state->index);
+	if (world.orders[stage_state->index].answer_arrived) {
 		part->op.answer.len = 0;
 		part->out.len = 0;
 		hs_buf_append_bytes(&part->out, HS_LIT("+CHANGED\r\n"));
@@ -311,56 +319,56 @@ static inline void arrive(void *self, struct hs_request *request, struct hs_part
 
 static inline void flush(void *self)
 {
-	see(self, "flush");
+	note_point(self, "flush");
 	act(self, AT_FLUSH);
 }
 
 static inline void forget(void *self, struct hs_session *session)
 {
 	(void)session;
-	see(self, "forget");
+	note_point(self, "forget");
 	act(self, AT_FORGET);
 }
 
 static inline void hot(void *self, struct hs_hot *key, bool waited)
 {
-	struct mind *mind = self;
+	struct stage_state *stage_state = self;
 
-	see(self, waited ? "hot" : "hot-read");
+	note_point(self, waited ? "hot" : "hot-read");
 	snprintf(world.hot_key, sizeof world.hot_key, "%.*s", (int)key->key_len, key->key);
 	act(self, AT_HOT);
-	key->state[mind->index] = self;
+	key->state[stage_state->index] = self;
 }
 
 static inline void cool(void *self, struct hs_hot *key, bool is_cool)
 {
-	struct mind *mind = self;
+	struct stage_state *stage_state = self;
 
 	if (!is_cool)
 		return;
-	see(self, "cool");
+	note_point(self, "cool");
 	act(self, AT_COOL);
-	key->state[mind->index] = NULL;
+	key->state[stage_state->index] = NULL;
 }
 
 /* --- the rarer points --- */
 
-static inline void see_rare(const struct mind *mind, const char *point)
+static inline void note_rare_point(const struct stage_state *stage_state, const char *point)
 {
 	if (world.all_points)
-		see(mind, point);
+		note_point(stage_state, point);
 }
 
 static inline void open_session(void *self, struct hs_session *session)
 {
 	(void)session;
-	see_rare(self, "open");
+	note_rare_point(self, "open");
 	act(self, AT_OPEN);
 }
 
 static inline void configure(void *self)
 {
-	see_rare(self, "configure");
+	note_rare_point(self, "configure");
 	act(self, AT_CONFIGURE);
 }
 
@@ -368,89 +376,89 @@ static inline void changed(void *self, const struct hs_tracking_session *trackin
 			   const struct hs_bytes *key)
 {
 	(void)tracking_session;
-	see_rare(self, key ? "changed" : "changed-all");
+	note_rare_point(self, key ? "changed" : "changed-all");
 	act(self, AT_CHANGED);
 }
 
 static inline void told(void *self)
 {
-	see_rare(self, "told");
+	note_rare_point(self, "told");
 	act(self, AT_TOLD);
 }
 
 static inline void tick(void *self)
 {
-	see_rare(self, "tick");
+	note_rare_point(self, "tick");
 	act(self, AT_TICK);
 }
 
 static inline void deadline(void *self)
 {
-	see_rare(self, "deadline");
+	note_rare_point(self, "deadline");
 	act(self, AT_DEADLINE);
 }
 
 static inline void stop(void *self)
 {
-	see_rare(self, "stop");
+	note_rare_point(self, "stop");
 	act(self, AT_STOP);
 }
 
 static inline void engine_event(void *self, const struct hs_event *event)
 {
 	(void)event;
-	see_rare(self, "news");
-	act(self, AT_NEWS);
+	note_rare_point(self, "news");
+	act(self, AT_EVENT);
 }
 
 static inline bool serves(void *self, struct hs_hot *key)
 {
-	const struct mind *mind = self;
+	const struct stage_state *stage_state = self;
 
 	(void)key;
-	see_rare(self, "serves");
-	return mind->index == 2;
+	note_rare_point(self, "serves");
+	return stage_state->index == 2;
 }
 
-static inline void queued(void *self, struct hs_session *session, const struct hs_call *call)
+static inline void exec_command(void *self, struct hs_session *session, const struct hs_call *call)
 {
 	(void)session, (void)call;
-	see_rare(self, "queued");
+	note_rare_point(self, "queued");
 }
 
 static inline void handled(void *self, struct hs_session *session, const struct hs_call *call)
 {
 	(void)session, (void)call;
-	see_rare(self, "handled");
+	note_rare_point(self, "handled");
 	act(self, AT_HANDLED);
 }
 
 static inline void finish(void *self, struct hs_request *request)
 {
 	(void)request;
-	see_rare(self, "finish");
+	note_rare_point(self, "finish");
 	act(self, AT_FINISH);
 }
 
-static inline bool loses(void *self, const struct hs_session *session,
-			 const struct hs_acl_user *old, const struct hs_acl_user *user)
+static inline bool lost_permission(void *self, const struct hs_session *session,
+				   const struct hs_acl_user *old, const struct hs_acl_user *user)
 {
-	const struct mind *mind = self;
+	const struct stage_state *stage_state = self;
 
 	(void)session, (void)old, (void)user;
-	see_rare(self, "loses");
-	return world.loses && mind->index == 1;
+	note_rare_point(self, "loses");
+	return world.lost_permission && stage_state->index == 1;
 }
 
 /* The stage has taken every request that an internal call of its own stands for. */
 static inline void askers(void *self, const struct hs_request *internal, hs_stage_member *tell_of,
 			  void *context)
 {
-	const struct mind *mind = self;
+	const struct stage_state *stage_state = self;
 
-	assert_int_equal(internal->sender, mind->index + 1);
-	for (size_t i = 0; i < mind->taken_count; i++) {
-		struct hs_request *request = mind->taken[i];
+	assert_int_equal(internal->sender_stage, stage_state->index + 1);
+	for (size_t i = 0; i < stage_state->taken_count; i++) {
+		struct hs_request *request = stage_state->taken[i];
 
 		tell_of(context, request, hs_session_last_request(request->session) != request);
 	}
@@ -458,10 +466,10 @@ static inline void askers(void *self, const struct hs_request *internal, hs_stag
 
 static inline void report(void *self, struct hs_reply *reply)
 {
-	const struct mind *mind = self;
+	const struct stage_state *stage_state = self;
 
 	hs_reply_array(reply, 1);
-	hs_reply_int(reply, mind->index);
+	hs_reply_int(reply, stage_state->index);
 }
 
 static const struct hs_stage stage = {
@@ -486,13 +494,13 @@ static const struct hs_stage stage = {
 	.deadline = deadline,
 	.stop = stop,
 	.event = engine_event,
-	.serves = serves,
-	.queued = queued,
+	.serves_reads = serves,
+	.exec_command = exec_command,
 	.handled = handled,
-	.finish = finish,
-	.loses = loses,
+	.before_reply = finish,
+	.lost_permission = lost_permission,
 	.report = report,
-	.askers = askers,
+	.members = askers,
 };
 
 /* --- the world --- */
@@ -546,13 +554,14 @@ static inline void start_world(struct hs_heat *heat)
 	};
 
 	memset(&world, 0, sizeof world);
-	world.calls = (struct hs_core_calls){.submit = submit, .tell = tell, .mono_us = mono_us};
+	world.calls =
+		(struct hs_core_calls){.submit = submit, .broadcast = tell, .mono_us = mono_us};
 	world.now.mono_us = 1;
 	world.heat = heat;
 	world.options = (struct hs_core_options){
 		.output_bytes_max = 1 << 20,
 		.slowlog_us = -1,
-		.hot = {.share = 0.5, .share_least = 0.5, .requests = 1, .cool_us = 10},
+		.hot = {.share = 0.5, .share_exit = 0.5, .requests = 1, .cool_down_us = 10},
 	};
 	world.core = hs_core_create(&core_world, &world.options);
 	world.client = connect_client(1);
@@ -580,14 +589,14 @@ static inline int close_world(void **state)
 	hs_event_unref(&world.told);
 	if (world.other)
 		hs_core_disconnect(world.core, world.other);
-	world.seen[0] = '\0';
+	world.points_seen[0] = '\0';
 	if (world.client) {
 		hs_core_disconnect(world.core, world.client);
-		saw("forget0 forget1 forget2");
+		expect_points("forget0 forget1 forget2");
 	}
 	assert_int_equal(hs_counter_get(&hs_core_stats(world.core)->inflight), 0);
 	hs_core_destroy(&world.core);
-	saw("end2 end1 end0");
+	expect_points("end2 end1 end0");
 	if (world.heat)
 		hs_heat_destroy(&world.heat);
 	return 0;
@@ -599,7 +608,7 @@ static inline void say(const char *text)
 	hs_core_flush(world.core, world.now);
 }
 
-static inline void heard(const char *expected)
+static inline void received(const char *expected)
 {
 	struct hs_buf *out = hs_session_out(world.client);
 
@@ -625,7 +634,7 @@ static inline void is_idle(void)
 			assert_int_equal(sessions[s]->in_bucket[i], 0);
 		assert_int_equal(sessions[s]->inflight, 0);
 		assert_int_equal(sessions[s]->delayed, 0);
-		assert_int_equal(sessions[s]->flight_bytes, 0);
+		assert_int_equal(sessions[s]->reply_bytes, 0);
 	}
 }
 

@@ -111,7 +111,7 @@ static inline void world_send(void *context, struct hs_upstream *upstream)
 	upstream->out.len = 0;
 }
 
-static inline void world_news(void *context, struct hs_event *event)
+static inline void world_event(void *context, struct hs_event *event)
 {
 	static const char *const kinds[] = {
 		[HS_EVENT_MESSAGE] = "message",	    [HS_EVENT_PATTERN_MESSAGE] = "pattern",
@@ -130,7 +130,7 @@ static inline void world_news(void *context, struct hs_event *event)
 		hs_buf_printf(&world->text, " %.*s", (int)event->keys[i].len, event->keys[i].data);
 	hs_buf_printf(&world->text, "\n");
 	if (event->kind == HS_EVENT_UNSUBSCRIBED)
-		assert_int_equal(event->was, HS_EVENT_SHARD_MESSAGE);
+		assert_int_equal(event->unsubscribed_kind, HS_EVENT_SHARD_MESSAGE);
 	hs_event_unref(&event);
 }
 
@@ -147,7 +147,7 @@ static inline void world_done(void *context, struct hs_op *op)
 	hs_buf_deinit(op->out);
 }
 
-static inline void world_surprise(void *context)
+static inline void world_stale_topology(void *context)
 {
 	struct world *world = context;
 
@@ -158,9 +158,9 @@ static const struct hs_subscriber_calls calls = {
 	.open = world_open,
 	.close = world_close,
 	.send = world_send,
-	.event = world_news,
+	.event = world_event,
 	.done = world_done,
-	.surprise = world_surprise,
+	.topology_suspect = world_stale_topology,
 };
 
 static inline void sink(void *context, enum hs_log_level level, const char *line)
@@ -309,16 +309,17 @@ static inline void ask(struct world *world, enum hs_op_kind kind, uint32_t worke
 		.worker = worker,
 		.owner = asked,
 	};
-	hs_subscriber_ask(world->subscriber, world->now_us, &asked->op);
+	hs_subscriber_submit(world->subscriber, world->now_us, &asked->op);
 }
 
-static inline void listen(struct world *world, uint32_t worker, const char *verb, const char *name)
+static inline void subscribe(struct world *world, uint32_t worker, const char *verb,
+			     const char *name)
 {
 	ask(world, HS_OP_SUBSCRIBE, worker, verb, hs_bytes_of(name));
 }
 
-static inline void unlisten(struct world *world, uint32_t worker, const char *verb,
-			    const char *name)
+static inline void unsubscribe(struct world *world, uint32_t worker, const char *verb,
+			       const char *name)
 {
 	ask(world, HS_OP_UNSUBSCRIBE, worker, verb, hs_bytes_of(name));
 }

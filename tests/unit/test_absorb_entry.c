@@ -13,7 +13,7 @@
 #include "base/hash.h"
 #include "command/learned.h"
 #include "core/call.h"
-#include "wire/answer.h"
+#include "wire/parse_reply.h"
 #include "wire/reply.h"
 #include "wire/request.h"
 
@@ -93,7 +93,7 @@ static bool init(struct hs_cache_query *ask, const struct line *line,
 	return ask_of(ask, SEED, command, line->argc, line->argv);
 }
 
-static void test_which_of_ours(void **state)
+static void test_which_commands_are_cacheable(void **state)
 {
 	static const char *const entry[] = {
 		"GET k",	"get k",	  "STRLEN k",	"GETRANGE k 0 1",
@@ -143,17 +143,17 @@ static void test_which_of_ours(void **state)
 	for (unsigned id = 1; id < HS_CMD_IDS; id++) {
 		const struct hs_command *row = hs_command_by_id(id);
 
-		if (!row->keep)
+		if (!row->cacheable)
 			continue;
-		assert_true(row->keep & HS_CACHEABLE);
+		assert_true(row->cacheable & HS_CACHEABLE);
 		assert_true(row->flags & HS_CMD_READONLY);
 		assert_false(row->flags & (HS_CMD_WRITE | HS_CMD_BLOCKING | HS_CMD_MOVABLEKEYS));
 		assert_int_equal(row->key_first, 1);
-		assert_true(row->key_last == 1 || row->keep & HS_CACHEABLE_SHORT);
+		assert_true(row->key_last == 1 || row->cacheable & HS_CACHEABLE_WITHOUT_OPTIONS);
 	}
 }
 
-static void test_which_learned(void **state)
+static void test_which_learned_commands_are_cacheable(void **state)
 {
 	struct hs_learned *learned = learn("hget srandmember zrank x.get pfcount", "readonly", 1);
 	struct hs_learned *fields = learn("hget zrank hpexpire", "readonly", 1);
@@ -173,11 +173,11 @@ static void test_which_learned(void **state)
 	assert_false(init(&ask, &count, learned));
 	/* Of a server whose hashes have fields that expire. */
 	assert_true(init(&ask, &hget, fields));
-	assert_true(ask.command->keep & HS_CACHEABLE_FIELDS);
+	assert_true(ask.command->cacheable & HS_CACHEABLE_PARTS_EXPIRE);
 	assert_true(init(&ask, &rank, fields));
-	assert_false(ask.command->keep & HS_CACHEABLE_FIELDS);
+	assert_false(ask.command->cacheable & HS_CACHEABLE_PARTS_EXPIRE);
 	assert_true(init(&ask, &hget, learned));
-	assert_false(ask.command->keep & HS_CACHEABLE_FIELDS);
+	assert_false(ask.command->cacheable & HS_CACHEABLE_PARTS_EXPIRE);
 	/* A server whose HGET is something else. */
 	assert_false(init(&ask, &hget, writes));
 	assert_false(init(&ask, &hget, many));
@@ -234,8 +234,8 @@ static void test_signatures(void **state)
 	hs_shared_destroy(&shared);
 }
 
-static struct hs_cache_entry *keep(const char *text, struct hs_bytes reply,
-				   struct hs_cache_query *ask)
+static struct hs_cache_entry *make_entry(const char *text, struct hs_bytes reply,
+					 struct hs_cache_query *ask)
 {
 	static struct line line; /* outlives the ask */
 	static struct hs_learned *learned;
@@ -246,7 +246,7 @@ static struct hs_cache_entry *keep(const char *text, struct hs_bytes reply,
 	assert_true(init(ask, &line, learned));
 	entry = hs_cache_entry_create(ask, reply);
 	if (entry)
-		assert_true(hs_cache_entry_is(entry, ask));
+		assert_true(hs_cache_entry_matches(entry, ask));
 	hs_learned_destroy(&learned); /* rows are not looked at any more */
 	return entry;
 }
@@ -254,7 +254,7 @@ static struct hs_cache_entry *keep(const char *text, struct hs_bytes reply,
 static void expect(const char *text, struct hs_bytes resp3, struct hs_bytes resp2, bool missing)
 {
 	struct hs_cache_query ask;
-	struct hs_cache_entry *entry = keep(text, resp3, &ask);
+	struct hs_cache_entry *entry = make_entry(text, resp3, &ask);
 
 	assert_non_null(entry);
 	assert_true(hs_bytes_equal(entry->reply[1], resp3));
@@ -267,7 +267,7 @@ static void expect(const char *text, struct hs_bytes resp3, struct hs_bytes resp
 	assert_true(hs_bytes_equal(entry->key, HS_LIT("k")));
 	assert_int_equal(entry->key_hash, ask.key_hash);
 	assert_int_equal(entry->refs, 1);
-	assert_false(entry->dead);
+	assert_false(entry->invalid);
 	assert_true(entry->bytes >= sizeof *entry + resp3.len + entry->argc * sizeof *entry->argv +
 					    (hs_bytes_equal(resp2, resp3) ? 0 : resp2.len));
 	hs_cache_entry_unref(&entry);
@@ -296,7 +296,7 @@ static void test_both_dialects(void **state)
 	       HS_LIT("*2\r\n+m\r\n$1\r\n2\r\n"), false);
 }
 
-static void test_what_is_not_kept(void **state)
+static void test_replies_that_are_not_cached(void **state)
 {
 	static const struct hs_bytes replies[] = {
 		HS_LIT("-WRONGTYPE no\r\n"),
@@ -311,7 +311,7 @@ static void test_what_is_not_kept(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof replies / sizeof *replies; i++)
-		assert_null(keep("GET k", replies[i], &ask));
+		assert_null(make_entry("GET k", replies[i], &ask));
 }
 
 /* Signatures may be equal; arguments, numbers of them and commands are looked at. */
@@ -329,12 +329,12 @@ static void test_collisions(void **state)
 	entry = hs_cache_entry_create(&ask, HS_LIT("$1\r\na\r\n"));
 	line = words("getrange k 1 2");
 	assert_true(init(&ask, &line, NULL));
-	assert_true(hs_cache_entry_is(entry, &ask));
+	assert_true(hs_cache_entry_matches(entry, &ask));
 	for (size_t i = 0; i < sizeof different / sizeof *different; i++) {
 		line = words(different[i]);
 		assert_true(init(&ask, &line, NULL));
 		ask.signature = entry->signature;
-		assert_false(hs_cache_entry_is(entry, &ask));
+		assert_false(hs_cache_entry_matches(entry, &ask));
 	}
 	hs_cache_entry_unref(&entry);
 }
@@ -364,7 +364,8 @@ static void set_up(struct world *world)
 }
 
 /* With so many writes handed over, five of which are answered. */
-static enum hs_cache_entry_state at_writes(struct world *world, uint32_t begun, uint64_t now_us)
+static enum hs_cache_entry_state state_at_writes(struct world *world, uint32_t begun,
+						 uint64_t now_us)
 {
 	const struct hs_version version = {.begun = begun, .done = 5};
 
@@ -372,12 +373,12 @@ static enum hs_cache_entry_state at_writes(struct world *world, uint32_t begun, 
 	return hs_cache_entry_state(world->entry, &world->rule, version, now_us, &world->age_us);
 }
 
-static enum hs_cache_entry_state at(struct world *world, uint64_t now_us)
+static enum hs_cache_entry_state state_at(struct world *world, uint64_t now_us)
 {
-	return at_writes(world, 5, now_us);
+	return state_at_writes(world, 5, now_us);
 }
 
-static void test_stale_without_a_proof(void **state)
+static void test_stale_without_a_liveness_check(void **state)
 {
 	struct world world;
 
@@ -386,41 +387,42 @@ static void test_stale_without_a_proof(void **state)
 		set_up(&world);
 		if (!tracked_sessions)
 			world.entry->tracking_session = NULL;
-		assert_int_equal(at(&world, READ), HS_CACHE_ENTRY_FRESH);
+		assert_int_equal(state_at(&world, READ), HS_CACHE_ENTRY_FRESH);
 		assert_int_equal(world.age_us, 0);
-		assert_int_equal(at(&world, READ - 50), HS_CACHE_ENTRY_FRESH); /* another's clock */
+		assert_int_equal(state_at(&world, READ - 50),
+				 HS_CACHE_ENTRY_FRESH); /* another's clock */
 		assert_int_equal(world.age_us, 0);
-		assert_int_equal(at(&world, READ + STALE), HS_CACHE_ENTRY_FRESH);
+		assert_int_equal(state_at(&world, READ + STALE), HS_CACHE_ENTRY_FRESH);
 		assert_int_equal(world.age_us, STALE);
-		assert_int_equal(at(&world, READ + STALE + 1), HS_CACHE_ENTRY_AGED);
+		assert_int_equal(state_at(&world, READ + STALE + 1), HS_CACHE_ENTRY_STALE);
 		assert_int_equal(world.age_us, STALE + 1);
 		hs_cache_entry_unref(&world.entry);
 	}
 }
 
-static void test_proofs(void **state)
+static void test_liveness_checks_extend_freshness(void **state)
 {
 	struct world world;
 
 	(void)state;
 	set_up(&world);
 	world.tracking_session.caught_up_us = READ - 10; /* before it was read */
-	assert_int_equal(at(&world, READ + STALE), HS_CACHE_ENTRY_FRESH);
+	assert_int_equal(state_at(&world, READ + STALE), HS_CACHE_ENTRY_FRESH);
 	assert_int_equal(world.age_us, STALE);
 	world.tracking_session.caught_up_us = READ + 9000;
-	assert_int_equal(at(&world, READ + 9000), HS_CACHE_ENTRY_FRESH);
+	assert_int_equal(state_at(&world, READ + 9000), HS_CACHE_ENTRY_FRESH);
 	assert_int_equal(world.age_us, 0);
-	assert_int_equal(at(&world, READ + 9000 + STALE), HS_CACHE_ENTRY_FRESH);
+	assert_int_equal(state_at(&world, READ + 9000 + STALE), HS_CACHE_ENTRY_FRESH);
 	assert_int_equal(world.age_us, STALE);
-	assert_int_equal(at(&world, READ + 9001 + STALE), HS_CACHE_ENTRY_AGED);
+	assert_int_equal(state_at(&world, READ + 9001 + STALE), HS_CACHE_ENTRY_STALE);
 	assert_int_equal(world.age_us, STALE + 1);
 	world.tracking_session.check_wanted = false;
 	world.tracking_session.caught_up_us = UINT64_MAX; /* none can be missed */
-	assert_int_equal(at(&world, READ + 1000000 * STALE), HS_CACHE_ENTRY_FRESH);
+	assert_int_equal(state_at(&world, READ + 1000000 * STALE), HS_CACHE_ENTRY_FRESH);
 	assert_int_equal(world.age_us, 0);
 	assert_false(world.tracking_session.check_wanted);
 	world.tracking_session.epoch++; /* it was good until then, not for ever */
-	assert_int_equal(at(&world, READ + 1000000 * STALE + 5), HS_CACHE_ENTRY_AGED);
+	assert_int_equal(state_at(&world, READ + 1000000 * STALE + 5), HS_CACHE_ENTRY_STALE);
 	assert_int_equal(world.age_us, 5);
 	hs_cache_entry_unref(&world.entry);
 }
@@ -434,75 +436,75 @@ static void test_a_write_in_flight(void **state)
 	(void)state;
 	set_up(&world);
 	world.tracking_session.caught_up_us = UINT64_MAX;
-	assert_int_equal(at_writes(&world, 6, READ + STALE), HS_CACHE_ENTRY_FRESH);
+	assert_int_equal(state_at_writes(&world, 6, READ + STALE), HS_CACHE_ENTRY_FRESH);
 	assert_int_equal(world.age_us, STALE);
-	assert_int_equal(at_writes(&world, 6, READ + STALE + 1), HS_CACHE_ENTRY_AGED);
+	assert_int_equal(state_at_writes(&world, 6, READ + STALE + 1), HS_CACHE_ENTRY_STALE);
 	/* It was used without one since. */
-	assert_int_equal(at(&world, used), HS_CACHE_ENTRY_FRESH);
+	assert_int_equal(state_at(&world, used), HS_CACHE_ENTRY_FRESH);
 	assert_int_equal(world.age_us, 0);
-	assert_int_equal(at_writes(&world, 7, used + STALE), HS_CACHE_ENTRY_FRESH);
+	assert_int_equal(state_at_writes(&world, 7, used + STALE), HS_CACHE_ENTRY_FRESH);
 	assert_int_equal(world.age_us, STALE);
-	assert_int_equal(at_writes(&world, 7, used + STALE + 1), HS_CACHE_ENTRY_AGED);
+	assert_int_equal(state_at_writes(&world, 7, used + STALE + 1), HS_CACHE_ENTRY_STALE);
 	assert_int_equal(world.age_us, STALE + 1);
 	/* A server that tells of changes proves what it proves. */
 	world.tracking_session.caught_up_us = used + 2 * STALE;
-	assert_int_equal(at_writes(&world, 7, used + 2 * STALE), HS_CACHE_ENTRY_FRESH);
+	assert_int_equal(state_at_writes(&world, 7, used + 2 * STALE), HS_CACHE_ENTRY_FRESH);
 	assert_int_equal(world.age_us, 0);
 	hs_cache_entry_unref(&world.entry);
 }
 
-static void test_a_proof_is_wanted(void **state)
+static void test_a_read_requests_a_liveness_check(void **state)
 {
 	struct world world;
 
 	(void)state;
 	set_up(&world);
-	assert_int_equal(at(&world, READ + STALE / 4), HS_CACHE_ENTRY_FRESH);
+	assert_int_equal(state_at(&world, READ + STALE / 4), HS_CACHE_ENTRY_FRESH);
 	assert_false(world.tracking_session.check_wanted);
-	assert_int_equal(at(&world, READ + STALE / 4 + 1), HS_CACHE_ENTRY_FRESH);
+	assert_int_equal(state_at(&world, READ + STALE / 4 + 1), HS_CACHE_ENTRY_FRESH);
 	assert_true(world.tracking_session.check_wanted);
 	world.tracking_session.check_wanted = false;
 	world.tracking_session.caught_up_us = READ + 500;
-	assert_int_equal(at(&world, READ + 500 + STALE / 4), HS_CACHE_ENTRY_FRESH);
+	assert_int_equal(state_at(&world, READ + 500 + STALE / 4), HS_CACHE_ENTRY_FRESH);
 	assert_false(world.tracking_session.check_wanted);
 	/* One that is not relied on any more need not prove anything. */
-	world.entry->dead = true;
-	assert_int_equal(at(&world, READ + 500 + STALE), HS_CACHE_ENTRY_CHANGED);
-	world.entry->dead = false;
+	world.entry->invalid = true;
+	assert_int_equal(state_at(&world, READ + 500 + STALE), HS_CACHE_ENTRY_INVALID);
+	world.entry->invalid = false;
 	world.tracking_session.epoch++;
-	assert_int_equal(at(&world, READ + 500 + STALE), HS_CACHE_ENTRY_AGED);
+	assert_int_equal(state_at(&world, READ + 500 + STALE), HS_CACHE_ENTRY_STALE);
 	assert_false(world.tracking_session.check_wanted);
 	hs_cache_entry_unref(&world.entry);
 }
 
-static void test_another_epoch(void **state)
+static void test_an_entry_of_another_epoch(void **state)
 {
 	struct world world;
 
 	(void)state;
 	set_up(&world);
 	world.tracking_session.caught_up_us = READ + 5000;
-	assert_int_equal(at(&world, READ + 5100), HS_CACHE_ENTRY_FRESH);
-	assert_int_equal(world.entry->seen_us, READ + 5000);
+	assert_int_equal(state_at(&world, READ + 5100), HS_CACHE_ENTRY_FRESH);
+	assert_int_equal(world.entry->confirmed_us, READ + 5000);
 	/* Its word counts no more, nor does its next proof; what it was used under does. */
 	world.tracking_session.epoch = 4;
 	world.tracking_session.caught_up_us = READ + 6000;
-	assert_int_equal(at(&world, READ + 6000), HS_CACHE_ENTRY_AGED);
+	assert_int_equal(state_at(&world, READ + 6000), HS_CACHE_ENTRY_STALE);
 	assert_int_equal(world.age_us, 1000);
 	world.tracking_session.caught_up_us = UINT64_MAX;
-	assert_int_equal(at(&world, READ + 6000), HS_CACHE_ENTRY_AGED);
+	assert_int_equal(state_at(&world, READ + 6000), HS_CACHE_ENTRY_STALE);
 	assert_int_equal(world.age_us, 1000);
 	hs_cache_entry_unref(&world.entry);
 	/* Never used under a proof: as old as it is. */
 	set_up(&world);
 	world.tracking_session.epoch = 4;
-	assert_int_equal(at(&world, READ + 10), HS_CACHE_ENTRY_AGED);
+	assert_int_equal(state_at(&world, READ + 10), HS_CACHE_ENTRY_STALE);
 	assert_int_equal(world.age_us, 10);
 	hs_cache_entry_unref(&world.entry);
 }
 
 /* The mark is seldom written: all workers read it. */
-static void test_proofs_are_noted_seldom(void **state)
+static void test_liveness_checks_are_noted_rarely(void **state)
 {
 	struct world world;
 	uint64_t noted = 0, last = 0;
@@ -511,9 +513,9 @@ static void test_proofs_are_noted_seldom(void **state)
 	set_up(&world);
 	for (uint64_t i = 1; i <= 10 * STALE; i++) {
 		world.tracking_session.caught_up_us = READ + i;
-		assert_int_equal(at(&world, READ + i), HS_CACHE_ENTRY_FRESH);
-		noted += world.entry->seen_us != last;
-		last = world.entry->seen_us;
+		assert_int_equal(state_at(&world, READ + i), HS_CACHE_ENTRY_FRESH);
+		noted += world.entry->confirmed_us != last;
+		last = world.entry->confirmed_us;
 		assert_true(last <= READ + i);
 		assert_true(i < STALE || READ + i - last <= STALE / 4);
 	}
@@ -532,12 +534,12 @@ static void test_written_or_dead(void **state)
 		assert_int_equal(hs_cache_entry_state(world.entry, &world.rule,
 						      (struct hs_version){done, done}, READ,
 						      &age_us),
-				 HS_CACHE_ENTRY_CHANGED);
-	assert_int_equal(at(&world, READ), HS_CACHE_ENTRY_FRESH);
-	world.entry->dead = true;
-	assert_int_equal(at(&world, READ), HS_CACHE_ENTRY_CHANGED);
+				 HS_CACHE_ENTRY_INVALID);
+	assert_int_equal(state_at(&world, READ), HS_CACHE_ENTRY_FRESH);
+	world.entry->invalid = true;
+	assert_int_equal(state_at(&world, READ), HS_CACHE_ENTRY_INVALID);
 	world.tracking_session.epoch++; /* what is known to have changed has */
-	assert_int_equal(at(&world, READ + 5 * STALE), HS_CACHE_ENTRY_CHANGED);
+	assert_int_equal(state_at(&world, READ + 5 * STALE), HS_CACHE_ENTRY_INVALID);
 	hs_cache_entry_unref(&world.entry);
 }
 
@@ -549,8 +551,8 @@ static void test_time_to_live(void **state)
 	set_up(&world);
 	world.tracking_session.caught_up_us = UINT64_MAX;
 	world.entry->until_us = READ + 50;
-	assert_int_equal(at(&world, READ + 49), HS_CACHE_ENTRY_FRESH);
-	assert_int_equal(at(&world, READ + 50), HS_CACHE_ENTRY_AGED);
+	assert_int_equal(state_at(&world, READ + 49), HS_CACHE_ENTRY_FRESH);
+	assert_int_equal(state_at(&world, READ + 50), HS_CACHE_ENTRY_STALE);
 	assert_int_equal(world.age_us, 0);
 	hs_cache_entry_unref(&world.entry);
 }
@@ -563,17 +565,17 @@ static void test_expiry(void **state)
 	set_up(&world);
 	world.tracking_session.caught_up_us = UINT64_MAX;
 	world.entry->expires_us = READ + 70;
-	assert_int_equal(at(&world, READ + 69), HS_CACHE_ENTRY_FRESH);
-	assert_int_equal(at(&world, READ + 70), HS_CACHE_ENTRY_CHANGED);
+	assert_int_equal(state_at(&world, READ + 69), HS_CACHE_ENTRY_FRESH);
+	assert_int_equal(state_at(&world, READ + 70), HS_CACHE_ENTRY_INVALID);
 	/* Not known: it may be gone since it was read, whoever vouches. */
 	world.entry->expires_us = HS_CACHE_ENTRY_EXPIRY_UNKNOWN;
 	for (int fields = 0; fields < 2; fields++) {
-		assert_int_equal(at(&world, READ + STALE), HS_CACHE_ENTRY_FRESH);
+		assert_int_equal(state_at(&world, READ + STALE), HS_CACHE_ENTRY_FRESH);
 		assert_int_equal(world.age_us, STALE);
-		assert_int_equal(at(&world, READ + STALE + 1), HS_CACHE_ENTRY_AGED);
+		assert_int_equal(state_at(&world, READ + STALE + 1), HS_CACHE_ENTRY_STALE);
 		assert_int_equal(world.age_us, STALE + 1);
 		/* Or a part of it, whatever is known of all of it. */
-		world.entry->fields = true;
+		world.entry->has_expiring_fields = true;
 		world.entry->expires_us = UINT64_MAX;
 	}
 	hs_cache_entry_unref(&world.entry);
@@ -592,16 +594,16 @@ static void read_all(FILE *file, struct hs_buf *into)
 static void print_names(const struct hs_learned *learned)
 {
 	for (unsigned id = 1; id < HS_CMD_IDS; id++)
-		if (hs_command_by_id(id)->keep)
+		if (hs_command_by_id(id)->cacheable)
 			puts(hs_command_by_id(id)->name);
 	for (size_t i = 0; i < hs_learned_count(learned); i++)
-		if (hs_learned_at(learned, i)->keep)
+		if (hs_learned_at(learned, i)->cacheable)
 			puts(hs_learned_at(learned, i)->name);
 }
 
 /* The answer to a request as it would be kept, in RESP2, as a bulk string; a status says that it is not. */
-static void print_kept(const struct hs_learned *learned, const struct hs_wire_request *request,
-		       struct hs_bytes resp3)
+static void print_cached(const struct hs_learned *learned, const struct hs_wire_request *request,
+			 struct hs_bytes resp3)
 {
 	const struct hs_command *parent;
 	const struct hs_command *command =
@@ -630,7 +632,7 @@ static int translate(const char *path)
 	FILE *file = fopen(path, "rb");
 	struct hs_learned *learned;
 	char error[100];
-	size_t at = 0;
+	size_t state_at = 0;
 
 	hs_check(file);
 	read_all(file, &said);
@@ -640,18 +642,20 @@ static int translate(const char *path)
 	read_all(stdin, &input);
 	if (input.len == 0)
 		print_names(learned);
-	while (at < input.len) {
+	while (state_at < input.len) {
 		struct hs_wire_request request;
 		int64_t asked, answered;
 
 		hs_wire_request_init(&request);
-		asked = hs_wire_request_parse(&request, input.data + at, input.len - at, true);
+		asked = hs_wire_request_parse(&request, input.data + state_at, input.len - state_at,
+					      true);
 		hs_check(asked > 0);
-		at += (size_t)asked;
-		answered = hs_answer_length(input.data + at, input.len - at);
+		state_at += (size_t)asked;
+		answered = hs_parse_reply_length(input.data + state_at, input.len - state_at);
 		hs_check(answered > 0);
-		print_kept(learned, &request, (struct hs_bytes){input.data + at, (size_t)answered});
-		at += (size_t)answered;
+		print_cached(learned, &request,
+			     (struct hs_bytes){input.data + state_at, (size_t)answered});
+		state_at += (size_t)answered;
 		hs_wire_request_deinit(&request);
 	}
 	hs_learned_destroy(&learned);
@@ -666,18 +670,18 @@ int main(int argc, char **argv)
 		return translate(argv[1]);
 
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_which_of_ours),
-		cmocka_unit_test(test_which_learned),
+		cmocka_unit_test(test_which_commands_are_cacheable),
+		cmocka_unit_test(test_which_learned_commands_are_cacheable),
 		cmocka_unit_test(test_signatures),
 		cmocka_unit_test(test_both_dialects),
-		cmocka_unit_test(test_what_is_not_kept),
+		cmocka_unit_test(test_replies_that_are_not_cached),
 		cmocka_unit_test(test_collisions),
-		cmocka_unit_test(test_stale_without_a_proof),
-		cmocka_unit_test(test_proofs),
+		cmocka_unit_test(test_stale_without_a_liveness_check),
+		cmocka_unit_test(test_liveness_checks_extend_freshness),
 		cmocka_unit_test(test_a_write_in_flight),
-		cmocka_unit_test(test_a_proof_is_wanted),
-		cmocka_unit_test(test_another_epoch),
-		cmocka_unit_test(test_proofs_are_noted_seldom),
+		cmocka_unit_test(test_a_read_requests_a_liveness_check),
+		cmocka_unit_test(test_an_entry_of_another_epoch),
+		cmocka_unit_test(test_liveness_checks_are_noted_rarely),
 		cmocka_unit_test(test_written_or_dead),
 		cmocka_unit_test(test_time_to_live),
 		cmocka_unit_test(test_expiry),

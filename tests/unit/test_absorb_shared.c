@@ -36,7 +36,7 @@ enum {
 
 /* ---- versions ---- */
 
-static void test_stamps(void **state)
+static void test_versions(void **state)
 {
 	struct hs_shared *shared = hs_shared_create(SEED, 0);
 	uint64_t a = hs_shared_hash(shared, HS_LIT("a")), b = hs_shared_hash(shared, HS_LIT("b"));
@@ -44,15 +44,15 @@ static void test_stamps(void **state)
 
 	(void)state;
 	assert_int_not_equal(a, b);
-	before = hs_shared_begin(shared, a);
+	before = hs_shared_write_begin(shared, a);
 	assert_int_equal(before.begun, 0);
 	assert_int_equal(before.done, 0);
 	version = hs_shared_version(shared, a);
 	assert_int_equal(version.begun, 1);
 	assert_int_equal(version.done, 0);
-	before = hs_shared_begin(shared, a);
+	before = hs_shared_write_begin(shared, a);
 	assert_int_equal(before.begun, 1);
-	hs_shared_end(shared, a);
+	hs_shared_write_end(shared, a);
 	version = hs_shared_version(shared, a);
 	assert_int_equal(version.begun, 2);
 	assert_int_equal(version.done, 1);
@@ -64,22 +64,22 @@ static void test_stamps(void **state)
 }
 
 /* A write of everything is one of each key, also beside a key's own. */
-static void test_stamps_of_everything(void **state)
+static void test_versions_of_everything(void **state)
 {
 	struct hs_shared *shared = hs_shared_create(SEED, 0);
 	struct hs_version version, before;
 
 	(void)state;
-	hs_shared_begin(shared, 1);
-	hs_shared_begin_all(shared);
+	hs_shared_write_begin(shared, 1);
+	hs_shared_write_begin_all(shared);
 	version = hs_shared_version(shared, 1);
 	assert_int_equal(version.begun, 2);
 	assert_int_equal(version.done, 0);
-	before = hs_shared_begin(shared, UINT64_MAX);
+	before = hs_shared_write_begin(shared, UINT64_MAX);
 	assert_int_equal(before.begun, 1); /* somebody is writing */
 	assert_int_equal(before.done, 0);
-	hs_shared_end(shared, UINT64_MAX);
-	hs_shared_end_all(shared);
+	hs_shared_write_end(shared, UINT64_MAX);
+	hs_shared_write_end_all(shared);
 	for (uint64_t i = 0; i < 64; i++) {
 		version = hs_shared_version(shared, i << 58 | 1 << 20);
 		assert_true(version.done >= 1);
@@ -148,8 +148,8 @@ static void test_puts_and_gets(void **state)
 	hs_cache_entry_unref(&entry);
 }
 
-static bool lies_there(struct hs_shared *shared, const struct hs_cache_query *ask,
-		       const struct hs_cache_entry *entry)
+static bool is_stored(struct hs_shared *shared, const struct hs_cache_query *ask,
+		      const struct hs_cache_entry *entry)
 {
 	struct hs_cache_entry *got = hs_shared_get(shared, ask);
 	bool same = got == entry;
@@ -158,7 +158,7 @@ static bool lies_there(struct hs_shared *shared, const struct hs_cache_query *as
 	return same;
 }
 
-static void test_the_newest_lies_there(void **state)
+static void test_the_newest_value_is_stored(void **state)
 {
 	struct hs_shared *shared = hs_shared_create(SEED, 1 << 20);
 	struct named a, b;
@@ -171,23 +171,23 @@ static void test_the_newest_lies_there(void **state)
 	new = make(&a.ask, 20);
 	hs_shared_put(shared, old);
 	hs_shared_put(shared, new);
-	assert_true(lies_there(shared, &a.ask, new));
+	assert_true(is_stored(shared, &a.ask, new));
 	hs_shared_put(shared, old); /* late */
-	assert_true(lies_there(shared, &a.ask, new));
+	assert_true(is_stored(shared, &a.ask, new));
 	old->done = 1; /* but read after a write */
 	hs_shared_put(shared, old);
-	assert_true(lies_there(shared, &a.ask, old));
+	assert_true(is_stored(shared, &a.ask, old));
 	hs_shared_put(shared, new);
-	assert_true(lies_there(shared, &a.ask, new));
+	assert_true(is_stored(shared, &a.ask, new));
 	new->done = 1;
-	new->dead = true;
+	new->invalid = true;
 	hs_shared_put(shared, old);
-	assert_true(lies_there(shared, &a.ask, old));
+	assert_true(is_stored(shared, &a.ask, old));
 	/* One in a cell. */
 	b.ask.signature = a.ask.signature + CELLS;
 	other = make(&b.ask, 1);
 	hs_shared_put(shared, other);
-	assert_true(lies_there(shared, &b.ask, other));
+	assert_true(is_stored(shared, &b.ask, other));
 	assert_null(hs_shared_get(shared, &a.ask));
 	assert_int_equal(old->refs, 1);
 	hs_shared_destroy(&shared);
@@ -326,11 +326,11 @@ static void write_one(struct shared *shared, uint64_t key, bool all, struct copy
 	uint64_t value, acked;
 
 	if (all) {
-		hs_shared_begin_all(shared->shared);
+		hs_shared_write_begin_all(shared->shared);
 		before.begun = 1;
 		before.done = 0;
 	} else {
-		before = hs_shared_begin(shared->shared, hash_of(key));
+		before = hs_shared_write_begin(shared->shared, hash_of(key));
 	}
 	value = run(shared, key, true);
 	after = hs_shared_version(shared->shared, hash_of(key));
@@ -341,9 +341,9 @@ static void write_one(struct shared *shared, uint64_t key, bool all, struct copy
 	if (copy->valid)
 		atomic_fetch_add_explicit(&shared->entry, 1, memory_order_relaxed);
 	if (all)
-		hs_shared_end_all(shared->shared);
+		hs_shared_write_end_all(shared->shared);
 	else
-		hs_shared_end(shared->shared, hash_of(key));
+		hs_shared_write_end(shared->shared, hash_of(key));
 	acked = atomic_load(&shared->acked[key]);
 	while (acked < value && !atomic_compare_exchange_weak(&shared->acked[key], &acked, value))
 		;
@@ -420,18 +420,18 @@ static void *hammer(void *data)
 	uint32_t by;
 
 	for (uint64_t i = 0; i < 5 * TURNS; i++) {
-		hs_shared_begin(shared->shared, hash_of(1));
+		hs_shared_write_begin(shared->shared, hash_of(1));
 		if (hs_shared_claim(shared->shared, 1, party->number, &by)) {
 			shared->value[0]++; /* the claim's holder's alone */
 			atomic_fetch_add_explicit(&shared->hits, 1, memory_order_relaxed);
 			hs_shared_release(shared->shared, 1, party->number);
 		}
-		hs_shared_end(shared->shared, hash_of(1));
+		hs_shared_write_end(shared->shared, hash_of(1));
 	}
 	return NULL;
 }
 
-static void test_none_is_lost(void **state)
+static void test_no_write_is_lost(void **state)
 {
 	struct shared shared = {.shared = hs_shared_create(SEED, 0)};
 	struct hs_version version;
@@ -445,7 +445,7 @@ static void test_none_is_lost(void **state)
 	hs_shared_destroy(&shared.shared);
 }
 
-static void test_nobody_reads_what_was_overwritten(void **state)
+static void test_overwritten_values_are_not_read(void **state)
 {
 	struct shared shared = {.shared = hs_shared_create(SEED, 0)};
 
@@ -537,15 +537,15 @@ static void test_values_and_claims_of_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_stamps),
-		cmocka_unit_test(test_stamps_of_everything),
+		cmocka_unit_test(test_versions),
+		cmocka_unit_test(test_versions_of_everything),
 		cmocka_unit_test(test_puts_and_gets),
-		cmocka_unit_test(test_the_newest_lies_there),
+		cmocka_unit_test(test_the_newest_value_is_stored),
 		cmocka_unit_test(test_bytes_are_bounded),
 		cmocka_unit_test(test_claims),
 		cmocka_unit_test(test_a_claim_of_another_signature_is_not_waited_for),
-		cmocka_unit_test(test_none_is_lost),
-		cmocka_unit_test(test_nobody_reads_what_was_overwritten),
+		cmocka_unit_test(test_no_write_is_lost),
+		cmocka_unit_test(test_overwritten_values_are_not_read),
 		cmocka_unit_test(test_values_and_claims_of_many),
 	};
 

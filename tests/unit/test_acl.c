@@ -76,7 +76,7 @@ static void becomes(const char *rules, const char *wanted)
 	struct hs_acl_user *user = make(rules);
 
 	reads(user, wanted);
-	hs_acl_user_drop(&user);
+	hs_acl_user_unref(&user);
 }
 
 static void is_wrong(const char *rules, const char *word, const char *why)
@@ -111,8 +111,8 @@ static void may(const struct hs_acl_user *user, const char *request)
 		fail_msg("'%s' is refused", request);
 }
 
-static void may_not(const struct hs_acl_user *user, const char *request, enum hs_acl_verdict why,
-		    size_t where)
+static void is_denied(const struct hs_acl_user *user, const char *request, enum hs_acl_verdict why,
+		      size_t where)
 {
 	size_t at;
 
@@ -163,15 +163,15 @@ static void test_passwords(void **state)
 	becomes("nopass >secret", "alice off #" HASH " resetchannels -@all");
 	becomes("nopass resetpass", "alice off resetchannels -@all");
 	user = make("on nopass +get");
-	struct hs_acl_user *secured = hs_acl_user_secure(user, "secret");
+	struct hs_acl_user *secured = hs_acl_user_with_password(user, "secret");
 
 	reads(secured, "alice on #" HASH " resetchannels -@all +get");
 	reads(user, "alice on nopass resetchannels -@all +get");
-	hs_acl_user_drop(&user);
-	user = hs_acl_user_secure(secured, "");
+	hs_acl_user_unref(&user);
+	user = hs_acl_user_with_password(secured, "");
 	reads(user, "alice on nopass resetchannels -@all +get");
-	hs_acl_user_drop(&user);
-	hs_acl_user_drop(&secured);
+	hs_acl_user_unref(&user);
+	hs_acl_user_unref(&secured);
 }
 
 static void test_wrong_rules(void **state)
@@ -209,27 +209,27 @@ static void test_commands(void **state)
 	(void)state;
 	may(user, "GET a");
 	may(user, "MGET a b");
-	may_not(user, "STRLEN a", HS_ACL_COMMAND, 0);
-	may_not(user, "SET a 1", HS_ACL_COMMAND, 0);
+	is_denied(user, "STRLEN a", HS_ACL_COMMAND, 0);
+	is_denied(user, "SET a 1", HS_ACL_COMMAND, 0);
 	may(user, "CLIENT ID");
-	may_not(user, "CLIENT LIST", HS_ACL_COMMAND, 0);
+	is_denied(user, "CLIENT LIST", HS_ACL_COMMAND, 0);
 	may(user, "CONFIG GET x");
-	may_not(user, "CONFIG SET x y", HS_ACL_COMMAND, 0);
+	is_denied(user, "CONFIG SET x y", HS_ACL_COMMAND, 0);
 	may(user, "SELECT 0");
-	may_not(user, "SELECT 1", HS_ACL_COMMAND, 0);
+	is_denied(user, "SELECT 1", HS_ACL_COMMAND, 0);
 	/* Whoever may do nothing may still say who it is, and go. */
 	may(user, "AUTH a b");
 	may(user, "HELLO 3");
 	may(user, "QUIT");
 	may(user, "RESET");
 	assert_false(hs_acl_user_is_unlimited(user));
-	hs_acl_user_drop(&user);
+	hs_acl_user_unref(&user);
 
 	user = make("~* &* +@all -debug +debug|sleep");
 	may(user, "DEBUG SLEEP 0");
-	may_not(user, "DEBUG HELP", HS_ACL_COMMAND, 0);
+	is_denied(user, "DEBUG HELP", HS_ACL_COMMAND, 0);
 	assert_string_equal(hs_acl_command_name(hs_command_by_id(HS_CMD_ID_DEBUG_HELP)), "debug");
-	hs_acl_user_drop(&user);
+	hs_acl_user_unref(&user);
 }
 
 static void test_keys(void **state)
@@ -239,19 +239,19 @@ static void test_keys(void **state)
 	(void)state;
 	may(user, "SET own:a 1 GET");
 	may(user, "GET in:a");
-	may_not(user, "SET in:a 1", HS_ACL_KEY, 1);
+	is_denied(user, "SET in:a 1", HS_ACL_KEY, 1);
 	may(user, "SET out:a 1");
-	may_not(user, "SET out:a 1 GET", HS_ACL_KEY, 1);
-	may_not(user, "GET out:a", HS_ACL_KEY, 1);
-	may_not(user, "APPEND in:a x", HS_ACL_KEY, 1);
+	is_denied(user, "SET out:a 1 GET", HS_ACL_KEY, 1);
+	is_denied(user, "GET out:a", HS_ACL_KEY, 1);
+	is_denied(user, "APPEND in:a x", HS_ACL_KEY, 1);
 	may(user, "EXISTS in:a out:a own:a"); /* its value is not looked at */
-	may_not(user, "EXISTS in:a other", HS_ACL_KEY, 2);
+	is_denied(user, "EXISTS in:a other", HS_ACL_KEY, 2);
 	may(user, "COPY in:a out:a");
-	may_not(user, "COPY out:a in:a", HS_ACL_KEY, 1);
-	may_not(user, "COPY in:a in:b", HS_ACL_KEY, 2);
-	may_not(user, "MSET out:a 1 in:a 2", HS_ACL_KEY, 3);
+	is_denied(user, "COPY out:a in:a", HS_ACL_KEY, 1);
+	is_denied(user, "COPY in:a in:b", HS_ACL_KEY, 2);
+	is_denied(user, "MSET out:a 1 in:a 2", HS_ACL_KEY, 3);
 	may(user, "KEYS *"); /* names no key */
-	hs_acl_user_drop(&user);
+	hs_acl_user_unref(&user);
 }
 
 static void test_selectors(void **state)
@@ -262,15 +262,15 @@ static void test_selectors(void **state)
 	may(user, "GET a");
 	may(user, "SET b 1");
 	may(user, "STRLEN c");
-	may_not(user, "SET a 1", HS_ACL_KEY, 1); /* the heaviest of the reasons */
-	may_not(user, "MGET c d", HS_ACL_KEY, 2);
-	hs_acl_user_drop(&user);
+	is_denied(user, "SET a 1", HS_ACL_KEY, 1); /* the heaviest of the reasons */
+	is_denied(user, "MGET c d", HS_ACL_KEY, 2);
+	hs_acl_user_unref(&user);
 	user = make("+get ~a (+set ~b)");
-	may_not(user, "DEL a", HS_ACL_COMMAND, 0);
-	hs_acl_user_drop(&user);
+	is_denied(user, "DEL a", HS_ACL_COMMAND, 0);
+	hs_acl_user_unref(&user);
 	user = make("off (+@all ~* &*)");
 	assert_true(hs_acl_user_is_unlimited(user));
-	hs_acl_user_drop(&user);
+	hs_acl_user_unref(&user);
 }
 
 static void test_channels(void **state)
@@ -283,10 +283,10 @@ static void test_channels(void **state)
 	assert_false(hs_acl_may_channel(user, HS_LIT("z"), false));
 	assert_true(hs_acl_may_channel(user, HS_LIT("news.*"), true));
 	assert_false(hs_acl_may_channel(user, HS_LIT("news.a*"), true));
-	hs_acl_user_drop(&user);
+	hs_acl_user_unref(&user);
 	user = make("&*");
 	assert_true(hs_acl_may_channel(user, HS_LIT("z*"), true));
-	hs_acl_user_drop(&user);
+	hs_acl_user_unref(&user);
 }
 
 /* Rows that are not ours: as the server behind us describes them. */
@@ -335,7 +335,7 @@ static void test_unchecked(void **state)
 		assert_non_null(user);
 		if (hs_acl_check(user, &eval, 2, a, &at) != cases[i].verdict)
 			fail_msg("%s", cases[i].rules);
-		hs_acl_user_drop(&user);
+		hs_acl_user_unref(&user);
 	}
 	/* Also where no command SCRIPT is known. */
 	becomes("+script|unchecked +get", "alice off resetchannels -@all +get +script|unchecked");
@@ -390,19 +390,19 @@ static void test_learned_rows(void **state)
 	assert_int_equal(hs_acl_check(user, &module, 3, a, &at), HS_ACL_KEY);
 	assert_int_equal(hs_acl_check(user, &eval, 4, keys, &at), HS_ACL_OK);
 	assert_int_equal(hs_acl_check(user, &eval, 4, odd, &at), HS_ACL_KEY);
-	hs_acl_user_drop(&user);
+	hs_acl_user_unref(&user);
 
 	user = change(NULL, "+hget +XGROUP|CREATE %RW~*", true);
 	assert_int_equal(hs_acl_check(user, &hget, 3, a, &at), HS_ACL_OK);
 	assert_int_equal(hs_acl_check(user, &create, 3, a, &at), HS_ACL_OK);
 	assert_int_equal(hs_acl_check(user, &module, 3, a, &at), HS_ACL_COMMAND);
-	hs_acl_user_drop(&user);
+	hs_acl_user_unref(&user);
 
 	user = change(NULL, "+@all -@hash -xgroup %RW~*", true);
 	assert_int_equal(hs_acl_check(user, &hget, 3, a, &at), HS_ACL_COMMAND);
 	assert_int_equal(hs_acl_check(user, &create, 3, a, &at), HS_ACL_COMMAND);
 	assert_int_equal(hs_acl_check(user, &module, 3, a, &at), HS_ACL_OK);
-	hs_acl_user_drop(&user);
+	hs_acl_user_unref(&user);
 }
 
 static void test_sort_follows_patterns(void **state)
@@ -426,10 +426,10 @@ static void test_sort_follows_patterns(void **state)
 	assert_int_equal(hs_acl_check(user, &sort, 4, by, &at), HS_ACL_SORT_BY);
 	assert_int_equal(hs_acl_check(user, &sort, 4, nosort, &at), HS_ACL_OK);
 	assert_int_equal(hs_acl_check(user, &sort, 7, get, &at), HS_ACL_SORT_GET);
-	hs_acl_user_drop(&user);
+	hs_acl_user_unref(&user);
 	user = make("+@all ~a %R~*");
 	assert_int_equal(hs_acl_check(user, &sort, 4, by, &at), HS_ACL_OK);
-	hs_acl_user_drop(&user);
+	hs_acl_user_unref(&user);
 }
 
 static void named(const struct hs_acl *acl, const char *names)
@@ -459,7 +459,7 @@ static void test_sets_never_change(void **state)
 	struct hs_acl *three = with(two, "c", "on"), *changed = with(three, "b", "off");
 	struct hs_acl *fewer = hs_acl_without(three, HS_LIT("b"));
 	struct hs_acl *same = hs_acl_without(three, HS_LIT("nobody"));
-	struct hs_acl *held = hs_acl_hold(three);
+	struct hs_acl *held = hs_acl_ref(three);
 
 	(void)state;
 	named(none, "");
@@ -474,16 +474,16 @@ static void test_sets_never_change(void **state)
 	assert_true(hs_acl_user_is_on(hs_acl_find(three, HS_LIT("b"))));
 	assert_false(hs_acl_user_is_on(hs_acl_find(changed, HS_LIT("b"))));
 	assert_null(hs_acl_find(fewer, HS_LIT("b")));
-	hs_acl_drop(&three);
+	hs_acl_unref(&three);
 	assert_null(three);
 	named(held, "a b c");
-	hs_acl_drop(&none);
-	hs_acl_drop(&one);
-	hs_acl_drop(&two);
-	hs_acl_drop(&changed);
-	hs_acl_drop(&fewer);
-	hs_acl_drop(&same);
-	hs_acl_drop(&held);
+	hs_acl_unref(&none);
+	hs_acl_unref(&one);
+	hs_acl_unref(&two);
+	hs_acl_unref(&changed);
+	hs_acl_unref(&fewer);
+	hs_acl_unref(&same);
+	hs_acl_unref(&held);
 }
 
 static void test_login(void **state)
@@ -500,17 +500,17 @@ static void test_login(void **state)
 	assert_non_null(hs_acl_login(shut, HS_LIT("default"), HS_LIT("secret")));
 	assert_null(hs_acl_login(open, HS_LIT("nobody"), HS_LIT("x")));
 	assert_null(hs_acl_login(more, HS_LIT("alice"), HS_LIT("secret"))); /* off */
-	hs_acl_drop(&open);
+	hs_acl_unref(&open);
 	open = hs_acl_with(more, make("on >one >two"));
 	assert_non_null(hs_acl_login(open, HS_LIT("alice"), HS_LIT("one")));
 	assert_non_null(hs_acl_login(open, HS_LIT("alice"), HS_LIT("two")));
 	assert_null(hs_acl_login(open, HS_LIT("alice"), HS_LIT("")));
-	hs_acl_drop(&open);
+	hs_acl_unref(&open);
 	open = hs_acl_with(more, make("on")); /* no password at all fits nothing */
 	assert_null(hs_acl_login(open, HS_LIT("alice"), HS_LIT("")));
-	hs_acl_drop(&open);
-	hs_acl_drop(&shut);
-	hs_acl_drop(&more);
+	hs_acl_unref(&open);
+	hs_acl_unref(&shut);
+	hs_acl_unref(&more);
 }
 
 static void test_a_change_leaves_the_old_user(void **state)
@@ -523,11 +523,11 @@ static void test_a_change_leaves_the_old_user(void **state)
 	reads(old,
 	      "alice on #" HASH " ~a resetchannels &b -@all +get (~c resetchannels -@all +set)");
 	assert_null(change(old, "resetkeys +nosuch", false));
-	hs_acl_user_drop(&old);
-	hs_acl_user_drop(&changed);
+	hs_acl_user_unref(&old);
+	hs_acl_user_unref(&changed);
 }
 
-static void test_one_user_is_bounded(void **state)
+static void test_rules_of_a_user_are_bounded(void **state)
 {
 	struct hs_acl_user *user = make("on");
 	char rule[1100];
@@ -541,13 +541,13 @@ static void test_one_user_is_bounded(void **state)
 		more = change(user, rule, false);
 		if (!more)
 			break;
-		hs_acl_user_drop(&user);
+		hs_acl_user_unref(&user);
 		user = more;
 		assert_true(i < 'j');
 	}
 	assert_non_null(strstr(wrong.why, "8192"));
 	assert_int_equal(HS_ACL_USER_BYTES_MAX, 8192);
-	hs_acl_user_drop(&user);
+	hs_acl_user_unref(&user);
 }
 
 int main(void)
@@ -566,7 +566,7 @@ int main(void)
 		cmocka_unit_test(test_sets_never_change),
 		cmocka_unit_test(test_login),
 		cmocka_unit_test(test_a_change_leaves_the_old_user),
-		cmocka_unit_test(test_one_user_is_bounded),
+		cmocka_unit_test(test_rules_of_a_user_are_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,7 @@
  *
  * Most tests walk over one table of whole replies, cutting each at every byte: a piece must ask for
  * more, never fail and never claim to be whole. */
-#include "wire/answer.h"
+#include "wire/parse_reply.h"
 
 #include "base/err.h"
 
@@ -18,41 +18,41 @@
 
 struct sample {
 	struct hs_bytes bytes;
-	enum hs_answer_type type;
+	enum hs_parsed_reply_type type;
 	const char *text; /* NULL: not looked at */
 	int64_t number;	  /* integer or count */
 	size_t head;	  /* bytes of the first element; 0: all */
 };
 
 static const struct sample samples[] = {
-	{HS_LIT("+OK\r\n"), HS_ANSWER_STATUS, "OK", 0, 0},
-	{HS_LIT("+\r\n"), HS_ANSWER_STATUS, "", 0, 0},
-	{HS_LIT("-ERR syntax error\r\n"), HS_ANSWER_ERROR, "ERR syntax error", 0, 0},
-	{HS_LIT("!9\r\nERR\r\nline\r\n"), HS_ANSWER_ERROR, "ERR\r\nline", 0, 0},
-	{HS_LIT(":0\r\n"), HS_ANSWER_INT, NULL, 0, 0},
-	{HS_LIT(":-9223372036854775808\r\n"), HS_ANSWER_INT, NULL, INT64_MIN, 0},
-	{HS_LIT("$5\r\nhello\r\n"), HS_ANSWER_BULK, "hello", 0, 0},
-	{HS_LIT("$0\r\n\r\n"), HS_ANSWER_BULK, "", 0, 0},
-	{HS_LIT("$4\r\n\r\n\r\n\r\n"), HS_ANSWER_BULK, "\r\n\r\n", 0, 0},
-	{HS_LIT("=7\r\ntxt:abc\r\n"), HS_ANSWER_BULK, "abc", 0, 0},
-	{HS_LIT("$-1\r\n"), HS_ANSWER_NULL, NULL, 0, 0},
-	{HS_LIT("*-1\r\n"), HS_ANSWER_NULL, NULL, 0, 0},
-	{HS_LIT("_\r\n"), HS_ANSWER_NULL, NULL, 0, 0},
-	{HS_LIT(",3.25\r\n"), HS_ANSWER_DOUBLE, "3.25", 0, 0},
-	{HS_LIT(",inf\r\n"), HS_ANSWER_DOUBLE, "inf", 0, 0},
-	{HS_LIT("(3492890328409238509324850943850943825024385\r\n"), HS_ANSWER_DOUBLE,
+	{HS_LIT("+OK\r\n"), HS_PARSED_STATUS, "OK", 0, 0},
+	{HS_LIT("+\r\n"), HS_PARSED_STATUS, "", 0, 0},
+	{HS_LIT("-ERR syntax error\r\n"), HS_PARSED_ERROR, "ERR syntax error", 0, 0},
+	{HS_LIT("!9\r\nERR\r\nline\r\n"), HS_PARSED_ERROR, "ERR\r\nline", 0, 0},
+	{HS_LIT(":0\r\n"), HS_PARSED_INT, NULL, 0, 0},
+	{HS_LIT(":-9223372036854775808\r\n"), HS_PARSED_INT, NULL, INT64_MIN, 0},
+	{HS_LIT("$5\r\nhello\r\n"), HS_PARSED_BULK, "hello", 0, 0},
+	{HS_LIT("$0\r\n\r\n"), HS_PARSED_BULK, "", 0, 0},
+	{HS_LIT("$4\r\n\r\n\r\n\r\n"), HS_PARSED_BULK, "\r\n\r\n", 0, 0},
+	{HS_LIT("=7\r\ntxt:abc\r\n"), HS_PARSED_BULK, "abc", 0, 0},
+	{HS_LIT("$-1\r\n"), HS_PARSED_NULL, NULL, 0, 0},
+	{HS_LIT("*-1\r\n"), HS_PARSED_NULL, NULL, 0, 0},
+	{HS_LIT("_\r\n"), HS_PARSED_NULL, NULL, 0, 0},
+	{HS_LIT(",3.25\r\n"), HS_PARSED_DOUBLE, "3.25", 0, 0},
+	{HS_LIT(",inf\r\n"), HS_PARSED_DOUBLE, "inf", 0, 0},
+	{HS_LIT("(3492890328409238509324850943850943825024385\r\n"), HS_PARSED_DOUBLE,
 	 "3492890328409238509324850943850943825024385", 0, 0},
-	{HS_LIT("#t\r\n"), HS_ANSWER_BOOL, NULL, 1, 0},
-	{HS_LIT("#f\r\n"), HS_ANSWER_BOOL, NULL, 0, 0},
-	{HS_LIT("*0\r\n"), HS_ANSWER_ARRAY, NULL, 0, 0},
-	{HS_LIT("*2\r\n:1\r\n$1\r\na\r\n"), HS_ANSWER_ARRAY, NULL, 2, 4},
-	{HS_LIT("~1\r\n+a\r\n"), HS_ANSWER_ARRAY, NULL, 1, 4},
-	{HS_LIT("%1\r\n+a\r\n*1\r\n:7\r\n"), HS_ANSWER_MAP, NULL, 1, 4},
-	{HS_LIT(">2\r\n+invalidate\r\n*1\r\n$1\r\nk\r\n"), HS_ANSWER_PUSH, NULL, 2, 4},
+	{HS_LIT("#t\r\n"), HS_PARSED_BOOL, NULL, 1, 0},
+	{HS_LIT("#f\r\n"), HS_PARSED_BOOL, NULL, 0, 0},
+	{HS_LIT("*0\r\n"), HS_PARSED_ARRAY, NULL, 0, 0},
+	{HS_LIT("*2\r\n:1\r\n$1\r\na\r\n"), HS_PARSED_ARRAY, NULL, 2, 4},
+	{HS_LIT("~1\r\n+a\r\n"), HS_PARSED_ARRAY, NULL, 1, 4},
+	{HS_LIT("%1\r\n+a\r\n*1\r\n:7\r\n"), HS_PARSED_MAP, NULL, 1, 4},
+	{HS_LIT(">2\r\n+invalidate\r\n*1\r\n$1\r\nk\r\n"), HS_PARSED_PUSH, NULL, 2, 4},
 	{HS_LIT("*3\r\n*2\r\n:1\r\n*0\r\n%1\r\n#t\r\n_\r\n*1\r\n*1\r\n*1\r\n$-1\r\n"),
-	 HS_ANSWER_ARRAY, NULL, 3, 4},
-	{HS_LIT("|1\r\n+ttl\r\n:3\r\n+OK\r\n"), HS_ANSWER_ATTRIBUTE, NULL, 1, 4},
-	{HS_LIT("*2\r\n|1\r\n+a\r\n+b\r\n:1\r\n:2\r\n"), HS_ANSWER_ARRAY, NULL, 2, 4},
+	 HS_PARSED_ARRAY, NULL, 3, 4},
+	{HS_LIT("|1\r\n+ttl\r\n:3\r\n+OK\r\n"), HS_PARSED_ATTRIBUTE, NULL, 1, 4},
+	{HS_LIT("*2\r\n|1\r\n+a\r\n+b\r\n:1\r\n:2\r\n"), HS_PARSED_ARRAY, NULL, 2, 4},
 };
 
 enum { SAMPLES = sizeof samples / sizeof *samples };
@@ -63,15 +63,15 @@ static void test_every_type(void **state)
 	for (size_t i = 0; i < SAMPLES; i++) {
 		const struct sample *sample = &samples[i];
 		size_t head = sample->head ? sample->head : sample->bytes.len;
-		struct hs_answer answer;
+		struct hs_parsed_reply answer;
 
-		assert_int_equal(hs_answer_head(&answer, sample->bytes.data, sample->bytes.len),
-				 head);
+		assert_int_equal(
+			hs_parse_reply_head(&answer, sample->bytes.data, sample->bytes.len), head);
 		assert_int_equal(answer.type, sample->type);
 		assert_int_equal(answer.integer + answer.count, sample->number);
 		if (sample->text)
 			assert_true(hs_bytes_equal(answer.text, hs_bytes_of(sample->text)));
-		assert_int_equal(hs_answer_length(sample->bytes.data, sample->bytes.len),
+		assert_int_equal(hs_parse_reply_length(sample->bytes.data, sample->bytes.len),
 				 sample->bytes.len);
 	}
 }
@@ -86,18 +86,18 @@ static void test_every_split(void **state)
 
 		for (size_t len = 0; len < sample->bytes.len; len++) {
 			char *piece = malloc(len ? len : 1);
-			struct hs_answer answer;
+			struct hs_parsed_reply answer;
 
 			memcpy(piece, sample->bytes.data, len);
-			assert_int_equal(hs_answer_length(piece, len), 0);
-			assert_int_equal(hs_answer_head(&answer, piece, len),
+			assert_int_equal(hs_parse_reply_length(piece, len), 0);
+			assert_int_equal(hs_parse_reply_head(&answer, piece, len),
 					 len < head ? 0 : (int64_t)head);
 			free(piece);
 		}
 	}
 }
 
-static void test_what_follows_is_left_alone(void **state)
+static void test_bytes_after_a_reply_are_left(void **state)
 {
 	char bytes[256];
 
@@ -107,11 +107,11 @@ static void test_what_follows_is_left_alone(void **state)
 
 		memcpy(bytes, sample.data, sample.len);
 		memcpy(bytes + sample.len, "garbage", 7);
-		assert_int_equal(hs_answer_length(bytes, sample.len + 7), sample.len);
+		assert_int_equal(hs_parse_reply_length(bytes, sample.len + 7), sample.len);
 	}
 }
 
-static void test_what_is_no_reply(void **state)
+static void test_malformed_replies(void **state)
 {
 	static const char *const wrong[] = {
 		"OK\r\n",
@@ -151,7 +151,7 @@ static void test_what_is_no_reply(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-		assert_int_equal(hs_answer_length(wrong[i], strlen(wrong[i])), HS_EPROTO);
+		assert_int_equal(hs_parse_reply_length(wrong[i], strlen(wrong[i])), HS_EPROTO);
 }
 
 /* A line without an end is refused once it is longer than any server's. */
@@ -163,8 +163,8 @@ static void test_endless_line(void **state)
 	(void)state;
 	memset(bytes, 'a', len);
 	bytes[0] = '-';
-	assert_int_equal(hs_answer_length(bytes, 1000), 0);
-	assert_int_equal(hs_answer_length(bytes, len), HS_EPROTO);
+	assert_int_equal(hs_parse_reply_length(bytes, 1000), 0);
+	assert_int_equal(hs_parse_reply_length(bytes, len), HS_EPROTO);
 	free(bytes);
 }
 
@@ -178,39 +178,41 @@ static void test_deep_nesting_costs_no_stack(void **state)
 	for (size_t i = 0; i < DEPTH; i++)
 		memcpy(bytes + 4 * i, "*1\r\n", 4);
 	memcpy(bytes + 4 * (size_t)DEPTH, ":1\r\n", 4);
-	assert_int_equal(hs_answer_length(bytes, 4 * (size_t)DEPTH), 0);
-	assert_int_equal(hs_answer_length(bytes, 4 * (size_t)DEPTH + 4), 4 * (size_t)DEPTH + 4);
+	assert_int_equal(hs_parse_reply_length(bytes, 4 * (size_t)DEPTH), 0);
+	assert_int_equal(hs_parse_reply_length(bytes, 4 * (size_t)DEPTH + 4),
+			 4 * (size_t)DEPTH + 4);
 	free(bytes);
 }
 
 /* Headers that promise more elements than can be counted: still only asking for more. */
-static void test_huge_promises(void **state)
+static void test_huge_announced_lengths(void **state)
 {
 	struct hs_bytes promise = HS_LIT("%2147483647\r\n%2147483647\r\n*2147483647\r\n:1\r\n");
 
 	(void)state;
-	assert_int_equal(hs_answer_length(promise.data, promise.len), 0);
+	assert_int_equal(hs_parse_reply_length(promise.data, promise.len), 0);
 }
 
 /* A list is taken apart element by element, an aggregate inside it as one; what is none has no elements. */
 static void test_elements(void **state)
 {
 	static const char *const wanted[] = {":1\r\n", "*2\r\n+a\r\n+b\r\n", "$-1\r\n"};
-	struct hs_bytes rest = hs_answer_elements(HS_LIT("*3\r\n:1\r\n*2\r\n+a\r\n+b\r\n$-1\r\n"));
+	struct hs_bytes rest =
+		hs_parse_reply_elements(HS_LIT("*3\r\n:1\r\n*2\r\n+a\r\n+b\r\n$-1\r\n"));
 	struct hs_bytes element;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-		assert_true(hs_answer_take(&rest, &element));
+		assert_true(hs_parse_reply_take(&rest, &element));
 		assert_true(hs_bytes_equal(element, hs_bytes_of(wanted[i])));
 	}
-	assert_false(hs_answer_take(&rest, &element));
+	assert_false(hs_parse_reply_take(&rest, &element));
 	assert_int_equal(element.len, 0);
-	rest = hs_answer_elements(HS_LIT("%1\r\n+key\r\n+val"));
-	assert_true(hs_answer_take(&rest, &element));
-	assert_false(hs_answer_take(&rest, &element)); /* cut short */
+	rest = hs_parse_reply_elements(HS_LIT("%1\r\n+key\r\n+val"));
+	assert_true(hs_parse_reply_take(&rest, &element));
+	assert_false(hs_parse_reply_take(&rest, &element)); /* cut short */
 	assert_int_equal(rest.len, 4);
-	assert_int_equal(hs_answer_elements(HS_LIT("+OK\r\n")).len, 0);
+	assert_int_equal(hs_parse_reply_elements(HS_LIT("+OK\r\n")).len, 0);
 }
 
 int main(void)
@@ -218,11 +220,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_type),
 		cmocka_unit_test(test_every_split),
-		cmocka_unit_test(test_what_follows_is_left_alone),
-		cmocka_unit_test(test_what_is_no_reply),
+		cmocka_unit_test(test_bytes_after_a_reply_are_left),
+		cmocka_unit_test(test_malformed_replies),
 		cmocka_unit_test(test_endless_line),
 		cmocka_unit_test(test_deep_nesting_costs_no_stack),
-		cmocka_unit_test(test_huge_promises),
+		cmocka_unit_test(test_huge_announced_lengths),
 		cmocka_unit_test(test_elements),
 	};
 

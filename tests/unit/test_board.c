@@ -50,7 +50,7 @@ static void test_uneven_samples_show_the_same(void **state)
 	fleet_deinit(&fleet);
 }
 
-static void test_what_is_over_fades(void **state)
+static void test_rates_decay_after_the_load(void **state)
 {
 	struct fleet fleet;
 	double before;
@@ -145,7 +145,7 @@ static void test_a_stuck_worker(void **state)
 
 /* ---- partitions ---- */
 
-static void test_load_is_to_the_mean(void **state)
+static void test_load_is_relative_to_the_mean(void **state)
 {
 	struct hs_board_partition rows[FLEET_PARTITIONS_MAX + 1];
 	struct fleet fleet;
@@ -177,7 +177,8 @@ static void give_facts(struct fleet *fleet)
 		snprintf(facts->address, sizeof facts->address, "store %u", id);
 		snprintf(facts->slots, sizeof facts->slots, "%u-%u", id * 10, id * 10 + 9);
 		facts->state = id == 2 ? HS_PARTITION_DOWN : HS_PARTITION_OK;
-		snprintf(facts->trouble, sizeof facts->trouble, "%s", id == 2 ? "it is away" : "");
+		snprintf(facts->unavailable_reason, sizeof facts->unavailable_reason, "%s",
+			 id == 2 ? "it is away" : "");
 		facts->queued = 10 + id;
 		facts->bytes_used = 1000 + 100 * (uint64_t)id;
 		facts->cpu = 0.25 * (1 + id);
@@ -234,7 +235,7 @@ static void test_the_median_of_an_odd_and_an_even_number(void **state)
 	}
 }
 
-static void test_what_the_engine_says_is_shown(void **state)
+static void test_engine_facts_are_shown(void **state)
 {
 	const struct hs_fields *fields = &hs_board_partition_fields;
 	struct hs_board_partition row;
@@ -275,7 +276,7 @@ static void test_what_the_engine_says_is_shown(void **state)
 
 /* Numbers that nothing stands for are between others; only those that are there are shown, compared
  * and counted, and each with its own facts and keys. */
-static void test_partitions_that_are_not_there(void **state)
+static void test_absent_partitions(void **state)
 {
 	struct hs_board_partition rows[FLEET_PARTITIONS_MAX + 1];
 	struct fleet fleet;
@@ -463,7 +464,7 @@ static void test_a_reset_before_the_first_sample(void **state)
 }
 
 /* What was counted before anybody looked has no time to divide it by. */
-static void test_what_was_before_the_first_sample_is_no_rate(void **state)
+static void test_counts_before_the_first_sample_are_no_rate(void **state)
 {
 	struct hs_heat_query query = {.what = HS_HEAT_KEYS, .window = HS_HEAT_LONG};
 	struct hs_heat_options options = {.seed = 1, .partitions = 1};
@@ -516,7 +517,7 @@ static void test_a_counter_that_starts_again(void **state)
 	fleet_deinit(&fleet);
 }
 
-static void test_the_short_window_when_enough_happens(void **state)
+static void test_the_short_window_needs_enough_requests(void **state)
 {
 	/* In a second. */
 	const int enough = HS_BOARD_SHORT_MIN * 1000 / (HS_HEAT_SHORT_US / 1000);
@@ -619,21 +620,21 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_steady_rate_shows_as_itself),
 		cmocka_unit_test(test_uneven_samples_show_the_same),
-		cmocka_unit_test(test_what_is_over_fades),
+		cmocka_unit_test(test_rates_decay_after_the_load),
 		cmocka_unit_test(test_a_clock_that_stands_still_or_goes_back),
 		cmocka_unit_test(test_a_stuck_worker),
-		cmocka_unit_test(test_load_is_to_the_mean),
+		cmocka_unit_test(test_load_is_relative_to_the_mean),
 		cmocka_unit_test(test_the_median_of_an_odd_and_an_even_number),
-		cmocka_unit_test(test_what_the_engine_says_is_shown),
-		cmocka_unit_test(test_partitions_that_are_not_there),
+		cmocka_unit_test(test_engine_facts_are_shown),
+		cmocka_unit_test(test_absent_partitions),
 		cmocka_unit_test(test_percentiles_are_of_the_window),
 		cmocka_unit_test(test_reads_writes_errors_apart),
 		cmocka_unit_test(test_each_partition_names_its_hottest_key),
 		cmocka_unit_test(test_reset_forgets_all_but_the_counters),
 		cmocka_unit_test(test_a_reset_before_the_first_sample),
-		cmocka_unit_test(test_what_was_before_the_first_sample_is_no_rate),
+		cmocka_unit_test(test_counts_before_the_first_sample_are_no_rate),
 		cmocka_unit_test(test_a_counter_that_starts_again),
-		cmocka_unit_test(test_the_short_window_when_enough_happens),
+		cmocka_unit_test(test_the_short_window_needs_enough_requests),
 		cmocka_unit_test(test_fields_have_names_words_and_metrics),
 		cmocka_unit_test(test_as_many_partitions_as_there_may_be),
 	};

@@ -35,7 +35,7 @@ static void test_each_second_has_its_averages(void **state)
 	fleet_deinit(&fleet);
 }
 
-static void test_each_second_has_the_partitions_there_were(void **state)
+static void test_each_second_has_its_partitions(void **state)
 {
 	struct hs_board_second second;
 	struct fleet fleet;
@@ -138,7 +138,7 @@ static void test_the_hottest_keys_of_each_second(void **state)
 	fleet_deinit(&fleet);
 }
 
-static void test_no_more_keys_than_there_is_room_for(void **state)
+static void test_keys_per_second_are_bounded(void **state)
 {
 	struct fleet fleet;
 
@@ -155,7 +155,7 @@ static void test_no_more_keys_than_there_is_room_for(void **state)
 	fleet_deinit(&fleet);
 }
 
-static void test_the_oldest_make_room(void **state)
+static void test_the_oldest_seconds_are_dropped(void **state)
 {
 	struct fleet fleet;
 
@@ -199,7 +199,7 @@ static void test_seconds_of_the_wall_clock(void **state)
 	fleet_deinit(&fleet);
 }
 
-static void test_too_little_of_a_second_goes_to_the_next(void **state)
+static void test_a_short_part_of_a_second_joins_the_next(void **state)
 {
 	struct fleet fleet;
 
@@ -278,7 +278,7 @@ static void test_a_wall_clock_that_stands_still(void **state)
 	fleet_deinit(&fleet);
 }
 
-static void test_nothing_passes_when_no_clock_moves(void **state)
+static void test_no_second_ends_while_the_clocks_stand_still(void **state)
 {
 	struct fleet fleet;
 
@@ -305,18 +305,18 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_second_has_its_averages),
-		cmocka_unit_test(test_each_second_has_the_partitions_there_were),
+		cmocka_unit_test(test_each_second_has_its_partitions),
 		cmocka_unit_test(test_writes_and_errors),
 		cmocka_unit_test(test_ranges_of_slots),
 		cmocka_unit_test(test_the_hottest_keys_of_each_second),
-		cmocka_unit_test(test_no_more_keys_than_there_is_room_for),
-		cmocka_unit_test(test_the_oldest_make_room),
+		cmocka_unit_test(test_keys_per_second_are_bounded),
+		cmocka_unit_test(test_the_oldest_seconds_are_dropped),
 		cmocka_unit_test(test_seconds_of_the_wall_clock),
-		cmocka_unit_test(test_too_little_of_a_second_goes_to_the_next),
+		cmocka_unit_test(test_a_short_part_of_a_second_joins_the_next),
 		cmocka_unit_test(test_seconds_without_samples_are_left_out),
 		cmocka_unit_test(test_a_wall_clock_that_is_set),
 		cmocka_unit_test(test_a_wall_clock_that_stands_still),
-		cmocka_unit_test(test_nothing_passes_when_no_clock_moves),
+		cmocka_unit_test(test_no_second_ends_while_the_clocks_stand_still),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

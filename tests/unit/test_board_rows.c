@@ -57,7 +57,7 @@ static void test_every_field_has_words_and_no_name_twice(void **state)
 	}
 }
 
-static void test_rounding_keeps_the_truth_inside(void **state)
+static void test_rounded_intervals_contain_the_exact_ones(void **state)
 {
 	const struct hs_fields *fields = hs_board_fields(HS_HEAT_KEYS);
 	struct hs_board_row row = row_with((struct hs_heat_rates){.ops_low = 9.99,
@@ -82,7 +82,7 @@ static void test_rounding_keeps_the_truth_inside(void **state)
 	assert_true(fleet_number(fields, &row, "ops_low") == 5);
 }
 
-static void test_numbers_beyond_all_measure_are_shown_as_some(void **state)
+static void test_infinite_numbers_are_shown_as_finite(void **state)
 {
 	const struct hs_fields *fields = hs_board_fields(HS_HEAT_KEYS);
 	struct hs_board_row row = row_with(
@@ -176,7 +176,7 @@ static void test_slots(void **state)
 }
 
 /* The lower bound of a key is counted by other means than its partition. */
-static void test_no_share_is_more_than_all(void **state)
+static void test_no_share_exceeds_one(void **state)
 {
 	struct hs_heat_query query = {.what = HS_HEAT_KEYS, .window = HS_HEAT_SHORT};
 	struct hs_board_row rows[1];
@@ -193,7 +193,7 @@ static void test_no_share_is_more_than_all(void **state)
 	fleet_deinit(&fleet);
 }
 
-static void test_names_as_they_are(void **state)
+static void test_names_of_any_bytes(void **state)
 {
 	static const struct hs_bytes names[] = {
 		{"", 0},
@@ -218,7 +218,7 @@ static void test_names_as_they_are(void **state)
 }
 
 /* Two keys with the same first 80 bytes are two rows, told apart by what follows the "…". */
-static void test_long_names_are_cut_and_told_apart(void **state)
+static void test_long_names_are_cut_and_stay_distinct(void **state)
 {
 	struct hs_heat_query query = {.what = HS_HEAT_KEYS, .window = HS_HEAT_LONG};
 	size_t len = 65536;
@@ -242,7 +242,7 @@ static void test_long_names_are_cut_and_told_apart(void **state)
 		struct hs_bytes name = hs_board_name(&rows[k]);
 
 		snprintf(wanted, sizeof wanted, "%.80s…(65536 bytes, #%016llx)", keys[0],
-			 (unsigned long long)rows[k].heat.shown);
+			 (unsigned long long)rows[k].heat.public_id);
 		assert_int_equal(name.len, strlen(wanted));
 		assert_memory_equal(name.data, wanted, name.len);
 	}
@@ -366,14 +366,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fields_in_their_order),
 		cmocka_unit_test(test_every_field_has_words_and_no_name_twice),
-		cmocka_unit_test(test_rounding_keeps_the_truth_inside),
-		cmocka_unit_test(test_numbers_beyond_all_measure_are_shown_as_some),
+		cmocka_unit_test(test_rounded_intervals_contain_the_exact_ones),
+		cmocka_unit_test(test_infinite_numbers_are_shown_as_finite),
 		cmocka_unit_test(test_top_keys_with_their_shares),
 		cmocka_unit_test(test_a_prefix_has_its_share_of_everything),
 		cmocka_unit_test(test_slots),
-		cmocka_unit_test(test_no_share_is_more_than_all),
-		cmocka_unit_test(test_names_as_they_are),
-		cmocka_unit_test(test_long_names_are_cut_and_told_apart),
+		cmocka_unit_test(test_no_share_exceeds_one),
+		cmocka_unit_test(test_names_of_any_bytes),
+		cmocka_unit_test(test_long_names_are_cut_and_stay_distinct),
 		cmocka_unit_test(test_everything_about_one_key),
 		cmocka_unit_test(test_a_key_that_is_not_hot),
 		cmocka_unit_test(test_a_key_that_is_only_counted),

@@ -28,7 +28,7 @@ static void test_zeroed_is_empty_and_usable(void **state)
 	assert_null(buf.data);
 }
 
-static void test_printf_goes_behind_what_is_there(void **state)
+static void test_printf_appends(void **state)
 {
 	struct hs_buf buf = {0};
 
@@ -42,7 +42,7 @@ static void test_printf_goes_behind_what_is_there(void **state)
 	hs_buf_deinit(&buf);
 }
 
-static void test_clear_keeps_only_small_memory(void **state)
+static void test_clear_frees_large_memory(void **state)
 {
 	struct hs_buf buf = {0};
 
@@ -123,8 +123,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_zeroed_is_empty_and_usable),
-		cmocka_unit_test(test_printf_goes_behind_what_is_there),
-		cmocka_unit_test(test_clear_keeps_only_small_memory),
+		cmocka_unit_test(test_printf_appends),
+		cmocka_unit_test(test_clear_frees_large_memory),
 		cmocka_unit_test(test_large_buffers_grow_by_less_than_double),
 		cmocka_unit_test(test_swap),
 		cmocka_unit_test(test_random_calls_against_a_plain_array),

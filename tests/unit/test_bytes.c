@@ -35,7 +35,7 @@ static void test_order_is_bytewise_and_shorter_first(void **state)
 	}
 }
 
-static void test_beginnings(void **state)
+static void test_prefixes(void **state)
 {
 	const struct hs_bytes none = {NULL, 0};
 
@@ -116,7 +116,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_order_is_bytewise_and_shorter_first),
-		cmocka_unit_test(test_beginnings),
+		cmocka_unit_test(test_prefixes),
 		cmocka_unit_test(test_pieces),
 		cmocka_unit_test(test_words_match_whatever_their_case),
 		cmocka_unit_test(test_escaping),

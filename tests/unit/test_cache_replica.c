@@ -32,11 +32,11 @@ static void begin(struct world *world, const char *rule)
 		say(world, 'A', "GET k");
 		sent(world, "~GET k");
 		reply(world, "~GET", LARGE);
-		heard(world, 'A', LARGE);
+		received(world, 'A', LARGE);
 	}
 }
 
-static void test_only_large_ones_and_only_by_rule(void **state)
+static void test_only_large_values_and_only_by_rule(void **state)
 {
 	static struct world world;
 
@@ -46,29 +46,29 @@ static void test_only_large_ones_and_only_by_rule(void **state)
 	say(&world, 'A', "GET k");
 	sent(&world, "@GET k");
 	reply(&world, "@GET", LARGE);
-	heard(&world, 'A', LARGE);
+	received(&world, 'A', LARGE);
 	assert_int_equal(rule_count(&world, replica_reads), 1);
-	assert_int_equal(rule_count(&world, fills), 2);
+	assert_int_equal(rule_count(&world, fetches), 2);
 	/* Another reply of the key may be small: that is to be kept. */
 	say(&world, 'A', "STRLEN k");
 	sent(&world, "~STRLEN k");
 	reply(&world, "~STRLEN", ":2000\r\n");
-	heard(&world, 'A', ":2000\r\n");
+	received(&world, 'A', ":2000\r\n");
 	/* The master may have to do it after all. */
 	world.caught_up_us = 0;
 	say(&world, 'A', "GET k");
 	sent(&world, "@GET k");
 	reply(&world, "@GET", LARGE);
-	heard(&world, 'A', LARGE);
+	received(&world, 'A', LARGE);
 	assert_int_equal(rule_count(&world, replica_reads), 1);
-	assert_int_equal(rule_count(&world, fills), 4);
+	assert_int_equal(rule_count(&world, fetches), 4);
 	close_world(&world);
 
 	begin(&world, "k* cache stale=100ms admit=all");
 	say(&world, 'A', "GET k");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", LARGE);
-	listen(&world, 'A');
+	take_received(&world, 'A');
 	close_world(&world);
 }
 
@@ -81,17 +81,17 @@ static void test_never_older_than_stale(void **state)
 	say(&world, 'A', "GET k"); /* from now on the time of its writes is certain */
 	sent(&world, "@GET k");
 	reply(&world, "@GET", LARGE);
-	listen(&world, 'A');
+	take_received(&world, 'A');
 	later(&world, 1000 * MS);
 	say(&world, 'A', "GET k");
 	sent(&world, "@GET k");
 	assert_int_equal(since(&world), world.now.mono_us - 100 * MS);
 	reply(&world, "@GET", LARGE);
-	listen(&world, 'A');
+	take_received(&world, 'A');
 	close_world(&world);
 }
 
-static void test_a_write_is_seen_at_once_by_all(void **state)
+static void test_an_acknowledged_write_is_seen_by_all(void **state)
 {
 	static struct world world;
 	uint64_t written_us;
@@ -102,29 +102,29 @@ static void test_a_write_is_seen_at_once_by_all(void **state)
 	say(&world, 'A', "GET k");
 	sent(&world, "@GET k");
 	reply(&world, "@GET", LARGE);
-	listen(&world, 'A');
+	take_received(&world, 'A');
 	/* On another worker. */
 	say(&world, 'E', "SET k x");
 	sent(&world, "SET k x");
 	reply(&world, "SET", "+OK\r\n");
-	heard(&world, 'E', "+OK\r\n");
+	received(&world, 'E', "+OK\r\n");
 	written_us = world.now.mono_us;
 	/* This worker sees it, and does not know when it was until its clock has gone on. */
 	say(&world, 'A', "GET k");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", LARGE);
-	listen(&world, 'A');
+	take_received(&world, 'A');
 	say(&world, 'A', "GET k");
 	sent(&world, "@GET k");
 	assert_true(since(&world) >= written_us);
 	reply(&world, "@GET", LARGE);
-	listen(&world, 'A');
+	take_received(&world, 'A');
 	/* It stays the bound, until `stale` is over. */
 	say(&world, 'B', "GET k");
 	sent(&world, "@GET k");
 	assert_in_range(since(&world), written_us, written_us + 10);
 	reply(&world, "@GET", LARGE);
-	listen(&world, 'B');
+	take_received(&world, 'B');
 	close_world(&world);
 }
 
@@ -144,29 +144,29 @@ static void test_the_clock_of_a_batch(void **state)
 	say(&world, 'E', "SET k x");
 	sent(&world, "SET k x");
 	reply(&world, "SET", "+OK\r\n");
-	listen(&world, 'E');
+	take_received(&world, 'E');
 	for (int i = 0; i < 2; i++) { /* worker 0 is still at what came before */
 		hs_core_receive(core, world.client[i], batch, "GET k\r\n", 7);
 		sent(&world, i == 0 ? "~GET k" : "");
 	}
 	reply(&world, "~GET", LARGE);
-	listen(&world, 'A');
-	listen(&world, 'B');
+	take_received(&world, 'A');
+	take_received(&world, 'B');
 	hs_core_receive(core, world.client[0], batch, "GET k\r\n", 7);
 	sent(&world, "~GET k");
 	reply(&world, "~GET", LARGE);
-	listen(&world, 'A');
+	take_received(&world, 'A');
 	say(&world, 'A', "GET k");
 	sent(&world, "@GET k");
 	assert_true(since(&world) > batch.mono_us + 2);
 	reply(&world, "@GET", LARGE);
-	listen(&world, 'A');
+	take_received(&world, 'A');
 	close_world(&world);
 }
 
 /* A client that reads behind a write waits for the fetch after the one in flight, and gets its value also if another
  * worker makes that fetch. */
-static void test_another_worker_reads_it_again(void **state)
+static void test_another_worker_fetches_again(void **state)
 {
 	static struct world world;
 
@@ -179,7 +179,7 @@ static void test_another_worker_reads_it_again(void **state)
 	say(&world, 'E', "SET k x");
 	sent(&world, "SET k x");
 	reply(&world, "SET", "+OK\r\n");
-	heard(&world, 'E', "+OK\r\n");
+	received(&world, 'E', "+OK\r\n");
 	later(&world, MS);
 	say(&world, 'B', "GET k");
 	sent(&world, "");
@@ -188,10 +188,10 @@ static void test_another_worker_reads_it_again(void **state)
 	reply(&world, "@GET", "$1\r\ny\r\n"); /* small: it is read once more, for the cache */
 	sent(&world, "");
 	reply(&world, "~GET", "$1\r\nx\r\n");
-	heard(&world, 'E', "$1\r\nx\r\n");
-	hear_news(&world);
-	heard(&world, 'A', "$1\r\nx\r\n");
-	heard(&world, 'B', "$1\r\nx\r\n");
+	received(&world, 'E', "$1\r\nx\r\n");
+	deliver_events(&world);
+	received(&world, 'A', "$1\r\nx\r\n");
+	received(&world, 'B', "$1\r\nx\r\n");
 	close_world(&world);
 }
 
@@ -206,20 +206,20 @@ static void test_own_writes_and_scripts(void **state)
 	say(&world, 'A', "GET k");
 	sent(&world, "@GET k");
 	reply(&world, "@GET", LARGE);
-	listen(&world, 'A');
+	take_received(&world, 'A');
 	/* Under way: behind it, on its own connection's way. */
 	say(&world, 'A', "APPEND k x");
 	say(&world, 'A', "GET k");
 	sent(&world, "APPEND k x | GET k");
 	reply(&world, "APPEND", ":2001\r\n");
 	reply(&world, "GET", LARGE);
-	listen(&world, 'A');
+	take_received(&world, 'A');
 	/* What is written behind a read waits for it. */
 	say(&world, 'B', "GET k");
 	say(&world, 'B', "GET k");
-	world.looked = world.count;
+	world.sent_count = world.count;
 	reply(&world, world.ops[0]->track ? "~GET" : "@GET", LARGE);
-	listen(&world, 'B');
+	take_received(&world, 'B');
 	later(&world, MS);
 	say(&world, 'B', "GET k");
 	say(&world, 'B', "SET k y");
@@ -227,19 +227,19 @@ static void test_own_writes_and_scripts(void **state)
 	reply(&world, "@GET", LARGE);
 	sent(&world, "SET k y");
 	reply(&world, "SET", "+OK\r\n");
-	listen(&world, 'B');
+	take_received(&world, 'B');
 	for (int i = 0; i < 2; i++) {
 		later(&world, 200 * MS);
 		say(&world, 'B', "GET k");
-		world.looked = world.count;
+		world.sent_count = world.count;
 		reply(&world, i == 0 ? "~GET" : "@GET", LARGE);
-		listen(&world, 'B');
+		take_received(&world, 'B');
 	}
 	/* A script may have written it. */
 	say(&world, 'C', "EVAL x 0");
 	sent(&world, "EVAL x 0");
 	reply(&world, "EVAL", "+OK\r\n");
-	listen(&world, 'C');
+	take_received(&world, 'C');
 	script_us = world.now.mono_us;
 	say(&world, 'B', "GET k");
 	sent(&world, "@GET k");
@@ -248,21 +248,21 @@ static void test_own_writes_and_scripts(void **state)
 	say(&world, 'C', "GET k"); /* what B waits for may be from before */
 	sent(&world, "");
 	reply(&world, "@GET", LARGE);
-	heard(&world, 'B', LARGE);
-	heard(&world, 'C', "");
+	received(&world, 'B', LARGE);
+	received(&world, 'C', "");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", LARGE);
-	heard(&world, 'C', LARGE);
+	received(&world, 'C', LARGE);
 	say(&world, 'C', "GET k");
 	sent(&world, "@GET k");
 	assert_true(since(&world) > script_us);
 	reply(&world, "@GET", LARGE);
-	listen(&world, 'C');
+	take_received(&world, 'C');
 	close_world(&world);
 }
 
 /* Who joins a read under way gets what a replica had when it was proved, so that is what must be enough. */
-static void test_who_may_share_a_read(void **state)
+static void test_which_clients_may_share_a_read(void **state)
 {
 	static struct world world;
 
@@ -271,7 +271,7 @@ static void test_who_may_share_a_read(void **state)
 	say(&world, 'A', "GET k");
 	sent(&world, "@GET k");
 	reply(&world, "@GET", LARGE);
-	listen(&world, 'A');
+	take_received(&world, 'A');
 	later(&world, 1000 * MS);
 	world.caught_up_us = world.now.mono_us - 60 * MS;
 	say(&world, 'A', "GET k");
@@ -282,17 +282,17 @@ static void test_who_may_share_a_read(void **state)
 	say(&world, 'C', "GET k"); /* 120 ms after the proof */
 	sent(&world, "");
 	reply(&world, "@GET", LARGE);
-	heard(&world, 'A', LARGE);
-	heard(&world, 'B', LARGE);
-	heard(&world, 'C', "");
+	received(&world, 'A', LARGE);
+	received(&world, 'B', LARGE);
+	received(&world, 'C', "");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", LARGE);
-	heard(&world, 'C', LARGE);
+	received(&world, 'C', LARGE);
 	close_world(&world);
 }
 
 /* Missing, small or an error: read again, tracked, and that is what counts and is kept. */
-static void test_what_is_not_large_is_not_a_replica_s_to_say(void **state)
+static void test_small_replies_of_replicas_are_read_again(void **state)
 {
 	static const char *const words[] = {"_\r\n", "$1\r\nx\r\n", "-WRONGTYPE x\r\n",
 					    "-CLUSTERDOWN x\r\n"};
@@ -311,17 +311,17 @@ static void test_what_is_not_large_is_not_a_replica_s_to_say(void **state)
 		say(&world, 'B', "GET k");
 		sent(&world, "@GET k");
 		reply(&world, "@GET", words[i]);
-		heard(&world, 'A', "");
+		received(&world, 'A', "");
 		sent(&world, "~GET k");
 		reply(&world, "~GET", "$1\r\ny\r\n");
-		heard(&world, 'A', "$1\r\ny\r\n");
-		heard(&world, 'B', "$1\r\ny\r\n");
+		received(&world, 'A', "$1\r\ny\r\n");
+		received(&world, 'B', "$1\r\ny\r\n");
 		say(&world, 'C', "GET k");
 		if (i == 0) { /* it was not kept */
 			sent(&world, "~GET k");
 			reply(&world, "~GET", "$1\r\ny\r\n");
 		}
-		heard(&world, 'C', "$1\r\ny\r\n");
+		received(&world, 'C', "$1\r\ny\r\n");
 		sent(&world, "");
 		close_world(&world);
 	}
@@ -337,7 +337,7 @@ static void test_rules_change_meanwhile(void **state)
 	sent(&world, "@GET k");
 	set_rules(&world, NULL, HS_MITIGATE_ON);
 	reply(&world, "@GET", LARGE);
-	heard(&world, 'A', LARGE);
+	received(&world, 'A', LARGE);
 	close_world(&world);
 	begin(&world, RULE);
 	say(&world, 'A', "GET k");
@@ -346,21 +346,21 @@ static void test_rules_change_meanwhile(void **state)
 	reply(&world, "@GET", "_\r\n");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", LARGE);
-	heard(&world, 'A', LARGE);
+	received(&world, 'A', LARGE);
 	close_world(&world);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_only_large_ones_and_only_by_rule),
+		cmocka_unit_test(test_only_large_values_and_only_by_rule),
 		cmocka_unit_test(test_never_older_than_stale),
-		cmocka_unit_test(test_a_write_is_seen_at_once_by_all),
+		cmocka_unit_test(test_an_acknowledged_write_is_seen_by_all),
 		cmocka_unit_test(test_the_clock_of_a_batch),
-		cmocka_unit_test(test_another_worker_reads_it_again),
+		cmocka_unit_test(test_another_worker_fetches_again),
 		cmocka_unit_test(test_own_writes_and_scripts),
-		cmocka_unit_test(test_who_may_share_a_read),
-		cmocka_unit_test(test_what_is_not_large_is_not_a_replica_s_to_say),
+		cmocka_unit_test(test_which_clients_may_share_a_read),
+		cmocka_unit_test(test_small_replies_of_replicas_are_read_again),
 		cmocka_unit_test(test_rules_change_meanwhile),
 	};
 

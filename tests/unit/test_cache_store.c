@@ -42,7 +42,7 @@ static void tear_down(struct world *world)
 	hs_cache_clear(world->cache);
 	counts = hs_cache_counts(world->cache);
 	assert_int_equal(counts.keys, 0);
-	assert_int_equal(counts.replies, 0);
+	assert_int_equal(counts.entries, 0);
 	assert_int_equal(counts.bytes, 0);
 	hs_cache_destroy(&world->cache);
 	assert_null(world->cache);
@@ -123,7 +123,7 @@ static struct hs_cache_entry *fetch(struct world *world, uint64_t number, int va
 	assert_non_null(cached);
 	name(&named, number, variant);
 	borrowed = entry = reply_of(world, &named.ask, bytes);
-	assert_true(hs_cache_keep(world->cache, cached, entry));
+	assert_true(hs_cache_put(world->cache, cached, entry));
 	hs_cache_entry_unref(&entry);
 	return borrowed;
 }
@@ -133,7 +133,7 @@ static bool request(struct world *world, uint64_t number)
 {
 	struct hs_cache_key *cached = find(world, number);
 
-	if (cached && cached->replies_count > 0) {
+	if (cached && cached->entries_count > 0) {
 		hs_cache_use(cached);
 		return true;
 	}
@@ -141,7 +141,7 @@ static bool request(struct world *world, uint64_t number)
 	return false;
 }
 
-static void test_finds_what_is_kept(void **state)
+static void test_finds_cached_entries(void **state)
 {
 	struct world world;
 	struct named named;
@@ -152,16 +152,16 @@ static void test_finds_what_is_kept(void **state)
 	assert_null(find(&world, 1));
 	entry = fetch(&world, 1, -1, REPLY_BYTES);
 	name(&named, 1, -1);
-	assert_ptr_equal(hs_cache_reply(find(&world, 1), &named.ask), entry);
+	assert_ptr_equal(hs_cache_get(find(&world, 1), &named.ask), entry);
 	assert_true(hs_bytes_equal(find(&world, 1)->key, named.ask.key));
 	assert_ptr_equal(admit(&world, 1), find(&world, 1));
 	assert_int_equal(entry->refs, 1);
 	name(&named, 1, 4);
-	assert_null(hs_cache_reply(find(&world, 1), &named.ask));
+	assert_null(hs_cache_get(find(&world, 1), &named.ask));
 	entry = fetch(&world, 1, 4, REPLY_BYTES);
-	assert_ptr_equal(hs_cache_reply(find(&world, 1), &named.ask), entry);
+	assert_ptr_equal(hs_cache_get(find(&world, 1), &named.ask), entry);
 	assert_int_equal(hs_cache_counts(world.cache).keys, 1);
-	assert_int_equal(hs_cache_counts(world.cache).replies, 2);
+	assert_int_equal(hs_cache_counts(world.cache).entries, 2);
 	/* The same key hash, another key. */
 	assert_null(hs_cache_find(world.cache, find(&world, 1)->node.hash, HS_LIT("other")));
 	tear_down(&world);
@@ -177,18 +177,18 @@ static void test_a_newer_reply_takes_the_place(void **state)
 	set_up(&world, 1000 * KIB, 100 * KIB);
 	old = fetch(&world, 1, -1, REPLY_BYTES);
 	hs_cache_entry_ref(old);
-	assert_true(hs_cache_keep(world.cache, find(&world, 1), old)); /* it is there */
-	assert_false(old->dead);
+	assert_true(hs_cache_put(world.cache, find(&world, 1), old)); /* it is there */
+	assert_false(old->invalid);
 	new = fetch(&world, 1, -1, 2 * REPLY_BYTES);
 	name(&named, 1, -1);
-	assert_ptr_equal(hs_cache_reply(find(&world, 1), &named.ask), new);
-	assert_int_equal(find(&world, 1)->replies_count, 1);
+	assert_ptr_equal(hs_cache_get(find(&world, 1), &named.ask), new);
+	assert_int_equal(find(&world, 1)->entries_count, 1);
 	/* Nobody tells of its changes any more. */
-	assert_true(old->dead);
+	assert_true(old->invalid);
 	assert_int_equal(old->refs, 1);
 	hs_cache_entry_unref(&old);
-	hs_cache_forget(world.cache, find(&world, 1), new);
-	assert_int_equal(find(&world, 1)->replies_count, 0);
+	hs_cache_drop(world.cache, find(&world, 1), new);
+	assert_int_equal(find(&world, 1)->entries_count, 0);
 	tear_down(&world);
 }
 
@@ -202,10 +202,10 @@ static void test_variants_are_limited(void **state)
 	set_up(&world, 1000 * KIB, 100 * KIB);
 	for (int i = 0; i < HS_CACHE_VARIANTS_MAX + MORE; i++)
 		fetch(&world, 1, i, REPLY_BYTES);
-	assert_int_equal(find(&world, 1)->replies_count, HS_CACHE_VARIANTS_MAX);
+	assert_int_equal(find(&world, 1)->entries_count, HS_CACHE_VARIANTS_MAX);
 	for (int i = 0; i < HS_CACHE_VARIANTS_MAX + MORE; i++) {
 		name(&named, 1, i);
-		assert_int_equal(hs_cache_reply(find(&world, 1), &named.ask) != NULL, i >= MORE);
+		assert_int_equal(hs_cache_get(find(&world, 1), &named.ask) != NULL, i >= MORE);
 	}
 	assert_true(hs_cache_counts(world.cache).bytes >= HS_CACHE_VARIANTS_MAX * REPLY_BYTES);
 	tear_down(&world);
@@ -224,12 +224,12 @@ static void test_too_large(void **state)
 	hs_cache_entry_ref(small);
 	name(&named, 1, -1);
 	entry = reply_of(&world, &named.ask, 2 * KIB + 1);
-	assert_false(hs_cache_keep(world.cache, find(&world, 1), entry));
+	assert_false(hs_cache_put(world.cache, find(&world, 1), entry));
 	hs_cache_entry_unref(&entry);
 	assert_int_equal(hs_cache_counts(world.cache).too_large, 1);
 	/* What it would have replaced is old. */
-	assert_null(hs_cache_reply(find(&world, 1), &named.ask));
-	assert_true(small->dead);
+	assert_null(hs_cache_get(find(&world, 1), &named.ask));
+	assert_true(small->invalid);
 	hs_cache_entry_unref(&small);
 	fetch(&world, 1, -1, 2 * KIB);
 	/* A key that is too long. */
@@ -248,7 +248,7 @@ static void test_too_large(void **state)
 	fetch(&world, 1, -1, REPLY_BYTES);
 	name(&named, 2, -1);
 	entry = reply_of(&world, &named.ask, 10 * KIB);
-	assert_false(hs_cache_keep(world.cache, admit(&world, 2), entry));
+	assert_false(hs_cache_put(world.cache, admit(&world, 2), entry));
 	hs_cache_entry_unref(&entry);
 	assert_int_equal(hs_cache_counts(world.cache).too_large, 1);
 	assert_int_equal(hs_cache_counts(world.cache).evicted, 0);
@@ -307,7 +307,7 @@ static void test_pinned_keys_stay(void **state)
 	}
 	name(&named, 0, 9);
 	entry = reply_of(&world, &named.ask, REPLY_BYTES);
-	assert_false(hs_cache_keep(world.cache, pinned[0], entry));
+	assert_false(hs_cache_put(world.cache, pinned[0], entry));
 	hs_cache_entry_unref(&entry);
 	assert_int_equal(hs_cache_counts(world.cache).too_large, 0);
 	for (uint64_t i = 0; i < 50; i++)
@@ -315,7 +315,7 @@ static void test_pinned_keys_stay(void **state)
 	/* Cleared they are empty, and still there. */
 	hs_cache_clear(world.cache);
 	assert_ptr_equal(find(&world, 7), pinned[7]);
-	assert_int_equal(pinned[7]->replies_count, 0);
+	assert_int_equal(pinned[7]->entries_count, 0);
 	/* One is let go: there is room for one. */
 	for (uint64_t i = 0; i < number; i++)
 		if (find(&world, i))
@@ -326,7 +326,7 @@ static void test_pinned_keys_stay(void **state)
 	tear_down(&world);
 }
 
-static void test_who_goes_dies(void **state)
+static void test_evicted_entries_are_freed(void **state)
 {
 	enum { FEW = 30 };
 	struct world world;
@@ -345,9 +345,9 @@ static void test_who_goes_dies(void **state)
 		request(&world, i);
 	for (uint64_t i = 0; i < FEW; i++) {
 		assert_null(find(&world, i));
-		assert_true(own[i]->dead);
-		assert_false(others[i]->dead);
-		assert_false(unvouched[i]->dead);
+		assert_true(own[i]->invalid);
+		assert_false(others[i]->invalid);
+		assert_false(unvouched[i]->invalid);
 		assert_int_equal(own[i]->refs, 1);
 		hs_cache_entry_unref(&own[i]);
 		hs_cache_entry_unref(&others[i]);
@@ -356,7 +356,7 @@ static void test_who_goes_dies(void **state)
 	tear_down(&world);
 }
 
-static void test_changed_behind_us(void **state)
+static void test_entries_invalidated_while_referenced(void **state)
 {
 	struct world world;
 	struct named named;
@@ -370,23 +370,23 @@ static void test_changed_behind_us(void **state)
 	c->tracking_session = &world.other;
 	name(&named, 1, 0);
 	assert_null(hs_cache_find(world.cache, named.ask.key_hash, HS_LIT("k")));
-	assert_int_equal(hs_cache_changed(world.cache, find(&world, 1), &world.tracking_session),
+	assert_int_equal(hs_cache_invalidate(world.cache, find(&world, 1), &world.tracking_session),
 			 2);
-	assert_true(a->dead);
-	assert_true(b->dead);
-	assert_false(c->dead);
-	assert_int_equal(find(&world, 1)->replies_count, 1);
-	assert_int_equal(hs_cache_changed(world.cache, find(&world, 1), &world.tracking_session),
+	assert_true(a->invalid);
+	assert_true(b->invalid);
+	assert_false(c->invalid);
+	assert_int_equal(find(&world, 1)->entries_count, 1);
+	assert_int_equal(hs_cache_invalidate(world.cache, find(&world, 1), &world.tracking_session),
 			 0);
-	assert_int_equal(hs_cache_changed_all(world.cache, &world.tracking_session), 0);
+	assert_int_equal(hs_cache_invalidate_all(world.cache, &world.tracking_session), 0);
 	for (uint64_t i = 2; i < 20; i++)
 		fetch(&world, i, 0, REPLY_BYTES);
-	assert_int_equal(hs_cache_changed_all(world.cache, &world.tracking_session), 18);
-	assert_false(c->dead);
-	assert_int_equal(hs_cache_changed_all(world.cache, &world.other), 1);
-	assert_true(c->dead);
+	assert_int_equal(hs_cache_invalidate_all(world.cache, &world.tracking_session), 18);
+	assert_false(c->invalid);
+	assert_int_equal(hs_cache_invalidate_all(world.cache, &world.other), 1);
+	assert_true(c->invalid);
 	assert_int_equal(hs_cache_counts(world.cache).keys, 19);
-	assert_int_equal(hs_cache_counts(world.cache).replies, 0);
+	assert_int_equal(hs_cache_counts(world.cache).entries, 0);
 	hs_cache_entry_unref(&a);
 	hs_cache_entry_unref(&b);
 	hs_cache_entry_unref(&c);
@@ -510,14 +510,14 @@ static void test_ghosts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_finds_what_is_kept),
+		cmocka_unit_test(test_finds_cached_entries),
 		cmocka_unit_test(test_a_newer_reply_takes_the_place),
 		cmocka_unit_test(test_variants_are_limited),
 		cmocka_unit_test(test_too_large),
 		cmocka_unit_test(test_bytes_are_bounded),
 		cmocka_unit_test(test_pinned_keys_stay),
-		cmocka_unit_test(test_who_goes_dies),
-		cmocka_unit_test(test_changed_behind_us),
+		cmocka_unit_test(test_evicted_entries_are_freed),
+		cmocka_unit_test(test_entries_invalidated_while_referenced),
 		cmocka_unit_test(test_each),
 		cmocka_unit_test(test_smaller_limits),
 		cmocka_unit_test(test_a_scan_passes_by),

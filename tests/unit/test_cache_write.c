@@ -14,11 +14,11 @@ static void open_with_k(struct world *world)
 	sent(world, "~GET k");
 	reply(world, "~GET", "$1\r\nv\r\n");
 	say(world, 'E', "GET k");
-	listen(world, 'A');
-	heard(world, 'E', "$1\r\nv\r\n");
+	take_received(world, 'A');
+	received(world, 'E', "$1\r\nv\r\n");
 }
 
-static void test_acknowledged_is_seen_by_all(void **state)
+static void test_an_acknowledged_write_is_seen_by_all(void **state)
 {
 	static const char *const writes[][3] = {
 		{"INCR k", ":1\r\n", "INCR k"},
@@ -44,24 +44,24 @@ static void test_acknowledged_is_seen_by_all(void **state)
 		say(&world, 'E', get);
 		sent(&world, tracked);
 		reply(&world, "~GET", "$1\r\nv\r\n");
-		listen(&world, 'E');
+		take_received(&world, 'E');
 		say(&world, 'A', writes[i][0]);
 		end_round(&world);
 		sent(&world, writes[i][2]);
 		say(&world, 'E', get); /* nobody was told yet that it is written */
-		heard(&world, 'E', "$1\r\nv\r\n");
+		received(&world, 'E', "$1\r\nv\r\n");
 		reply(&world, writes[i][2], writes[i][1]);
-		heard(&world, 'A', writes[i][1]);
+		received(&world, 'A', writes[i][1]);
 		say(&world, 'E', get);
-		heard(&world, 'E', "");
+		received(&world, 'E', "");
 		sent(&world, tracked);
 		reply(&world, "~GET", "$1\r\nw\r\n");
-		heard(&world, 'E', "$1\r\nw\r\n");
+		received(&world, 'E', "$1\r\nw\r\n");
 		close_world(&world);
 	}
 }
 
-static void test_a_transaction_writes_what_is_in_it(void **state)
+static void test_a_transaction_invalidates_the_keys_it_writes(void **state)
 {
 	static struct world world;
 
@@ -70,9 +70,9 @@ static void test_a_transaction_writes_what_is_in_it(void **state)
 	say(&world, 'A', "MULTI");
 	say(&world, 'A', "INCR k");
 	say(&world, 'A', "EXEC");
-	look(&world);
+	take_sent(&world);
 	assert_int_equal(world.count, 1);
-	world.looked = 1;
+	world.sent_count = 1;
 	reply(&world, "", "*1\r\n:1\r\n");
 	say(&world, 'E', "GET k");
 	sent(&world, "~GET k");
@@ -87,16 +87,16 @@ static void test_flush_writes_everything(void **state)
 	(void)state;
 	open_with_k(&world);
 	say(&world, 'A', "FLUSHALL");
-	while (look(&world)[0] != '\0' || world.count > 0)
+	while (take_sent(&world)[0] != '\0' || world.count > 0)
 		reply(&world, "FLUSHALL", "+OK\r\n");
 	say(&world, 'E', "GET k");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "_\r\n");
-	heard(&world, 'E', "$-1\r\n");
+	received(&world, 'E', "$-1\r\n");
 	close_world(&world);
 }
 
-static void test_own_writes_under_way_are_seen(void **state)
+static void test_own_writes_in_flight_are_seen(void **state)
 {
 	static struct world world;
 
@@ -107,17 +107,17 @@ static void test_own_writes_under_way_are_seen(void **state)
 	sent(&world, "INCR k | GET k");
 	say(&world, 'A', "INCR k2");
 	say(&world, 'B', "GET k");
-	heard(&world, 'B', "$1\r\nv\r\n");
+	received(&world, 'B', "$1\r\nv\r\n");
 	sent(&world, "INCR k2");
 	reply(&world, "INCR k", ":1\r\n");
 	reply(&world, "GET k", "$1\r\n1\r\n");
 	reply(&world, "INCR k2", ":1\r\n");
-	heard(&world, 'A', ":1\r\n$1\r\n1\r\n:1\r\n");
+	received(&world, 'A', ":1\r\n$1\r\n1\r\n:1\r\n");
 	close_world(&world);
 }
 
 /* Also those of a transaction. */
-static void test_own_transactions_under_way_are_seen(void **state)
+static void test_own_transactions_in_flight_are_seen(void **state)
 {
 	static struct world world;
 
@@ -126,13 +126,13 @@ static void test_own_transactions_under_way_are_seen(void **state)
 	say(&world, 'A', "MULTI");
 	say(&world, 'A', "INCR k");
 	say(&world, 'A', "EXEC");
-	listen(&world, 'A');
+	take_received(&world, 'A');
 	say(&world, 'A', "GET k");
-	look(&world);
+	take_sent(&world);
 	assert_int_equal(world.count, 2);
 	reply(&world, "", "*1\r\n:1\r\n");
 	reply(&world, "GET k", "$1\r\n1\r\n");
-	heard(&world, 'A', "*1\r\n:1\r\n$1\r\n1\r\n");
+	received(&world, 'A', "*1\r\n:1\r\n$1\r\n1\r\n");
 	close_world(&world);
 }
 
@@ -150,11 +150,11 @@ static void test_no_read_sees_a_later_write_of_its_own(void **state)
 	sent(&world, "INCR k | GET k");
 	reply(&world, "INCR", ":1\r\n");
 	reply(&world, "GET", "$1\r\n1\r\n");
-	heard(&world, 'A', "$1\r\nv\r\n:1\r\n$1\r\n1\r\n");
+	received(&world, 'A', "$1\r\nv\r\n:1\r\n$1\r\n1\r\n");
 	close_world(&world);
 }
 
-static void test_a_fill_that_raced_a_write(void **state)
+static void test_a_fetch_that_raced_a_write(void **state)
 {
 	static struct world world;
 
@@ -165,26 +165,26 @@ static void test_a_fill_that_raced_a_write(void **state)
 	say(&world, 'E', "INCR k"); /* begins behind the fetch */
 	sent(&world, "INCR k");
 	reply(&world, "~GET", "$1\r\nv\r\n");
-	heard(&world, 'A', "$1\r\nv\r\n");
+	received(&world, 'A', "$1\r\nv\r\n");
 	reply(&world, "INCR", ":1\r\n");
-	assert_int_equal(rule_count(&world, raced), 1);
+	assert_int_equal(rule_count(&world, fetches_discarded), 1);
 	/* Begins before the fetch and is done behind it. */
 	say(&world, 'E', "INCR k");
 	sent(&world, "INCR k");
 	say(&world, 'A', "GET k");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "$1\r\nv\r\n");
-	heard(&world, 'A', "$1\r\nv\r\n");
+	received(&world, 'A', "$1\r\nv\r\n");
 	reply(&world, "INCR", ":2\r\n");
 	say(&world, 'A', "GET k");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "$1\r\n2\r\n");
-	heard(&world, 'A', "$1\r\n2\r\n");
+	received(&world, 'A', "$1\r\n2\r\n");
 	close_world(&world);
 }
 
 /* Who asks after a write was acknowledged must not share a reading from before. */
-static void test_nobody_joins_a_fill_from_before_a_write(void **state)
+static void test_no_read_joins_a_fetch_from_before_a_write(void **state)
 {
 	static struct world world;
 
@@ -199,16 +199,16 @@ static void test_nobody_joins_a_fill_from_before_a_write(void **state)
 	say(&world, 'C', "GET k");
 	sent(&world, ""); /* one at a time */
 	reply(&world, "~GET", "$1\r\n0\r\n");
-	heard(&world, 'A', "$1\r\n0\r\n");
-	heard(&world, 'C', "");
+	received(&world, 'A', "$1\r\n0\r\n");
+	received(&world, 'C', "");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "$1\r\n1\r\n");
-	heard(&world, 'B', ":1\r\n$1\r\n1\r\n");
-	heard(&world, 'C', "$1\r\n1\r\n");
+	received(&world, 'B', ":1\r\n$1\r\n1\r\n");
+	received(&world, 'C', "$1\r\n1\r\n");
 	close_world(&world);
 }
 
-static void test_a_set_leaves_its_value_behind(void **state)
+static void test_a_set_writes_through(void **state)
 {
 	static struct world world;
 
@@ -218,19 +218,19 @@ static void test_a_set_leaves_its_value_behind(void **state)
 	say(&world, 'A', "GET k"); /* waits: it takes another way */
 	sent(&world, "~SET k new");
 	reply(&world, "~SET", "+OK\r\n");
-	heard(&world, 'A', "+OK\r\n$3\r\nnew\r\n");
+	received(&world, 'A', "+OK\r\n$3\r\nnew\r\n");
 	say(&world, 'E', "GET k");
-	heard(&world, 'E', "$3\r\nnew\r\n");
+	received(&world, 'E', "$3\r\nnew\r\n");
 	sent(&world, "");
 	changed(&world, 0, "k"); /* vouched for like any */
 	say(&world, 'E', "GET k");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "$1\r\nx\r\n");
-	assert_int_equal(rule_count(&world, left), 1);
+	assert_int_equal(rule_count(&world, write_through), 1);
 	close_world(&world);
 }
 
-static void test_a_set_with_an_end(void **state)
+static void test_a_set_with_an_expiry(void **state)
 {
 	static struct world world;
 
@@ -241,7 +241,7 @@ static void test_a_set_with_an_end(void **state)
 	reply(&world, "~SET", "+OK\r\n");
 	later(&world, 40 * MS);
 	say(&world, 'B', "GET k");
-	heard(&world, 'B', "$3\r\nnew\r\n");
+	received(&world, 'B', "$3\r\nnew\r\n");
 	later(&world, 10 * MS);
 	say(&world, 'B', "GET k");
 	sent(&world, "~GET k");
@@ -250,7 +250,7 @@ static void test_a_set_with_an_end(void **state)
 }
 
 /* Nobody knows which came last. */
-static void test_two_at_a_time_leave_nothing_behind(void **state)
+static void test_two_sets_in_flight_do_not_write_through(void **state)
 {
 	static struct world world;
 
@@ -264,12 +264,12 @@ static void test_two_at_a_time_leave_nothing_behind(void **state)
 	say(&world, 'B', "GET k");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "$3\r\none\r\n");
-	heard(&world, 'B', "$3\r\none\r\n");
-	assert_int_equal(rule_count(&world, left), 0);
+	received(&world, 'B', "$3\r\none\r\n");
+	assert_int_equal(rule_count(&world, write_through), 0);
 	close_world(&world);
 }
 
-static void test_a_set_of_unknown_outcome_leaves_nothing_behind(void **state)
+static void test_a_set_of_unknown_outcome_does_not_write_through(void **state)
 {
 	static const char *const answers[] = {"-UNKNOWN lost\r\n", "-OOM no room\r\n"};
 
@@ -281,7 +281,7 @@ static void test_a_set_of_unknown_outcome_leaves_nothing_behind(void **state)
 		say(&world, 'A', "SET k new");
 		sent(&world, "~SET k new");
 		reply(&world, "~SET", answers[i]);
-		heard(&world, 'A', answers[i]);
+		received(&world, 'A', answers[i]);
 		say(&world, 'B', "GET k");
 		sent(&world, "~GET k");
 		reply(&world, "~GET", "$1\r\nx\r\n");
@@ -306,7 +306,7 @@ static void test_a_set_without_tracking_session(void **state)
 }
 
 /* Values that nobody reads are not left behind for long, and others have their usual way. */
-static void test_sets_that_go_their_usual_way(void **state)
+static void test_sets_that_do_not_write_through(void **state)
 {
 	static struct world world;
 
@@ -350,7 +350,7 @@ static void test_a_set_behind_a_read_whose_slot_has_moved(void **state)
 	sent(&world, "TTL k | SET k new");
 	reply(&world, "TTL", ":-1\r\n");
 	reply(&world, "SET", "+OK\r\n");
-	heard(&world, 'B', ":-1\r\n+OK\r\n");
+	received(&world, 'B', ":-1\r\n+OK\r\n");
 	say(&world, 'A', "GET k");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "$3\r\nnew\r\n");
@@ -368,15 +368,15 @@ static void test_a_script_that_does_not_name_its_keys(void **state)
 	(void)state;
 	open_with_k(&world);
 	say(&world, 'A', "EVAL s 0");
-	look(&world);
+	take_sent(&world);
 	reply(&world, "EVAL", ":1\r\n");
-	listen(&world, 'A');
+	take_received(&world, 'A');
 	say(&world, 'A', "GET k");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "$1\r\nw\r\n");
-	heard(&world, 'A', "$1\r\nw\r\n");
+	received(&world, 'A', "$1\r\nw\r\n");
 	say(&world, 'A', "GET k");
-	heard(&world, 'A', "$1\r\nw\r\n");
+	received(&world, 'A', "$1\r\nw\r\n");
 	sent(&world, "");
 	close_world(&world);
 }
@@ -390,15 +390,15 @@ static void test_a_script_under_way(void **state)
 	open_with_k(&world);
 	say(&world, 'A', "EVAL s 1 other");
 	say(&world, 'A', "GET k");
-	look(&world);
+	take_sent(&world);
 	reply(&world, "EVAL", ":1\r\n");
-	look(&world);
+	take_sent(&world);
 	reply(&world, "GET k", "$1\r\nw\r\n");
-	heard(&world, 'A', ":1\r\n$1\r\nw\r\n");
+	received(&world, 'A', ":1\r\n$1\r\nw\r\n");
 	close_world(&world);
 }
 
-static void test_keeping_begins_while_a_write_is_under_way(void **state)
+static void test_caching_begins_while_a_write_is_in_flight(void **state)
 {
 	static struct world world;
 
@@ -412,11 +412,11 @@ static void test_keeping_begins_while_a_write_is_under_way(void **state)
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "$1\r\n0\r\n");
 	reply(&world, "INCR", ":1\r\n");
-	listen(&world, 'B');
+	take_received(&world, 'B');
 	say(&world, 'B', "GET k");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "$1\r\n1\r\n");
-	heard(&world, 'B', "$1\r\n1\r\n");
+	received(&world, 'B', "$1\r\n1\r\n");
 	close_world(&world);
 }
 
@@ -430,41 +430,41 @@ static void test_a_write_that_names_no_key(void **state)
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "$1\r\nv\r\n");
 	say(&world, 'E', "GET k");
-	heard(&world, 'E', "$1\r\nv\r\n");
+	received(&world, 'E', "$1\r\nv\r\n");
 	say(&world, 'A', "SWAPDB 0 1");
 	sent(&world, "SWAPDB 0 1");
 	reply(&world, "SWAPDB", "+OK\r\n");
-	heard(&world, 'A', "$1\r\nv\r\n+OK\r\n");
+	received(&world, 'A', "$1\r\nv\r\n+OK\r\n");
 	say(&world, 'A', "GET k");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "$1\r\nw\r\n");
-	heard(&world, 'A', "$1\r\nw\r\n");
+	received(&world, 'A', "$1\r\nw\r\n");
 	say(&world, 'E', "GET k");
-	heard(&world, 'E', "$1\r\nw\r\n");
+	received(&world, 'E', "$1\r\nw\r\n");
 	close_world(&world);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_acknowledged_is_seen_by_all),
-		cmocka_unit_test(test_a_transaction_writes_what_is_in_it),
+		cmocka_unit_test(test_an_acknowledged_write_is_seen_by_all),
+		cmocka_unit_test(test_a_transaction_invalidates_the_keys_it_writes),
 		cmocka_unit_test(test_flush_writes_everything),
-		cmocka_unit_test(test_own_writes_under_way_are_seen),
-		cmocka_unit_test(test_own_transactions_under_way_are_seen),
+		cmocka_unit_test(test_own_writes_in_flight_are_seen),
+		cmocka_unit_test(test_own_transactions_in_flight_are_seen),
 		cmocka_unit_test(test_no_read_sees_a_later_write_of_its_own),
-		cmocka_unit_test(test_a_fill_that_raced_a_write),
-		cmocka_unit_test(test_nobody_joins_a_fill_from_before_a_write),
-		cmocka_unit_test(test_a_set_leaves_its_value_behind),
-		cmocka_unit_test(test_a_set_with_an_end),
-		cmocka_unit_test(test_two_at_a_time_leave_nothing_behind),
-		cmocka_unit_test(test_a_set_of_unknown_outcome_leaves_nothing_behind),
+		cmocka_unit_test(test_a_fetch_that_raced_a_write),
+		cmocka_unit_test(test_no_read_joins_a_fetch_from_before_a_write),
+		cmocka_unit_test(test_a_set_writes_through),
+		cmocka_unit_test(test_a_set_with_an_expiry),
+		cmocka_unit_test(test_two_sets_in_flight_do_not_write_through),
+		cmocka_unit_test(test_a_set_of_unknown_outcome_does_not_write_through),
 		cmocka_unit_test(test_a_set_without_tracking_session),
-		cmocka_unit_test(test_sets_that_go_their_usual_way),
+		cmocka_unit_test(test_sets_that_do_not_write_through),
 		cmocka_unit_test(test_a_set_behind_a_read_whose_slot_has_moved),
 		cmocka_unit_test(test_a_script_that_does_not_name_its_keys),
 		cmocka_unit_test(test_a_script_under_way),
-		cmocka_unit_test(test_keeping_begins_while_a_write_is_under_way),
+		cmocka_unit_test(test_caching_begins_while_a_write_is_in_flight),
 		cmocka_unit_test(test_a_write_that_names_no_key),
 	};
 

@@ -4,8 +4,8 @@
  * Most tests walk over all rows, so a new command is tested by being there. What the rows say is
  * compared with a real redis-server in tests/integration/test_command_table.py. */
 #include "command/command.h"
-#include "command/elsewhere.h"
-#include "wire/answer.h"
+#include "command/not_embedded.h"
+#include "wire/parse_reply.h"
 #include "wire/reply.h"
 
 #include <setjmp.h>
@@ -385,7 +385,7 @@ static const char *answer(int resp, const char *request)
 	text[out.len] = '\0';
 	hs_buf_deinit(&out);
 	/* Whatever it is, it is one reply: no element too many, none missing. */
-	assert_int_equal(hs_answer_length(text, strlen(text)), strlen(text));
+	assert_int_equal(hs_parse_reply_length(text, strlen(text)), strlen(text));
 	return text;
 }
 
@@ -526,13 +526,13 @@ static void test_help_of_every_container(void **state)
 		const struct hs_command *row = hs_command_by_id(id);
 		struct hs_buf out = {0};
 		struct hs_reply reply = {.out = &out, .resp = 2};
-		struct hs_answer head;
+		struct hs_parsed_reply head;
 
 		if (row->place != HS_PLACE_PARENT)
 			continue;
 		hs_command_help(row, &reply);
-		assert_int_equal(hs_answer_length(out.data, out.len), out.len);
-		assert_true(hs_answer_head(&head, out.data, out.len) > 0);
+		assert_int_equal(hs_parse_reply_length(out.data, out.len), out.len);
+		assert_true(hs_parse_reply_head(&head, out.data, out.len) > 0);
 		assert_true(head.count >= 3); /* a heading and one subcommand with its words */
 		hs_buf_deinit(&out);
 	}
@@ -551,10 +551,10 @@ static void test_names_with_zeros_are_known_nowhere(void **state)
 
 	(void)state;
 	for (size_t len = 0; len <= sizeof zeros; len++)
-		hs_elsewhere_note((struct hs_bytes){zeros, len}, &text);
-	hs_elsewhere_note((struct hs_bytes){"llen\0", 5}, &text);
+		hs_not_embedded_note((struct hs_bytes){zeros, len}, &text);
+	hs_not_embedded_note((struct hs_bytes){"llen\0", 5}, &text);
 	assert_int_equal(text.len, 0);
-	hs_elsewhere_note(HS_LIT("LLEN"), &text);
+	hs_not_embedded_note(HS_LIT("LLEN"), &text);
 	assert_true(text.len > 0);
 	hs_buf_deinit(&text);
 }

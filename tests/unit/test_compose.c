@@ -60,7 +60,7 @@ static void test_requests_follow_each_other(void **state)
 		     "*1\r\n$4\r\nQUIT\r\n");
 }
 
-static void test_a_line_of_words(void **state)
+static void test_a_line_becomes_a_request(void **state)
 {
 	struct hs_buf out = {0};
 
@@ -119,7 +119,7 @@ int main(void)
 		cmocka_unit_test(test_a_request),
 		cmocka_unit_test(test_words_may_be_any_bytes),
 		cmocka_unit_test(test_requests_follow_each_other),
-		cmocka_unit_test(test_a_line_of_words),
+		cmocka_unit_test(test_a_line_becomes_a_request),
 		cmocka_unit_test(test_lengths_of_every_size),
 	};
 

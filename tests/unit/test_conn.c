@@ -32,7 +32,7 @@ struct world {
 	bool breaks; /* its last record is damaged; else it ends TLS */
 	size_t read; /* without TLS */
 	/* The client. */
-	struct hs_conn_identity identity;
+	struct hs_conn_config conn_config;
 	struct hs_conn_driver driver;
 	struct hs_upstream upstream;
 	bool up;
@@ -225,12 +225,12 @@ static struct world *connect_until_down(bool tls, bool breaks)
 	uv_timer_init(&world->loop, &world->guard);
 	uv_timer_start(&world->guard, on_guard, GUARD_MS, 0);
 	server.port = listen_on(world, tls);
-	world->identity = (struct hs_conn_identity){.login = {.user = "", .password = ""},
-						    .tls = tls ? context_of(HS_TLS_CLIENT) : NULL,
-						    .open_ms_max = GUARD_MS};
+	world->conn_config = (struct hs_conn_config){.login = {.user = "", .password = ""},
+						     .tls = tls ? context_of(HS_TLS_CLIENT) : NULL,
+						     .open_ms_max = GUARD_MS};
 	world->driver = (struct hs_conn_driver){
 		.loop = &world->loop,
-		.identity = &world->identity,
+		.conn_config = &world->conn_config,
 		.buffer = world->buffer,
 		.context = world,
 		.up = on_up,
@@ -251,8 +251,8 @@ static void end(struct world *world)
 	uv_run(&world->loop, UV_RUN_DEFAULT);
 	assert_int_equal(uv_loop_close(&world->loop), 0);
 	hs_tls_destroy(&world->tls);
-	if (world->identity.tls)
-		hs_tls_context_release(&world->identity.tls);
+	if (world->conn_config.tls)
+		hs_tls_context_release(&world->conn_config.tls);
 	hs_upstream_deinit(&world->upstream);
 	test_free(world);
 }
@@ -277,7 +277,7 @@ static void test_tls_ends_and_the_socket_stays_open(void **state)
 	end(world);
 }
 
-static void test_what_the_server_has_read_counts_as_sent(void **state)
+static void test_bytes_the_server_may_have_read_count_as_sent(void **state)
 {
 	struct world *world = connect_until_down(false, false);
 
@@ -292,7 +292,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_replies_in_front_of_an_error),
 		cmocka_unit_test(test_tls_ends_and_the_socket_stays_open),
-		cmocka_unit_test(test_what_the_server_has_read_counts_as_sent),
+		cmocka_unit_test(test_bytes_the_server_may_have_read_count_as_sent),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -48,11 +48,11 @@ static void test_defaults(void **state)
 	assert_int_equal(rule->contract, HS_CONTRACT_CACHE);
 	assert_int_equal(rule->stale_us, 100 * MS);
 	assert_int_equal(rule->ttl_us, MINUTE);
-	assert_int_equal(rule->negative_us, 100 * MS);
-	assert_int_equal(rule->swr_us, 0);
+	assert_int_equal(rule->negative_ttl_us, 100 * MS);
+	assert_int_equal(rule->stale_while_revalidate_us, 0);
 	assert_int_equal(rule->stale_if_error_us, 0);
 	assert_true(rule->jitter == 0.1);
-	assert_true(rule->ahead == 1.0);
+	assert_true(rule->refresh_ahead == 1.0);
 	assert_false(rule->admit_all);
 	assert_int_equal(rule->copies, 0);
 	assert_false(rule->replica_reads);
@@ -72,11 +72,11 @@ static void test_every_option(void **state)
 	(void)state;
 	assert_int_equal(rule->stale_us, 2 * S);
 	assert_int_equal(rule->ttl_us, HOUR);
-	assert_int_equal(rule->negative_us, 5 * MS);
-	assert_int_equal(rule->swr_us, 3 * MINUTE);
+	assert_int_equal(rule->negative_ttl_us, 5 * MS);
+	assert_int_equal(rule->stale_while_revalidate_us, 3 * MINUTE);
 	assert_int_equal(rule->stale_if_error_us, 2 * DAY);
 	assert_true(rule->jitter == 0.125);
-	assert_true(rule->ahead == 0.75);
+	assert_true(rule->refresh_ahead == 0.75);
 	assert_true(rule->admit_all);
 	assert_int_equal(rule->copies, 4);
 	assert_true(rule->replica_reads);
@@ -90,7 +90,7 @@ static void test_every_option(void **state)
 	hs_rules_unref(&rules);
 }
 
-static void test_ways_of_writing(void **state)
+static void test_accepted_spellings(void **state)
 {
 	static const char *const rows[][2] = {
 		{"a STRICT", "a strict"},
@@ -323,7 +323,7 @@ static void test_limit_of_rules(void **state)
 
 /* A number is what counters hang on: it stays with its glob, and a new rule does not inherit that of
  * one that has just gone. */
-static void test_numbers_stay(void **state)
+static void test_rule_numbers_are_stable(void **state)
 {
 	const struct hs_rules *rules = RULES("a cache", "b cache", "c cache");
 	const struct hs_rules *fresh = RULES("x cache", "c cache", "a strict");
@@ -350,7 +350,7 @@ static void test_numbers_stay(void **state)
 	hs_rules_unref(&rules);
 }
 
-static void test_same(void **state)
+static void test_equal_sets_compare_equal(void **state)
 {
 	const struct hs_rules *a = RULES("a cache", "b cache stale=100ms");
 	const struct hs_rules *b = RULES("b cache", "a cache", "b cache");
@@ -399,11 +399,11 @@ static void test_described_rules_read_the_same(void **state)
 			.contract = HS_CONTRACT_CACHE,
 			.stale_us = between(&prng, MS, DAY),
 			.ttl_us = between(&prng, MS, 30 * DAY),
-			.negative_us = between(&prng, 0, DAY),
-			.swr_us = between(&prng, 0, DAY),
+			.negative_ttl_us = between(&prng, 0, DAY),
+			.stale_while_revalidate_us = between(&prng, 0, DAY),
 			.stale_if_error_us = between(&prng, 0, 30 * DAY),
 			.jitter = (double)hs_prng_below(&prng, 90001) / 100000,
-			.ahead = (double)hs_prng_below(&prng, 10001) / 1000,
+			.refresh_ahead = (double)hs_prng_below(&prng, 10001) / 1000,
 			.admit_all = hs_prng_below(&prng, 2),
 			.is_public = hs_prng_below(&prng, 2),
 			.replica_reads = hs_prng_below(&prng, 2),
@@ -421,11 +421,11 @@ static void test_described_rules_read_the_same(void **state)
 		assert_true(hs_bytes_equal(again->glob, rule.glob));
 		assert_int_equal(again->stale_us, rule.stale_us);
 		assert_int_equal(again->ttl_us, rule.ttl_us);
-		assert_int_equal(again->negative_us, rule.negative_us);
-		assert_int_equal(again->swr_us, rule.swr_us);
+		assert_int_equal(again->negative_ttl_us, rule.negative_ttl_us);
+		assert_int_equal(again->stale_while_revalidate_us, rule.stale_while_revalidate_us);
 		assert_int_equal(again->stale_if_error_us, rule.stale_if_error_us);
 		assert_true(again->jitter == rule.jitter);
-		assert_true(again->ahead == rule.ahead);
+		assert_true(again->refresh_ahead == rule.refresh_ahead);
 		assert_int_equal(again->admit_all, rule.admit_all);
 		assert_int_equal(again->is_public, rule.is_public);
 		assert_int_equal(again->replica_reads, rule.replica_reads);
@@ -440,13 +440,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults),
 		cmocka_unit_test(test_every_option),
-		cmocka_unit_test(test_ways_of_writing),
+		cmocka_unit_test(test_accepted_spellings),
 		cmocka_unit_test(test_rows_are_right),
 		cmocka_unit_test(test_errors),
 		cmocka_unit_test(test_errors_are_cut_to_fit),
 		cmocka_unit_test(test_limit_of_rules),
-		cmocka_unit_test(test_numbers_stay),
-		cmocka_unit_test(test_same),
+		cmocka_unit_test(test_rule_numbers_are_stable),
+		cmocka_unit_test(test_equal_sets_compare_equal),
 		cmocka_unit_test(test_described_rules_read_the_same),
 	};
 

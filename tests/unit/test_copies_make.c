@@ -21,14 +21,14 @@ static void test_a_write_under_way_is_waited_for_at_the_original(void **state)
 		assert_int_equal(ask(&world, 'A'), 'o');
 	reply(&world, "SET", "+OK\r\n");
 	say(&world, 'A', "GET k");
-	look(&world);
+	take_sent(&world);
 	reply(&world, "GET k", VALUE);
-	taken_away(&world);
+	answer_unlinks(&world);
 	assert_int_equal(stat(&world, keys), 0);
 	close_copies(&world);
 }
 
-static void test_a_change_behind_us_ends_it(void **state)
+static void test_an_invalidation_ends_the_copies(void **state)
 {
 	static struct world world;
 
@@ -39,55 +39,56 @@ static void test_a_change_behind_us_ends_it(void **state)
 	assert_int_equal(ask_many(&world, 'A', 3), 2);
 	changed(&world, 0, "k");
 	say(&world, 'A', "GET k");
-	look(&world);
+	take_sent(&world);
 	reply(&world, "GET k", VALUE);
-	taken_away(&world);
+	answer_unlinks(&world);
 	close_copies(&world);
 }
 
-static void test_nothing_without_a_proof(void **state)
+static void test_no_copies_without_a_liveness_check(void **state)
 {
 	static struct world world;
 
 	(void)state;
 	open_copies(&world, "k* cache stale=100ms copies=3");
 	make_copies(&world, 'A');
-	prove(&world, 0);
+	catch_up(&world, 0);
 	later(&world, 101 * MS);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(ask(&world, 'A'), 'o');
-	prove(&world, 0);
+	catch_up(&world, 0);
 	assert_int_equal(ask_many(&world, 'A', 3), 2);
 	lose_tracking_session(&world, 0);
 	say(&world, 'A', "GET k");
-	look(&world);
+	take_sent(&world);
 	reply(&world, "GET k", VALUE);
-	taken_away(&world);
+	answer_unlinks(&world);
 	close_copies(&world);
 }
 
-static void test_ends_with_the_key(void **state)
+static void test_copies_end_with_the_key(void **state)
 {
 	static struct world world;
 
 	(void)state;
 	open_copies(&world, "k* cache stale=10s copies=3");
 	warm_up(&world, 'A');
-	world.left_ms = 2000;
+	world.ttl_ms = 2000;
 	reply(&world, "~DUMP k", "$3\r\nxyz\r\n");
-	assert_non_null(strstr(look(&world), " 1999 xyz REPLACE")); /* the time it took is gone */
+	assert_non_null(
+		strstr(take_sent(&world), " 1999 xyz REPLACE")); /* the time it took is gone */
 	assert_int_equal(reply_all(&world, "RESTORE", "+OK\r\n"), 2);
 	later(&world, 1990 * MS);
 	assert_int_equal(ask_many(&world, 'A', 3), 2);
 	later(&world, 10 * MS);
 	say(&world, 'A', "GET k");
-	look(&world);
+	take_sent(&world);
 	reply(&world, "GET k", VALUE);
-	taken_away(&world);
+	answer_unlinks(&world);
 	close_copies(&world);
 }
 
-static void test_cools(void **state)
+static void test_copies_of_a_key_that_cools_are_removed(void **state)
 {
 	static struct world world;
 
@@ -97,11 +98,11 @@ static void test_cools(void **state)
 	tick(&world, 900 * MS);
 	sent(&world, "");
 	tick(&world, 200 * MS);
-	taken_away(&world);
+	answer_unlinks(&world);
 	close_copies(&world);
 }
 
-static void test_without_its_rule(void **state)
+static void test_copies_end_with_their_rule(void **state)
 {
 	static struct world world;
 
@@ -113,14 +114,14 @@ static void test_without_its_rule(void **state)
 			  i == 1   ? HS_MITIGATE_OFF
 			  : i == 2 ? HS_MITIGATE_OBSERVE
 				   : HS_MITIGATE_ON);
-		taken_away(&world);
+		answer_unlinks(&world);
 		for (int j = 0; j < 30; j++)
 			assert_int_equal(ask(&world, 'A'), 'o');
 		close_copies(&world);
 	}
 }
 
-static void test_shutdown_takes_them_away(void **state)
+static void test_shutdown_removes_copies(void **state)
 {
 	static struct world world;
 
@@ -128,7 +129,7 @@ static void test_shutdown_takes_them_away(void **state)
 	open_copies(&world, "k* cache stale=100ms copies=3");
 	make_copies(&world, 'A');
 	assert_int_equal(hs_core_drain(world.station[0].core, world.now, UINT64_MAX), 4 + 1);
-	taken_away(&world);
+	answer_unlinks(&world);
 	assert_int_equal(hs_core_drain(world.station[0].core, world.now, UINT64_MAX), 4);
 	close_copies(&world);
 }
@@ -144,7 +145,7 @@ static void check_spoiled(int stage, void (*happens)(struct world *world))
 	warm_up(&world, 'A');
 	if (stage > 0) {
 		reply(&world, "~DUMP k", "$3\r\nxyz\r\n");
-		look(&world);
+		take_sent(&world);
 	}
 	happens(&world);
 	reply_all(&world, "~DUMP k", "$3\r\nxyz\r\n");
@@ -157,25 +158,25 @@ static void check_spoiled(int stage, void (*happens)(struct world *world))
 	close_copies(&world);
 }
 
-static void write_it(struct world *world)
+static void write_the_key(struct world *world)
 {
 	say(world, 'B', "SET k new");
-	look(world);
+	take_sent(world);
 	reply(world, "SET", "+OK\r\n");
 }
 
-static void begin_to_write_it(struct world *world)
+static void begin_to_write_the_key(struct world *world)
 {
 	say(world, 'B', "SET k new");
-	look(world);
+	take_sent(world);
 }
 
-static void tell_of_a_change(struct world *world)
+static void invalidate_the_key(struct world *world)
 {
 	changed(world, 0, "k");
 }
 
-static void lose_who_would_tell(struct world *world)
+static void lose_tracking_connection(struct world *world)
 {
 	lose_tracking_session(world, 0);
 }
@@ -185,25 +186,25 @@ static void take_the_rule(struct world *world)
 	set_rules(world, NULL, HS_MITIGATE_ON);
 }
 
-static void test_what_changes_meanwhile_is_not_used(void **state)
+static void test_a_change_while_copies_are_made_discards_them(void **state)
 {
 	(void)state;
 	for (int stage = 0; stage < 2; stage++) {
-		check_spoiled(stage, write_it);
+		check_spoiled(stage, write_the_key);
 		check_spoiled(stage, take_the_rule);
 	}
-	check_spoiled(1, tell_of_a_change);
-	check_spoiled(1, lose_who_would_tell);
+	check_spoiled(1, invalidate_the_key);
+	check_spoiled(1, lose_tracking_connection);
 }
 
-static void test_a_write_that_is_not_answered_yet_spoils_it_too(void **state)
+static void test_a_write_in_flight_discards_them_too(void **state)
 {
 	static struct world world;
 
 	(void)state;
 	open_copies(&world, "k* cache stale=100ms copies=3");
 	warm_up(&world, 'A');
-	begin_to_write_it(&world);
+	begin_to_write_the_key(&world);
 	reply(&world, "~DUMP k", "$3\r\nxyz\r\n");
 	sent(&world, "");
 	reply(&world, "SET", "+OK\r\n");
@@ -211,7 +212,7 @@ static void test_a_write_that_is_not_answered_yet_spoils_it_too(void **state)
 	close_copies(&world);
 }
 
-static void test_what_servers_refuse_rests(void **state)
+static void test_copying_pauses_after_a_refusal(void **state)
 {
 	static struct world world;
 
@@ -219,35 +220,35 @@ static void test_what_servers_refuse_rests(void **state)
 	open_copies(&world, "k* cache stale=100ms copies=3");
 	warm_up(&world, 'A');
 	reply(&world, "~DUMP k", "$3\r\nxyz\r\n");
-	look(&world);
+	take_sent(&world);
 	reply(&world, "RESTORE", "-OOM no room\r\n");
 	reply(&world, "RESTORE", "+OK\r\n");
-	taken_away(&world);
+	answer_unlinks(&world);
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(ask(&world, 'A'), 'o');
 	say(&world, 'A', "HEAT PLAN");
-	assert_non_null(strstr(listen(&world, 'A'), "RESTORE: -OOM no room"));
+	assert_non_null(strstr(take_received(&world, 'A'), "RESTORE: -OOM no room"));
 	close_copies(&world);
 }
 
-static void check_rests(const char *dump, int64_t left_ms, bool tracking_session, const char *why)
+static void check_rests(const char *dump, int64_t ttl_ms, bool tracking_session, const char *why)
 {
 	static struct world world;
 
 	open_copies(&world, "k* cache stale=100ms copies=3");
 	warm_up(&world, 'A');
 	world.station[0].no_tracking_session = !tracking_session;
-	world.left_ms = left_ms;
+	world.ttl_ms = ttl_ms;
 	reply(&world, "~DUMP k", dump);
 	reply_all(&world, "UNLINK heatsink:copy:{", ":0\r\n");
 	say(&world, 'A', "HEAT PLAN");
-	if (!strstr(listen(&world, 'A'), why))
+	if (!strstr(take_received(&world, 'A'), why))
 		fail_msg("not said: %s", why);
 	assert_int_equal(ask(&world, 'A'), 'o');
 	close_copies(&world);
 }
 
-static void test_what_cannot_be_copied_rests(void **state)
+static void test_copying_pauses_for_uncopyable_values(void **state)
 {
 	struct hs_buf large = {0};
 
@@ -276,7 +277,7 @@ static void test_one_partition_is_not_enough(void **state)
 	for (int i = 0; i < 60; i++)
 		assert_int_equal(ask(&world, 'A'), 'o');
 	say(&world, 'A', "HEAT PLAN");
-	assert_non_null(strstr(listen(&world, 'A'), "there is one partition"));
+	assert_non_null(strstr(take_received(&world, 'A'), "there is one partition"));
 	close_copies(&world);
 }
 
@@ -292,14 +293,14 @@ static void test_long_names_are_not_copied(void **state)
 		say(&world, 'A', request);
 		sent(&world, request);
 		reply(&world, "GET", VALUE);
-		listen(&world, 'A');
+		take_received(&world, 'A');
 	}
 	say(&world, 'A', "HEAT PLAN");
-	assert_non_null(strstr(listen(&world, 'A'), "longer than 512 bytes"));
+	assert_non_null(strstr(take_received(&world, 'A'), "longer than 512 bytes"));
 	close_copies(&world);
 }
 
-static void test_so_many_keys_and_no_more(void **state)
+static void test_copied_keys_are_bounded(void **state)
 {
 	static struct world world;
 	const struct hs_copies_stage *stage;
@@ -313,9 +314,9 @@ static void test_so_many_keys_and_no_more(void **state)
 		snprintf(request, sizeof request, "GET k%d", key);
 		for (int i = 0; i < 150; i++) {
 			say(&world, 'A', request);
-			look(&world);
+			take_sent(&world);
 			reply(&world, "GET", VALUE);
-			listen(&world, 'A');
+			take_received(&world, 'A');
 		}
 		later(&world, 500 * MS); /* what was hot is not any more, but nobody looks */
 	}
@@ -336,7 +337,7 @@ static void test_sets_that_do_not_pay_are_made_less_often(void **state)
 	for (int i = 0; i < 200; i++) { /* 200 writes in 2 s, reads between them */
 		sets += reply_all(&world, "~DUMP k", "$3\r\nxyz\r\n");
 		reply_all(&world, "RESTORE", "+OK\r\n");
-		write_it(&world);
+		write_the_key(&world);
 		for (int j = 0; j < 20; j++) {
 			say(&world, 'A', "GET k");
 			reply_all(&world, "GET k", VALUE);
@@ -344,8 +345,8 @@ static void test_sets_that_do_not_pay_are_made_less_often(void **state)
 			reply_all(&world, "UNLINK", ":1\r\n");
 			later(&world, 500);
 		}
-		listen(&world, 'A');
-		listen(&world, 'B');
+		take_received(&world, 'A');
+		take_received(&world, 'B');
 	}
 	assert_in_range(sets, 3, 8); /* after 50, 100, 200, 400, 800 ms */
 	reply_all(&world, "~DUMP k", "$3\r\nxyz\r\n");
@@ -376,14 +377,14 @@ static void test_lease_is_renewed_while_it_is_used(void **state)
 		tick(&world, 900 * MS);
 	}
 	/* One of them is not there any more. */
-	look(&world);
+	take_sent(&world);
 	reply(&world, "PEXPIRE", ":1\r\n");
 	reply(&world, "PEXPIRE", ":0\r\n");
-	taken_away(&world);
+	answer_unlinks(&world);
 	close_copies(&world);
 }
 
-static void test_places_that_have_come_together_are_left(void **state)
+static void test_copies_whose_slots_moved_together_are_abandoned(void **state)
 {
 	static struct world world;
 
@@ -395,13 +396,13 @@ static void test_places_that_have_come_together_are_left(void **state)
 			hs_slot_map_set(&slots, (uint16_t)slot, 1);
 	}
 	tick(&world, 100 * MS);
-	taken_away(&world);
+	answer_unlinks(&world);
 	close_copies(&world);
 }
 
 /* ---- other workers ---- */
 
-static void test_the_other_worker_uses_them(void **state)
+static void test_the_other_worker_uses_the_copies(void **state)
 {
 	static struct world world;
 	int copies = 0;
@@ -421,13 +422,13 @@ static void test_the_other_worker_uses_them(void **state)
 	reply(&world, "~DUMP k", "$-1\r\n");
 	sent(&world, "");
 	say(&world, 'A', "GET k");
-	look(&world);
+	take_sent(&world);
 	reply(&world, "GET k", VALUE);
-	taken_away(&world);
+	answer_unlinks(&world);
 	close_copies(&world);
 }
 
-static void test_one_worker_makes_them(void **state)
+static void test_one_worker_makes_the_copies(void **state)
 {
 	static struct world world;
 
@@ -447,24 +448,24 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_write_under_way_is_waited_for_at_the_original),
-		cmocka_unit_test(test_a_change_behind_us_ends_it),
-		cmocka_unit_test(test_nothing_without_a_proof),
-		cmocka_unit_test(test_ends_with_the_key),
-		cmocka_unit_test(test_cools),
-		cmocka_unit_test(test_without_its_rule),
-		cmocka_unit_test(test_shutdown_takes_them_away),
-		cmocka_unit_test(test_what_changes_meanwhile_is_not_used),
-		cmocka_unit_test(test_a_write_that_is_not_answered_yet_spoils_it_too),
-		cmocka_unit_test(test_what_servers_refuse_rests),
-		cmocka_unit_test(test_what_cannot_be_copied_rests),
+		cmocka_unit_test(test_an_invalidation_ends_the_copies),
+		cmocka_unit_test(test_no_copies_without_a_liveness_check),
+		cmocka_unit_test(test_copies_end_with_the_key),
+		cmocka_unit_test(test_copies_of_a_key_that_cools_are_removed),
+		cmocka_unit_test(test_copies_end_with_their_rule),
+		cmocka_unit_test(test_shutdown_removes_copies),
+		cmocka_unit_test(test_a_change_while_copies_are_made_discards_them),
+		cmocka_unit_test(test_a_write_in_flight_discards_them_too),
+		cmocka_unit_test(test_copying_pauses_after_a_refusal),
+		cmocka_unit_test(test_copying_pauses_for_uncopyable_values),
 		cmocka_unit_test(test_one_partition_is_not_enough),
 		cmocka_unit_test(test_long_names_are_not_copied),
-		cmocka_unit_test(test_so_many_keys_and_no_more),
+		cmocka_unit_test(test_copied_keys_are_bounded),
 		cmocka_unit_test(test_sets_that_do_not_pay_are_made_less_often),
 		cmocka_unit_test(test_lease_is_renewed_while_it_is_used),
-		cmocka_unit_test(test_places_that_have_come_together_are_left),
-		cmocka_unit_test(test_the_other_worker_uses_them),
-		cmocka_unit_test(test_one_worker_makes_them),
+		cmocka_unit_test(test_copies_whose_slots_moved_together_are_abandoned),
+		cmocka_unit_test(test_the_other_worker_uses_the_copies),
+		cmocka_unit_test(test_one_worker_makes_the_copies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -195,7 +195,7 @@ static void hear(struct play *play)
 {
 	for (int client = 0; client < CLIENTS; client++) {
 		char who = (char)('A' + client);
-		const char *text = listen(&play->world, who);
+		const char *text = take_received(&play->world, who);
 		struct question *questions = play->questions[client];
 		size_t count = 0;
 
@@ -237,9 +237,9 @@ static void step(struct play *play)
 		later(&play->world, 200 + below(play, 2000));
 	else
 		tick(&play->world, below(play, 8) ? 5 * MS : 60 * MS); /* copies are late */
-	prove(&play->world, 0);
-	prove(&play->world, 1);
-	hear_news(&play->world);
+	catch_up(&play->world, 0);
+	catch_up(&play->world, 1);
+	deliver_events(&play->world);
 	hear(play);
 }
 
@@ -288,7 +288,7 @@ static void run(int seed, bool fold, unsigned *made, unsigned *copies, unsigned 
 
 		*made += (unsigned)counted(&stats->made);
 		*copies += (unsigned)counted(&stats->reads);
-		*again += (unsigned)counted(&stats->again);
+		*again += (unsigned)counted(&stats->retries);
 	}
 	assert_true(play.reads > 500);
 	close_world(&play.world);

@@ -20,7 +20,7 @@ static void test_reads_take_turns(void **state)
 	assert_int_equal(stat(&world, reads), 12);
 	assert_int_equal(stat(&world, made), 1);
 	assert_int_equal(stat(&world, keys), 1);
-	assert_int_equal(stat(&world, again), 0);
+	assert_int_equal(stat(&world, retries), 0);
 	close_copies(&world);
 }
 
@@ -34,7 +34,7 @@ static void test_places_are_on_all_partitions(void **state)
 	make_copies(&world, 'A');
 	for (int i = 0; i < 3; i++) {
 		say(&world, 'A', "GET k");
-		look(&world);
+		take_sent(&world);
 		assert_int_equal(world.count, 1);
 		assert_int_equal(world.ops[0]->slot, hs_slot_of(world.ops[0]->argv[1]));
 		assert_int_equal(world.ops[0]->partition,
@@ -47,7 +47,7 @@ static void test_places_are_on_all_partitions(void **state)
 	close_copies(&world);
 }
 
-static void test_other_keys_and_commands_go_their_way(void **state)
+static void test_other_keys_and_commands_are_not_copied(void **state)
 {
 	static struct world world;
 
@@ -68,7 +68,7 @@ static void test_other_keys_and_commands_go_their_way(void **state)
 	close_copies(&world);
 }
 
-static void test_a_missing_copy_is_not_believed(void **state)
+static void test_a_missing_copy_is_read_again_from_the_original(void **state)
 {
 	static const char *const answers[] = {"$-1\r\n", "-LOADING not now\r\n"};
 	static struct world world;
@@ -80,18 +80,18 @@ static void test_a_missing_copy_is_not_believed(void **state)
 		while (ask(&world, 'A') != 'o')
 			;
 		say(&world, 'A', "GET k");
-		look(&world);
+		take_sent(&world);
 		reply(&world, COPY, answers[i]);
 		sent(&world, "GET k");
-		heard(&world, 'A', "");
+		received(&world, 'A', "");
 		reply(&world, "GET k", "$5\r\nother\r\n");
-		heard(&world, 'A', "$5\r\nother\r\n");
-		assert_int_equal(stat(&world, again), 1);
+		received(&world, 'A', "$5\r\nother\r\n");
+		assert_int_equal(stat(&world, retries), 1);
 		close_copies(&world);
 	}
 }
 
-static void test_what_the_original_says_is_believed(void **state)
+static void test_a_missing_original_is_answered_as_missing(void **state)
 {
 	static struct world world;
 
@@ -103,12 +103,12 @@ static void test_what_the_original_says_is_believed(void **state)
 	say(&world, 'A', "GET k");
 	sent(&world, "GET k");
 	reply(&world, "GET k", "$-1\r\n");
-	heard(&world, 'A', "$-1\r\n");
+	received(&world, 'A', "$-1\r\n");
 	sent(&world, "");
 	close_copies(&world);
 }
 
-static void test_client_leaves_while_a_copy_is_asked(void **state)
+static void test_a_client_disconnects_while_a_copy_is_read(void **state)
 {
 	static struct world world;
 
@@ -118,7 +118,7 @@ static void test_client_leaves_while_a_copy_is_asked(void **state)
 	while (ask(&world, 'B') != 'o')
 		;
 	say(&world, 'B', "GET k");
-	look(&world);
+	take_sent(&world);
 	leave(&world, 'B');
 	reply(&world, COPY, "$-1\r\n");
 	sent(&world, "");
@@ -135,20 +135,20 @@ static void test_a_copy_that_does_not_answer_is_not_waited_for(void **state)
 	while (ask(&world, 'A') != 'o')
 		;
 	say(&world, 'B', "GET k");
-	look(&world);
+	take_sent(&world);
 	say(&world, 'B', "SET other v"); /* waits for it */
 	tick(&world, 40 * MS);
 	sent(&world, "");
 	tick(&world, 20 * MS);
 	sent(&world, "GET k");
 	reply(&world, "GET k", VALUE);
-	heard(&world, 'B', VALUE);
+	received(&world, 'B', VALUE);
 	sent(&world, "SET other v");
 	reply(&world, "SET", "+OK\r\n");
 	assert_in_range(ask_many(&world, 'A', 9), 4, 5); /* one place less */
 	reply(&world, COPY, VALUE);			 /* at last, and nobody cares */
-	heard(&world, 'B', "+OK\r\n");
-	assert_int_equal(stat(&world, again), 1);
+	received(&world, 'B', "+OK\r\n");
+	assert_int_equal(stat(&world, retries), 1);
 	close_copies(&world);
 }
 
@@ -164,14 +164,14 @@ static void test_a_copy_that_is_refused_at_once(void **state)
 	world.at_once = true;
 	world.value = "-CLUSTERDOWN nobody is there\r\n";
 	say(&world, 'A', "GET k");
-	heard(&world, 'A', world.value);
+	received(&world, 'A', world.value);
 	world.at_once = false;
-	assert_int_equal(stat(&world, again), 1);
+	assert_int_equal(stat(&world, retries), 1);
 	sent(&world, "");
 	close_copies(&world);
 }
 
-static void test_who_watches_or_tracks_reads_the_original(void **state)
+static void test_watching_and_tracking_clients_read_the_original(void **state)
 {
 	static struct world world;
 
@@ -179,14 +179,14 @@ static void test_who_watches_or_tracks_reads_the_original(void **state)
 	open_copies(&world, "k* cache stale=100ms copies=3");
 	make_copies(&world, 'A');
 	say(&world, 'B', "WATCH k");
-	look(&world);
+	take_sent(&world);
 	reply(&world, "WATCH", "+OK\r\n");
-	listen(&world, 'B');
+	take_received(&world, 'B');
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(ask(&world, 'B'), 'o');
 	say(&world, 'B', "UNWATCH");
 	reply_all(&world, "", "+OK\r\n");
-	listen(&world, 'B');
+	take_received(&world, 'B');
 	assert_int_equal(ask_many(&world, 'B', 3), 2);
 	close_copies(&world);
 }
@@ -203,7 +203,7 @@ static void test_a_write_waits_for_the_read_before_it(void **state)
 	while (ask(&world, 'A') != 'o')
 		;
 	say(&world, 'A', "GET k");
-	look(&world);
+	take_sent(&world);
 	say(&world, 'A', "SET k new");
 	say(&world, 'A', "GET k");
 	sent(&world, "");
@@ -211,11 +211,11 @@ static void test_a_write_waits_for_the_read_before_it(void **state)
 	reply(&world, COPY, "$-1\r\n");
 	sent(&world, "GET k");
 	reply(&world, "GET k", "$3\r\nold\r\n");
-	heard(&world, 'A', "$3\r\nold\r\n");
+	received(&world, 'A', "$3\r\nold\r\n");
 	sent(&world, "SET k new | GET k");
 	reply(&world, "SET", "+OK\r\n");
 	reply(&world, "GET k", "$3\r\nnew\r\n");
-	heard(&world, 'A', "+OK\r\n$3\r\nnew\r\n");
+	received(&world, 'A', "+OK\r\n$3\r\nnew\r\n");
 	close_copies(&world);
 }
 
@@ -229,16 +229,16 @@ static void test_a_transaction_waits_as_well(void **state)
 	while (ask(&world, 'A') != 'o')
 		;
 	say(&world, 'A', "GET k");
-	look(&world);
+	take_sent(&world);
 	say(&world, 'A', "MULTI");
 	say(&world, 'A', "SET k new");
 	say(&world, 'A', "EXEC");
 	assert_int_equal(world.count, 1);
 	reply(&world, COPY, VALUE);
 	assert_int_equal(world.count, 1);
-	look(&world);
+	take_sent(&world);
 	reply(&world, "", "*1\r\n+OK\r\n");
-	heard(&world, 'A', VALUE "+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n");
+	received(&world, 'A', VALUE "+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n");
 	close_copies(&world);
 }
 
@@ -259,12 +259,12 @@ static void test_behind_a_script_the_original_is_read(void **state)
 	reply(&world, "EVAL", ":1\r\n");
 	for (int i = 0; i < 4; i++)
 		reply(&world, "GET k", VALUE);
-	heard(&world, 'A', ":1\r\n" VALUE VALUE VALUE VALUE);
+	received(&world, 'A', ":1\r\n" VALUE VALUE VALUE VALUE);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(ask(&world, 'A'), 'o');
 	assert_int_equal(ask_many(&world, 'B', 3), 2);
 	later(&world, 1);
-	prove(&world, 0); /* it would have been told */
+	catch_up(&world, 0); /* it would have been told */
 	assert_int_equal(ask_many(&world, 'A', 3), 2);
 	close_copies(&world);
 }
@@ -275,9 +275,9 @@ static void ask_folded(struct world *world)
 {
 	say(world, 'A', "GET k");
 	end_round(world);
-	look(world);
+	take_sent(world);
 	reply(world, "GET", VALUE);
-	heard(world, 'A', VALUE);
+	received(world, 'A', VALUE);
 }
 
 static void open_folded_copies(struct world *world)
@@ -307,7 +307,7 @@ static void test_a_read_goes_to_no_copy_in_front_of_a_write_that_was_let_pass(vo
 		reply(&world, "GET k", VALUE);
 		reply(&world, "MSET k", "+OK\r\n");
 		reply(&world, "MSET o", "+OK\r\n");
-		heard(&world, 'A', VALUE "+OK\r\n");
+		received(&world, 'A', VALUE "+OK\r\n");
 		close_copies(&world);
 	}
 }
@@ -326,16 +326,16 @@ static void test_folded_reads_go_to_copies(void **state)
 		say(&world, 'B', "GET k");
 		say(&world, 'C', "GET k");
 		end_round(&world);
-		copy = strncmp(look(&world), COPY, strlen(COPY)) == 0;
+		copy = strncmp(take_sent(&world), COPY, strlen(COPY)) == 0;
 		assert_int_equal(world.count, 1);
 		reply(&world, "GET", copy ? copied : VALUE);
 		if (copy && strcmp(copied, VALUE) != 0) {
 			sent(&world, "GET k");
 			reply(&world, "GET k", VALUE);
 		}
-		heard(&world, 'A', VALUE);
-		heard(&world, 'B', VALUE);
-		heard(&world, 'C', VALUE);
+		received(&world, 'A', VALUE);
+		received(&world, 'B', VALUE);
+		received(&world, 'C', VALUE);
 	}
 	assert_int_equal(world.count, 0);
 	close_copies(&world);
@@ -359,14 +359,14 @@ static void test_with_a_cache(void **state)
 	for (int i = 0; i < 200; i++) {
 		say(&world, 'A', "GET ksmall");
 		reply_all(&world, "~GET", VALUE);
-		heard(&world, 'A', VALUE);
+		received(&world, 'A', VALUE);
 		say(&world, 'A', "GET k");
 		reply_all(&world, "~GET", large.data);
 		reply_all(&world, "~DUMP k", "$3\r\nxyz\r\n");
 		reply_all(&world, "RESTORE", "+OK\r\n");
 		copies += reply_all(&world, COPY, large.data);
 		reply_all(&world, "GET k", large.data);
-		heard(&world, 'A', large.data);
+		received(&world, 'A', large.data);
 		assert_int_equal(world.count, 0);
 	}
 	assert_in_range(copies, 60, 133);
@@ -377,51 +377,51 @@ static void test_with_a_cache(void **state)
 
 /* ---- nobody's confusion ---- */
 
-static void test_clients_may_not_name_them(void **state)
+static void test_clients_may_not_name_copies(void **state)
 {
 	static struct world world;
 
 	(void)state;
 	open_copies(&world, "k* cache stale=100ms copies=3");
 	say(&world, 'A', "GET heatsink:copy:{1}:0:1:k");
-	assert_non_null(strstr(listen(&world, 'A'), "heatsink's own"));
+	assert_non_null(strstr(take_received(&world, 'A'), "heatsink's own"));
 	say(&world, 'A', "DEL a heatsink:copy:x b");
-	assert_non_null(strstr(listen(&world, 'A'), "heatsink's own"));
+	assert_non_null(strstr(take_received(&world, 'A'), "heatsink's own"));
 	say(&world, 'A', "MSET heatsink:copy:x 1");
-	assert_non_null(strstr(listen(&world, 'A'), "heatsink's own"));
+	assert_non_null(strstr(take_received(&world, 'A'), "heatsink's own"));
 	say(&world, 'A', "SET k heatsink:copy:x");
 	sent(&world, "SET k heatsink:copy:x");
 	reply(&world, "SET", "+OK\r\n");
-	heard(&world, 'A', "+OK\r\n");
+	received(&world, 'A', "+OK\r\n");
 	close_copies(&world);
 }
 
-static void test_keys_and_scan_do_not_show_them(void **state)
+static void test_keys_and_scan_do_not_show_copies(void **state)
 {
 	static struct world world;
 
 	(void)state;
 	open_copies(&world, "k* cache stale=100ms copies=3");
 	say(&world, 'A', "KEYS *");
-	look(&world);
+	take_sent(&world);
 	reply(&world, "KEYS", "*2\r\n$1\r\na\r\n$17\r\nheatsink:copy:{1}\r\n");
 	reply(&world, "KEYS", "*1\r\n$17\r\nheatsink:copy:{2}\r\n");
 	reply(&world, "KEYS", "*1\r\n$1\r\nb\r\n");
-	heard(&world, 'A', "*2\r\n$1\r\na\r\n$1\r\nb\r\n");
+	received(&world, 'A', "*2\r\n$1\r\na\r\n$1\r\nb\r\n");
 	say(&world, 'A', "SCAN 0");
-	look(&world);
+	take_sent(&world);
 	reply(&world, "SCAN", "*2\r\n$1\r\n0\r\n*2\r\n$17\r\nheatsink:copy:{1}\r\n$1\r\na\r\n");
-	heard(&world, 'A', "*2\r\n$1\r\n1\r\n*1\r\n$1\r\na\r\n");
+	received(&world, 'A', "*2\r\n$1\r\n1\r\n*1\r\n$1\r\na\r\n");
 	say(&world, 'A', "RANDOMKEY");
-	look(&world);
+	take_sent(&world);
 	reply(&world, "RANDOMKEY", "$17\r\nheatsink:copy:{1}\r\n");
 	reply(&world, "RANDOMKEY", "$1\r\na\r\n");
 	reply(&world, "RANDOMKEY", "$17\r\nheatsink:copy:{2}\r\n");
-	heard(&world, 'A', "$1\r\na\r\n");
+	received(&world, 'A', "$1\r\na\r\n");
 	say(&world, 'A', "CLUSTER GETKEYSINSLOT 7 10");
-	look(&world);
+	take_sent(&world);
 	reply(&world, "CLUSTER", "*2\r\n$17\r\nheatsink:copy:{1}\r\n$1\r\na\r\n");
-	heard(&world, 'A', "*1\r\n$1\r\na\r\n");
+	received(&world, 'A', "*1\r\n$1\r\na\r\n");
 	close_copies(&world);
 }
 
@@ -433,19 +433,19 @@ static void test_plan(void **state)
 	(void)state;
 	open_copies(&world, "k* cache stale=100ms copies=3");
 	say(&world, 'A', "HEAT PLAN");
-	heard(&world, 'A', "*0\r\n");
+	received(&world, 'A', "*0\r\n");
 	make_copies(&world, 'A');
 	ask_many(&world, 'A', 3);
 	say(&world, 'A', "HEAT PLAN");
-	plan = listen(&world, 'A');
+	plan = take_received(&world, 'A');
 	/* Of two workers; in this world they are one. */
 	assert_non_null(strstr(plan, "*2\r\n*20\r\n$3\r\nkey\r\n$1\r\nk\r\n"));
 	assert_non_null(strstr(plan, "$5\r\nstate\r\n$6\r\nspread\r\n"));
 	assert_non_null(strstr(plan, "$5\r\nreads\r\n*3\r\n:1\r\n:1\r\n:1\r\n"));
 	set_rules(&world, "k* cache stale=100ms copies=3", HS_MITIGATE_OFF);
-	taken_away(&world);
+	answer_unlinks(&world);
 	say(&world, 'A', "HEAT PLAN");
-	plan = listen(&world, 'A');
+	plan = take_received(&world, 'A');
 	assert_non_null(strstr(plan, "mitigation is off"));
 	assert_non_null(strstr(plan, "$2\r\nk*\r\n"));
 	close_copies(&world);
@@ -456,21 +456,21 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_reads_take_turns),
 		cmocka_unit_test(test_places_are_on_all_partitions),
-		cmocka_unit_test(test_other_keys_and_commands_go_their_way),
-		cmocka_unit_test(test_a_missing_copy_is_not_believed),
-		cmocka_unit_test(test_what_the_original_says_is_believed),
-		cmocka_unit_test(test_client_leaves_while_a_copy_is_asked),
+		cmocka_unit_test(test_other_keys_and_commands_are_not_copied),
+		cmocka_unit_test(test_a_missing_copy_is_read_again_from_the_original),
+		cmocka_unit_test(test_a_missing_original_is_answered_as_missing),
+		cmocka_unit_test(test_a_client_disconnects_while_a_copy_is_read),
 		cmocka_unit_test(test_a_copy_that_does_not_answer_is_not_waited_for),
 		cmocka_unit_test(test_a_copy_that_is_refused_at_once),
-		cmocka_unit_test(test_who_watches_or_tracks_reads_the_original),
+		cmocka_unit_test(test_watching_and_tracking_clients_read_the_original),
 		cmocka_unit_test(test_a_write_waits_for_the_read_before_it),
 		cmocka_unit_test(test_a_transaction_waits_as_well),
 		cmocka_unit_test(test_behind_a_script_the_original_is_read),
 		cmocka_unit_test(test_folded_reads_go_to_copies),
 		cmocka_unit_test(test_a_read_goes_to_no_copy_in_front_of_a_write_that_was_let_pass),
 		cmocka_unit_test(test_with_a_cache),
-		cmocka_unit_test(test_clients_may_not_name_them),
-		cmocka_unit_test(test_keys_and_scan_do_not_show_them),
+		cmocka_unit_test(test_clients_may_not_name_copies),
+		cmocka_unit_test(test_keys_and_scan_do_not_show_copies),
 		cmocka_unit_test(test_plan),
 	};
 

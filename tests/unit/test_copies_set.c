@@ -103,7 +103,7 @@ static void test_as_many_as_there_are_partitions(void **state)
 }
 
 /* Whatever `auto` says brings the home partition to the mean, and one place less would not. */
-static void test_auto_reaches_the_mean_and_no_more(void **state)
+static void test_auto_makes_copies_up_to_the_mean_load(void **state)
 {
 	(void)state;
 	for (uint32_t partitions = 2; partitions <= 12; partitions++) {
@@ -147,7 +147,7 @@ static void test_quiet_partitions_first(void **state)
 	hs_mem_free(&map);
 }
 
-static void test_equally_quiet_ones_by_salt(void **state)
+static void test_equally_quiet_partitions_by_salt(void **state)
 {
 	struct hs_slot_map *map = map_of(8);
 	struct hs_copies_loads loads = {.all = 0};
@@ -173,7 +173,7 @@ struct desk {
 	uint16_t home;
 };
 
-static struct hs_cache_entry *keep(struct hs_bytes reply)
+static struct hs_cache_entry *make_entry(struct hs_bytes reply)
 {
 	struct hs_cache_entry *entry = hs_mem_zalloc(sizeof *entry + reply.len);
 	char *bytes = (char *)(entry + 1);
@@ -201,7 +201,7 @@ static void desk_init(struct desk *desk)
 		bytes[i] = hs_buf_bytes(&names[i]);
 	}
 	hs_copies_describe(bytes, 2, &reply);
-	desk->entry = keep(hs_buf_bytes(&reply));
+	desk->entry = make_entry(hs_buf_bytes(&reply));
 	desk->copies = hs_copies_create(desk->entry, desk->home);
 	assert_non_null(desk->copies);
 	for (uint16_t i = 0; i < 2; i++) {
@@ -228,10 +228,10 @@ static void test_set_is_what_was_described(void **state)
 	assert_int_equal(desk.copies->count, 3);
 	assert_int_equal(desk.copies->places[0].name.len, 0);
 	assert_int_equal(desk.copies->places[0].slot, desk.home);
-	assert_false(hs_copies_crowded(desk.copies, desk.map));
+	assert_false(hs_copies_misplaced(desk.copies, desk.map));
 	hs_slot_map_set(desk.map, desk.copies->places[1].slot,
 			hs_slot_map_get(desk.map, desk.copies->places[2].slot));
-	assert_true(hs_copies_crowded(desk.copies, desk.map));
+	assert_true(hs_copies_misplaced(desk.copies, desk.map));
 	desk_deinit(&desk);
 }
 
@@ -243,7 +243,7 @@ static void test_other_replies_describe_no_set(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof replies / sizeof *replies; i++) {
-		struct hs_cache_entry *entry = keep(hs_bytes_of(replies[i]));
+		struct hs_cache_entry *entry = make_entry(hs_bytes_of(replies[i]));
 
 		assert_null(hs_copies_create(entry, 0));
 		hs_mem_free(&entry);
@@ -269,7 +269,7 @@ static void test_turns_go_round(void **state)
 	desk_deinit(&desk);
 }
 
-static void test_who_does_not_answer_is_passed_over(void **state)
+static void test_a_silent_partition_is_passed_over(void **state)
 {
 	struct desk desk;
 	uint64_t now = 1000, late = now + HS_COPIES_SLOW_US + 1;
@@ -291,7 +291,7 @@ static void test_who_does_not_answer_is_passed_over(void **state)
 	desk_deinit(&desk);
 }
 
-static void test_original_is_asked_when_nobody_else_answers(void **state)
+static void test_the_original_is_read_when_no_copy_answers(void **state)
 {
 	struct desk desk;
 
@@ -311,7 +311,7 @@ static bool ask(struct hs_copies_place *place, const char *reply)
 	return hs_copies_place_answered(place, 1000, hs_bytes_of(reply));
 }
 
-static void test_doubts(void **state)
+static void test_suspicious_copies_are_checked(void **state)
 {
 	struct desk desk;
 	struct hs_copies_place *copy;
@@ -321,11 +321,11 @@ static void test_doubts(void **state)
 	copy = &desk.copies->places[2];
 	assert_true(ask(&desk.copies->places[0], "$-1\r\n")); /* the original knows */
 	assert_true(ask(&desk.copies->places[0], "-ERR no\r\n"));
-	for (int i = 0; i < HS_COPIES_REFUSED_MAX - 1; i++)
+	for (int i = 0; i < HS_COPIES_REJECTED_MAX - 1; i++)
 		assert_false(ask(copy, ":0\r\n"));
 	assert_int_equal(copy->cool_until_us, 0);
 	assert_true(ask(copy, ":1\r\n")); /* it is there: the zeros were true */
-	for (int i = 0; i < HS_COPIES_REFUSED_MAX - 1; i++)
+	for (int i = 0; i < HS_COPIES_REJECTED_MAX - 1; i++)
 		assert_false(ask(copy, ":0\r\n"));
 	assert_int_equal(copy->cool_until_us, 0);
 	assert_false(ask(copy, ":0\r\n"));
@@ -333,7 +333,7 @@ static void test_doubts(void **state)
 	for (int i = 0; i < 9; i++)
 		assert_ptr_not_equal(hs_copies_next(desk.copies, 999 + HS_COPIES_COOL_DOWN_US),
 				     copy);
-	assert_int_equal(copy->refused, 2 * HS_COPIES_REFUSED_MAX - 1);
+	assert_int_equal(copy->rejected, 2 * HS_COPIES_REJECTED_MAX - 1);
 	desk_deinit(&desk);
 }
 
@@ -384,11 +384,11 @@ static void test_what_a_missing_key_says(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof nothing / sizeof *nothing; i++) {
-		if (!hs_copies_says_nothing(hs_bytes_of(nothing[i])))
+		if (!hs_copies_may_be_missing(hs_bytes_of(nothing[i])))
 			fail_msg("says something: %s", nothing[i]);
 	}
 	for (size_t i = 0; i < sizeof something / sizeof *something; i++) {
-		if (hs_copies_says_nothing(hs_bytes_of(something[i])))
+		if (hs_copies_may_be_missing(hs_bytes_of(something[i])))
 			fail_msg("says nothing: %s", something[i]);
 	}
 }
@@ -397,23 +397,23 @@ static void test_what_a_missing_key_says(void **state)
 
 static void test_sets_that_do_not_pay_are_made_less_often(void **state)
 {
-	struct hs_copies_pace pace = {0};
+	struct hs_copies_backoff pace = {0};
 
 	(void)state;
-	hs_copies_pace(&pace, 3, 3 * HS_COPIES_WORTH);
-	assert_int_equal(pace.pause_us, 0);
-	hs_copies_pace(&pace, 3, 3 * HS_COPIES_WORTH - 1);
-	assert_int_equal(pace.pause_us, HS_COPIES_PAUSE_US_MIN);
-	hs_copies_pace(&pace, 3, 0);
-	assert_int_equal(pace.pause_us, 2 * HS_COPIES_PAUSE_US_MIN);
+	hs_copies_backoff(&pace, 3, 3 * HS_COPIES_READS_WORTH);
+	assert_int_equal(pace.backoff_us, 0);
+	hs_copies_backoff(&pace, 3, 3 * HS_COPIES_READS_WORTH - 1);
+	assert_int_equal(pace.backoff_us, HS_COPIES_BACKOFF_US_MIN);
+	hs_copies_backoff(&pace, 3, 0);
+	assert_int_equal(pace.backoff_us, 2 * HS_COPIES_BACKOFF_US_MIN);
 	for (int i = 0; i < 100; i++)
-		hs_copies_pace(&pace, 3, 0);
-	assert_int_equal(pace.pause_us, HS_COPIES_PAUSE_US_MAX);
-	hs_copies_pace(&pace, 3, 1000);
-	assert_int_equal(pace.pause_us, HS_COPIES_PAUSE_US_MAX / 2);
+		hs_copies_backoff(&pace, 3, 0);
+	assert_int_equal(pace.backoff_us, HS_COPIES_BACKOFF_US_MAX);
+	hs_copies_backoff(&pace, 3, 1000);
+	assert_int_equal(pace.backoff_us, HS_COPIES_BACKOFF_US_MAX / 2);
 	for (int i = 0; i < 100; i++)
-		hs_copies_pace(&pace, 3, 1000);
-	assert_int_equal(pace.pause_us, 0);
+		hs_copies_backoff(&pace, 3, 1000);
+	assert_int_equal(pace.backoff_us, 0);
 }
 
 int main(void)
@@ -424,16 +424,16 @@ int main(void)
 		cmocka_unit_test(test_no_name_where_there_is_no_slot),
 		cmocka_unit_test(test_only_the_prefix_is_reserved),
 		cmocka_unit_test(test_as_many_as_there_are_partitions),
-		cmocka_unit_test(test_auto_reaches_the_mean_and_no_more),
+		cmocka_unit_test(test_auto_makes_copies_up_to_the_mean_load),
 		cmocka_unit_test(test_auto_leaves_a_quiet_partition_alone),
 		cmocka_unit_test(test_quiet_partitions_first),
-		cmocka_unit_test(test_equally_quiet_ones_by_salt),
+		cmocka_unit_test(test_equally_quiet_partitions_by_salt),
 		cmocka_unit_test(test_set_is_what_was_described),
 		cmocka_unit_test(test_other_replies_describe_no_set),
 		cmocka_unit_test(test_turns_go_round),
-		cmocka_unit_test(test_who_does_not_answer_is_passed_over),
-		cmocka_unit_test(test_original_is_asked_when_nobody_else_answers),
-		cmocka_unit_test(test_doubts),
+		cmocka_unit_test(test_a_silent_partition_is_passed_over),
+		cmocka_unit_test(test_the_original_is_read_when_no_copy_answers),
+		cmocka_unit_test(test_suspicious_copies_are_checked),
 		cmocka_unit_test(test_an_error_is_enough),
 		cmocka_unit_test(test_what_a_missing_key_says),
 		cmocka_unit_test(test_sets_that_do_not_pay_are_made_less_often),

@@ -57,7 +57,7 @@ static void open_world(struct world *world)
 		.workers = 1,
 		.partitions = 1,
 		.shared_connections = true,
-		.together = HS_TOGETHER_ALL,
+		.op_scope = HS_OP_SCOPE_ALL,
 		.node_id = "0123456789abcdef0123456789abcdef01234567",
 		.slowlog_ids = &world->slowlog_ids,
 	};
@@ -66,7 +66,7 @@ static void open_world(struct world *world)
 	world->core = hs_core_create(&core_world, &options);
 }
 
-static void test_more_than_the_pool_keeps(void **state)
+static void test_more_requests_than_the_pool_holds(void **state)
 {
 	static struct world world;
 	struct hs_session *sessions[SESSIONS];
@@ -98,7 +98,7 @@ static void test_more_than_the_pool_keeps(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_more_than_the_pool_keeps),
+		cmocka_unit_test(test_more_requests_than_the_pool_holds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,7 +24,7 @@ static struct hs_sim_world *open_world(const char *password)
 	options.workers = 2;
 	options.core.acl = users;
 	world = hs_sim_world_create(&options);
-	hs_acl_drop(&users);
+	hs_acl_unref(&users);
 	return world;
 }
 
@@ -36,7 +36,7 @@ static struct hs_core_stats *stats(struct hs_sim_world *world, uint32_t worker)
 /* Asks, and lets everything happen. */
 static void ask(struct hs_sim_client *client, const char *words)
 {
-	hs_sim_client_ask(client, words);
+	hs_sim_client_request(client, words);
 	hs_sim_world_settle(client->world);
 }
 
@@ -52,26 +52,26 @@ static void test_hello(void **state)
 
 	(void)state;
 	ask(client, "HELLO");
-	heard(client, HELLO2);
+	received(client, HELLO2);
 	ask(client, "HELLO 3");
-	heard(client, HELLO3);
+	received(client, HELLO3);
 	ask(client, "GET nope");
-	heard(client, "_\r\n");
+	received(client, "_\r\n");
 	ask(client, "HELLO 2 SETNAME me");
-	heard(client, HELLO2);
+	received(client, HELLO2);
 	ask(client, "CLIENT GETNAME");
 	ask(client, "GET nope");
-	heard(client, "$2\r\nme\r\n$-1\r\n");
+	received(client, "$2\r\nme\r\n$-1\r\n");
 	ask(client, "HELLO x");
 	ask(client, "HELLO 4");
 	ask(client, "HELLO 3 SETNAME");
 	ask(client, "HELLO 3 NOPE");
-	heard(client, "-ERR Protocol version is not an integer or out of range\r\n"
-		      "-NOPROTO unsupported protocol version\r\n"
-		      "-ERR Syntax error in HELLO option 'SETNAME'\r\n"
-		      "-ERR Syntax error in HELLO option 'NOPE'\r\n");
+	received(client, "-ERR Protocol version is not an integer or out of range\r\n"
+			 "-NOPROTO unsupported protocol version\r\n"
+			 "-ERR Syntax error in HELLO option 'SETNAME'\r\n"
+			 "-ERR Syntax error in HELLO option 'NOPE'\r\n");
 	ask(client, "GET nope"); /* nothing of that changed the dialect */
-	heard(client, "$-1\r\n");
+	received(client, "$-1\r\n");
 	hs_sim_world_destroy(&world);
 }
 
@@ -82,11 +82,11 @@ static void test_hello_between_pipelined_requests(void **state)
 	struct hs_sim_client *client = hs_sim_client_connect(world, 0);
 
 	(void)state;
-	hs_sim_client_ask(client, "GETSET foo 1");
-	hs_sim_client_ask(client, "HELLO 3");
-	hs_sim_client_ask(client, "GETDEL nope");
+	hs_sim_client_request(client, "GETSET foo 1");
+	hs_sim_client_request(client, "HELLO 3");
+	hs_sim_client_request(client, "GETDEL nope");
 	hs_sim_world_settle(world);
-	heard(client, "$-1\r\n" HELLO3 "_\r\n");
+	received(client, "$-1\r\n" HELLO3 "_\r\n");
 	hs_sim_world_destroy(&world);
 }
 
@@ -99,27 +99,27 @@ static void test_password(void **state)
 	ask(client, "GET foo");
 	ask(client, "PING");
 	ask(client, "MULTI");
-	heard(client, NOAUTH NOAUTH NOAUTH);
+	received(client, NOAUTH NOAUTH NOAUTH);
 	ask(client, "AUTH wrong");
 	ask(client, "AUTH secretsecret");
 	ask(client, "AUTH somebody secret");
 	ask(client, "AUTH a b c");
-	heard(client, WRONGPASS WRONGPASS WRONGPASS "-ERR syntax error\r\n");
+	received(client, WRONGPASS WRONGPASS WRONGPASS "-ERR syntax error\r\n");
 	ask(client, "HELLO 3");
 	assert_true(heard_part(client, "-NOAUTH HELLO must be called with the client already "));
 	client->received.len = 0;
 	ask(client, "HELLO 3 AUTH default wrong");
-	heard(client, WRONGPASS);
+	received(client, WRONGPASS);
 	ask(client, "AUTH secret");
 	ask(client, "GET foo");
-	heard(client, "+OK\r\n$-1\r\n");
+	received(client, "+OK\r\n$-1\r\n");
 	ask(client, "RESET");
 	ask(client, "GET foo");
-	heard(client, "+RESET\r\n" NOAUTH);
+	received(client, "+RESET\r\n" NOAUTH);
 	ask(client, "HELLO 3 AUTH default secret");
-	heard(client, HELLO3);
+	received(client, HELLO3);
 	ask(client, "GET foo");
-	heard(client, "_\r\n");
+	received(client, "_\r\n");
 	hs_sim_world_destroy(&world);
 }
 
@@ -130,15 +130,16 @@ static void test_password_where_there_is_none(void **state)
 
 	(void)state;
 	ask(client, "AUTH x");
-	heard(client, "-ERR AUTH <password> called without any password configured for the default "
-		      "user. Are you sure your configuration is correct?\r\n");
+	received(client,
+		 "-ERR AUTH <password> called without any password configured for the default "
+		 "user. Are you sure your configuration is correct?\r\n");
 	ask(client, "AUTH default x");
 	ask(client, "AUTH somebody x");
-	heard(client, "+OK\r\n" WRONGPASS);
+	received(client, "+OK\r\n" WRONGPASS);
 	hs_sim_world_destroy(&world);
 }
 
-static void test_strangers_send_little(void **state)
+static void test_unauthenticated_clients_may_send_little(void **state)
 {
 	struct hs_sim_world *world = open_world("secret");
 	struct hs_sim_client *many = hs_sim_client_connect(world, 0);
@@ -146,10 +147,10 @@ static void test_strangers_send_little(void **state)
 
 	(void)state;
 	hs_sim_client_send(many, HS_LIT("*11\r\n"));
-	heard(many, "-ERR Protocol error: unauthenticated multibulk length\r\n");
+	received(many, "-ERR Protocol error: unauthenticated multibulk length\r\n");
 	assert_null(many->session);
 	hs_sim_client_send(large, HS_LIT("*2\r\n$4\r\nAUTH\r\n$16385\r\n"));
-	heard(large, "-ERR Protocol error: unauthenticated bulk length\r\n");
+	received(large, "-ERR Protocol error: unauthenticated bulk length\r\n");
 	assert_null(large->session);
 	hs_sim_world_destroy(&world);
 }
@@ -166,7 +167,7 @@ static void test_reset(void **state)
 	ask(client, "RESET");
 	ask(client, "CLIENT GETNAME");
 	ask(client, "GET nope");
-	heard(client, "+RESET\r\n$-1\r\n$-1\r\n");
+	received(client, "+RESET\r\n$-1\r\n$-1\r\n");
 	hs_sim_world_destroy(&world);
 }
 
@@ -176,21 +177,22 @@ static void test_silence(void **state)
 	struct hs_sim_client *client = hs_sim_client_connect(world, 0);
 
 	(void)state;
-	hs_sim_client_ask(client, "SET foo 1"); /* what follows is asked while this is under way */
-	hs_sim_client_ask(client, "CLIENT REPLY SKIP");
-	hs_sim_client_ask(client, "INCR foo");
-	hs_sim_client_ask(client, "INCR foo");
-	hs_sim_client_ask(client, "CLIENT REPLY OFF");
-	hs_sim_client_ask(client, "INCR foo");
-	hs_sim_client_ask(client, "PING");
-	hs_sim_client_ask(client, "NOPE");
-	hs_sim_client_ask(client, "GET bar");
-	hs_sim_client_ask(client, "CLIENT REPLY SKIP");
-	hs_sim_client_ask(client, "PING");
-	hs_sim_client_ask(client, "CLIENT REPLY ON");
-	hs_sim_client_ask(client, "GET foo");
+	hs_sim_client_request(client,
+			      "SET foo 1"); /* what follows is asked while this is under way */
+	hs_sim_client_request(client, "CLIENT REPLY SKIP");
+	hs_sim_client_request(client, "INCR foo");
+	hs_sim_client_request(client, "INCR foo");
+	hs_sim_client_request(client, "CLIENT REPLY OFF");
+	hs_sim_client_request(client, "INCR foo");
+	hs_sim_client_request(client, "PING");
+	hs_sim_client_request(client, "NOPE");
+	hs_sim_client_request(client, "GET bar");
+	hs_sim_client_request(client, "CLIENT REPLY SKIP");
+	hs_sim_client_request(client, "PING");
+	hs_sim_client_request(client, "CLIENT REPLY ON");
+	hs_sim_client_request(client, "GET foo");
 	hs_sim_world_settle(world);
-	heard(client, "+OK\r\n:3\r\n+OK\r\n$1\r\n4\r\n");
+	received(client, "+OK\r\n:3\r\n+OK\r\n$1\r\n4\r\n");
 	/* And with nothing under way. */
 	ask(client, "CLIENT REPLY SKIP");
 	ask(client, "GET foo");
@@ -199,7 +201,7 @@ static void test_silence(void **state)
 	ask(client, "GET foo");
 	ask(client, "CLIENT REPLY ON");
 	ask(client, "CLIENT REPLY NOPE");
-	heard(client, "$1\r\n4\r\n+OK\r\n-ERR syntax error\r\n");
+	received(client, "$1\r\n4\r\n+OK\r\n-ERR syntax error\r\n");
 	hs_sim_world_destroy(&world);
 }
 
@@ -226,13 +228,13 @@ static void test_protocol_errors_end_the_connection_in_turn(void **state)
 	silent(client);
 	assert_non_null(client->session);
 	hs_sim_world_settle(world);
-	heard(client, "+OK\r\n-ERR Protocol error: expected '$', got 'x'\r\n");
+	received(client, "+OK\r\n-ERR Protocol error: expected '$', got 'x'\r\n");
 	assert_null(client->session);
 	assert_int_equal(hs_counter_get(&stats(world, 0)->protocol_errors), 1);
 	/* What came behind it was not run. */
 	client = hs_sim_client_connect(world, 0);
 	ask(client, "GET foo");
-	heard(client, "$1\r\n1\r\n");
+	received(client, "$1\r\n1\r\n");
 	hs_sim_world_destroy(&world);
 }
 
@@ -244,7 +246,7 @@ static void test_quit(void **state)
 	(void)state;
 	hs_sim_client_send(client, HS_LIT("SET foo 1\r\nQUIT\r\nSET foo 2\r\n"));
 	hs_sim_world_settle(world);
-	heard(client, "+OK\r\n+OK\r\n");
+	received(client, "+OK\r\n+OK\r\n");
 	assert_null(client->session);
 	assert_int_equal(hs_counter_get(&stats(world, 0)->sessions), 0);
 	hs_sim_world_destroy(&world);
@@ -261,19 +263,20 @@ static void test_names(void **state)
 	ask(client, "CLIENT GETNAME");
 	hs_sim_client_send(client, HS_LIT("CLIENT SETNAME \"a b\"\r\n"));
 	ask(client, "CLIENT GETNAME");
-	heard(client, ":1\r\n+OK\r\n$2\r\nme\r\n-ERR Client names cannot contain spaces, newlines "
-		      "or special "
-		      "characters.\r\n$2\r\nme\r\n");
+	received(client,
+		 ":1\r\n+OK\r\n$2\r\nme\r\n-ERR Client names cannot contain spaces, newlines "
+		 "or special "
+		 "characters.\r\n$2\r\nme\r\n");
 	hs_sim_client_send(client, HS_LIT("CLIENT SETNAME \"\"\r\n"));
 	ask(client, "CLIENT GETNAME");
-	heard(client, "+OK\r\n$-1\r\n");
+	received(client, "+OK\r\n$-1\r\n");
 	ask(client, "CLIENT SETINFO lib-name redis-py");
 	hs_sim_client_send(client, HS_LIT("CLIENT SETINFO lib-name \"a\\nb\"\r\n"));
 	ask(client, "CLIENT SETINFO nope x");
-	heard(client, "+OK\r\n-ERR lib-name cannot contain spaces, newlines or special "
-		      "characters.\r\n-ERR Unrecognized option 'nope'\r\n");
+	received(client, "+OK\r\n-ERR lib-name cannot contain spaces, newlines or special "
+			 "characters.\r\n-ERR Unrecognized option 'nope'\r\n");
 	ask(client, "CLIENT NOPE");
-	heard(client, "-ERR unknown subcommand 'NOPE'. Try CLIENT HELP.\r\n");
+	received(client, "-ERR unknown subcommand 'NOPE'. Try CLIENT HELP.\r\n");
 	hs_sim_world_destroy(&world);
 }
 
@@ -296,12 +299,12 @@ static void test_client_list_asks_every_worker(void **state)
 	assert_false(heard_part(a, "id=1 "));
 	a->received.len = 0;
 	ask(a, "CLIENT LIST TYPE pubsub");
-	heard(a, "$0\r\n\r\n");
+	received(a, "$0\r\n\r\n");
 	ask(a, "CLIENT LIST ID x");
 	ask(a, "CLIENT LIST TYPE nope");
 	ask(a, "CLIENT LIST NOPE");
-	heard(a, "-ERR Invalid client ID\r\n-ERR Unknown client type 'nope'\r\n-ERR syntax "
-		 "error\r\n");
+	received(a, "-ERR Invalid client ID\r\n-ERR Unknown client type 'nope'\r\n-ERR syntax "
+		    "error\r\n");
 	hs_sim_world_destroy(&world);
 }
 
@@ -313,41 +316,42 @@ static void test_client_kill(void **state)
 	struct hs_sim_client *c = hs_sim_client_connect(world, 1);
 
 	(void)state;
-	hs_sim_client_ask(b, "SET foo 1"); /* under way when it is killed */
+	hs_sim_client_request(b, "SET foo 1"); /* under way when it is killed */
 	ask(a, "CLIENT KILL ID 2");
-	heard(a, ":1\r\n");
+	received(a, ":1\r\n");
 	assert_null(b->session);
 	ask(a, "CLIENT KILL sim:3");
-	heard(a, "+OK\r\n");
+	received(a, "+OK\r\n");
 	assert_null(c->session);
 	ask(a, "CLIENT KILL sim:3");
 	ask(a, "CLIENT KILL ID 99");
 	ask(a, "CLIENT KILL ID x");
 	ask(a, "CLIENT KILL TYPE normal"); /* everybody but who asks */
-	heard(a, "-ERR No such client\r\n:0\r\n-ERR client-id should be greater than 0\r\n:0\r\n");
+	received(a,
+		 "-ERR No such client\r\n:0\r\n-ERR client-id should be greater than 0\r\n:0\r\n");
 	assert_non_null(a->session);
 	ask(a, "CLIENT KILL TYPE normal SKIPME no"); /* still gets its answer */
-	heard(a, ":1\r\n");
+	received(a, ":1\r\n");
 	assert_null(a->session);
 	hs_sim_world_destroy(&world);
 }
 
-static void test_sleeping_is_ones_own_affair(void **state)
+static void test_debug_sleep_blocks_its_own_client_alone(void **state)
 {
 	struct hs_sim_world *world = open_world("");
 	struct hs_sim_client *a = hs_sim_client_connect(world, 0);
 	struct hs_sim_client *b = hs_sim_client_connect(world, 0);
 
 	(void)state;
-	hs_sim_client_ask(a, "SET foo 1");
-	hs_sim_client_ask(a, "DEBUG SLEEP 0.5");
-	hs_sim_client_ask(a, "ECHO later");
+	hs_sim_client_request(a, "SET foo 1");
+	hs_sim_client_request(a, "DEBUG SLEEP 0.5");
+	hs_sim_client_request(a, "ECHO later");
 	hs_sim_world_pass(world, 400000);
-	heard(a, "+OK\r\n");
-	hs_sim_client_ask(b, "PING");
-	heard(b, "+PONG\r\n");
+	received(a, "+OK\r\n");
+	hs_sim_client_request(b, "PING");
+	received(b, "+PONG\r\n");
 	hs_sim_world_pass(world, 200000);
-	heard(a, "+OK\r\n$5\r\nlater\r\n");
+	received(a, "+OK\r\n$5\r\nlater\r\n");
 	hs_sim_world_destroy(&world);
 }
 
@@ -357,8 +361,8 @@ static void test_hanging_up_asleep(void **state)
 	struct hs_sim_client *a = hs_sim_client_connect(world, 0);
 
 	(void)state;
-	hs_sim_client_ask(a, "WATCH foo");
-	hs_sim_client_ask(a, "DEBUG SLEEP 5");
+	hs_sim_client_request(a, "WATCH foo");
+	hs_sim_client_request(a, "DEBUG SLEEP 5");
 	hs_sim_world_pass(world, 1000);
 	hs_sim_client_disconnect(a);
 	hs_sim_world_settle(world);
@@ -380,7 +384,7 @@ static void test_idle_clients_go(void **state)
 	idle = hs_sim_client_connect(world, 0);
 	for (int i = 0; i < 5; i++) {
 		hs_sim_world_pass(world, 3000000);
-		hs_sim_client_ask(busy, "PING");
+		hs_sim_client_request(busy, "PING");
 	}
 	assert_non_null(busy->session);
 	assert_null(idle->session);
@@ -398,7 +402,7 @@ static void test_draining(void **state)
 	(void)state;
 	hs_sim_world_pass(world, 1000000);
 	hs_sim_engine_stall(world->engine, 2);
-	hs_sim_client_ask(waits, "SET foo 1");
+	hs_sim_client_request(waits, "SET foo 1");
 	/* Who is quiet is let go; who waits for an answer gets it first. */
 	assert_int_equal(hs_core_drain(core, world->now, 500000), 2);
 	hs_sim_world_pass(world, 200000);
@@ -407,7 +411,7 @@ static void test_draining(void **state)
 	assert_int_equal(hs_core_drain(core, world->now, 0), 1);
 	hs_sim_engine_go_on(world->engine, 2);
 	hs_sim_world_pass(world, 200000);
-	heard(waits, "+OK\r\n");
+	received(waits, "+OK\r\n");
 	assert_null(waits->session);
 	assert_int_equal(hs_core_drain(core, world->now, 0), 0);
 	hs_sim_world_destroy(&world);
@@ -443,7 +447,7 @@ int main(void)
 		cmocka_unit_test(test_hello_between_pipelined_requests),
 		cmocka_unit_test(test_password),
 		cmocka_unit_test(test_password_where_there_is_none),
-		cmocka_unit_test(test_strangers_send_little),
+		cmocka_unit_test(test_unauthenticated_clients_may_send_little),
 		cmocka_unit_test(test_reset),
 		cmocka_unit_test(test_silence),
 		cmocka_unit_test(test_a_silenced_client_hears_no_protocol_error),
@@ -452,7 +456,7 @@ int main(void)
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_client_list_asks_every_worker),
 		cmocka_unit_test(test_client_kill),
-		cmocka_unit_test(test_sleeping_is_ones_own_affair),
+		cmocka_unit_test(test_debug_sleep_blocks_its_own_client_alone),
 		cmocka_unit_test(test_hanging_up_asleep),
 		cmocka_unit_test(test_idle_clients_go),
 		cmocka_unit_test(test_draining),

@@ -5,46 +5,46 @@
  *
  * On which ways a request may go through the core, and that each counts it once, is
  * test_core_count_ways's; what came of it, test_core_count_outcomes's. */
-#include "tests/lib/count.h"
+#include "tests/lib/count_world.h"
 
 /* ---- one key ---- */
 
 static void test_reads(void **state)
 {
-	struct town town = town_open(NULL);
+	struct count_world count_world = count_world_open(NULL);
 
 	(void)state;
-	ask(town.a, "SET a hello");
-	key_has(&town, "a", .writes = 1, .bytes = 1 + 5 + 5);
-	ask(town.a, "GET a"); /* $5\r\nhello\r\n */
-	key_has(&town, "a", .writes = 1, .reads = 1, .bytes = 11 + 1 + 11);
-	ask(town.b, "GETRANGE a 0 1"); /* $2\r\nhe\r\n */
-	key_has(&town, "a", .writes = 1, .reads = 2, .bytes = 23 + 1 + 1 + 1 + 8);
-	ask(town.b, "STRLEN a"); /* :5\r\n */
-	key_has(&town, "a", .writes = 1, .reads = 3, .bytes = 34 + 1 + 4);
-	partition_has(&town, A_PARTITION, .writes = 1, .reads = 3, .bytes = 39);
-	partition_has(&town, B_PARTITION, 0);
-	town_close(&town);
+	ask(count_world.a, "SET a hello");
+	key_has(&count_world, "a", .writes = 1, .bytes = 1 + 5 + 5);
+	ask(count_world.a, "GET a"); /* $5\r\nhello\r\n */
+	key_has(&count_world, "a", .writes = 1, .reads = 1, .bytes = 11 + 1 + 11);
+	ask(count_world.b, "GETRANGE a 0 1"); /* $2\r\nhe\r\n */
+	key_has(&count_world, "a", .writes = 1, .reads = 2, .bytes = 23 + 1 + 1 + 1 + 8);
+	ask(count_world.b, "STRLEN a"); /* :5\r\n */
+	key_has(&count_world, "a", .writes = 1, .reads = 3, .bytes = 34 + 1 + 4);
+	partition_has(&count_world, A_PARTITION, .writes = 1, .reads = 3, .bytes = 39);
+	partition_has(&count_world, B_PARTITION, 0);
+	count_world_close(&count_world);
 }
 
 static void test_misses(void **state)
 {
-	struct town town = town_open(NULL);
+	struct count_world count_world = count_world_open(NULL);
 
 	(void)state;
-	ask(town.a, "GET a"); /* $-1\r\n */
-	key_has(&town, "a", .reads = 1, .bytes = 1 + 5, .misses = 1);
-	ask(town.a, "HELLO 3");
-	ask(town.a, "GET a"); /* _\r\n */
-	key_has(&town, "a", .reads = 2, .bytes = 6 + 1 + 3, .misses = 2);
-	ask(town.a, "SET a \x01");
-	ask(town.a, "GET a");
-	key_has(&town, "a", .reads = 3, .writes = 1, .bytes = 10 + 7 + 8, .misses = 2);
+	ask(count_world.a, "GET a"); /* $-1\r\n */
+	key_has(&count_world, "a", .reads = 1, .bytes = 1 + 5, .misses = 1);
+	ask(count_world.a, "HELLO 3");
+	ask(count_world.a, "GET a"); /* _\r\n */
+	key_has(&count_world, "a", .reads = 2, .bytes = 6 + 1 + 3, .misses = 2);
+	ask(count_world.a, "SET a \x01");
+	ask(count_world.a, "GET a");
+	key_has(&count_world, "a", .reads = 3, .writes = 1, .bytes = 10 + 7 + 8, .misses = 2);
 	/* Reads miss; a write that found nothing is a write. */
-	ask(town.a, "GETDEL b");
-	key_has(&town, "b", .writes = 1, .bytes = 1 + 3);
-	partition_has(&town, B_PARTITION, .writes = 1, .bytes = 4);
-	town_close(&town);
+	ask(count_world.a, "GETDEL b");
+	key_has(&count_world, "b", .writes = 1, .bytes = 1 + 3);
+	partition_has(&count_world, B_PARTITION, .writes = 1, .bytes = 4);
+	count_world_close(&count_world);
 }
 
 static void test_writes(void **state)
@@ -61,75 +61,76 @@ static void test_writes(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct town town = town_open(NULL);
+		struct count_world count_world = count_world_open(NULL);
 
-		ask(town.a, cases[i].command);
-		key_has(&town, "a", .writes = 1, .bytes = cases[i].bytes);
-		town_close(&town);
+		ask(count_world.a, cases[i].command);
+		key_has(&count_world, "a", .writes = 1, .bytes = cases[i].bytes);
+		count_world_close(&count_world);
 	}
 }
 
 static void test_conditional_writes(void **state)
 {
-	struct town town = town_open(NULL);
+	struct count_world count_world = count_world_open(NULL);
 
 	(void)state;
 	/* What took place is no conflict, */
-	ask(town.a, "SET a 1 NX");
-	ask(town.a, "SET a 1 XX");
-	ask(town.a, "SETNX b 1");
-	key_has(&town, "a", .writes = 2, .bytes = 2 * (1 + 1 + 2 + 5));
-	key_has(&town, "b", .writes = 1, .bytes = 1 + 1 + 4);
+	ask(count_world.a, "SET a 1 NX");
+	ask(count_world.a, "SET a 1 XX");
+	ask(count_world.a, "SETNX b 1");
+	key_has(&count_world, "a", .writes = 2, .bytes = 2 * (1 + 1 + 2 + 5));
+	key_has(&count_world, "b", .writes = 1, .bytes = 1 + 1 + 4);
 	/* what did not is one. */
-	ask(town.a, "SET a 1 NX");
-	key_has(&town, "a", .writes = 3, .bytes = 27, .conflicts = 1);
-	ask(town.a, "SET c 1 XX");
-	key_has(&town, "c", .writes = 1, .bytes = 9, .conflicts = 1);
-	ask(town.a, "SETNX b 2");
-	key_has(&town, "b", .writes = 2, .bytes = 12, .conflicts = 1);
-	ask(town.a, "HELLO 3");
-	ask(town.a, "set a 1 PX 100000 nx"); /* _\r\n */
-	key_has(&town, "a", .writes = 4, .bytes = 27 + 1 + 1 + 2 + 6 + 2 + 3, .conflicts = 2);
-	town_close(&town);
+	ask(count_world.a, "SET a 1 NX");
+	key_has(&count_world, "a", .writes = 3, .bytes = 27, .conflicts = 1);
+	ask(count_world.a, "SET c 1 XX");
+	key_has(&count_world, "c", .writes = 1, .bytes = 9, .conflicts = 1);
+	ask(count_world.a, "SETNX b 2");
+	key_has(&count_world, "b", .writes = 2, .bytes = 12, .conflicts = 1);
+	ask(count_world.a, "HELLO 3");
+	ask(count_world.a, "set a 1 PX 100000 nx"); /* _\r\n */
+	key_has(&count_world, "a", .writes = 4, .bytes = 27 + 1 + 1 + 2 + 6 + 2 + 3,
+		.conflicts = 2);
+	count_world_close(&count_world);
 }
 
 /* With GET, SET answers what was there before: null means that there was nothing, so NX succeeded.
  * The word itself may also be a value. */
 static void test_set_with_get_is_no_conflict(void **state)
 {
-	struct town town = town_open(NULL);
+	struct count_world count_world = count_world_open(NULL);
 
 	(void)state;
-	ask(town.a, "SET a 1 NX GET"); /* $-1\r\n */
-	key_has(&town, "a", .writes = 1, .bytes = 1 + 1 + 2 + 3 + 5);
-	ask(town.a, "SET a 2 get");
-	ask(town.a, "SET b 2 GET");
-	key_has(&town, "a", .writes = 2, .bytes = 12 + 1 + 1 + 3 + 7);
-	key_has(&town, "b", .writes = 1, .bytes = 1 + 1 + 3 + 5);
-	ask(town.a, "SET a GET NX");
-	key_has(&town, "a", .writes = 3, .bytes = 24 + 1 + 3 + 2 + 5, .conflicts = 1);
-	town_close(&town);
+	ask(count_world.a, "SET a 1 NX GET"); /* $-1\r\n */
+	key_has(&count_world, "a", .writes = 1, .bytes = 1 + 1 + 2 + 3 + 5);
+	ask(count_world.a, "SET a 2 get");
+	ask(count_world.a, "SET b 2 GET");
+	key_has(&count_world, "a", .writes = 2, .bytes = 12 + 1 + 1 + 3 + 7);
+	key_has(&count_world, "b", .writes = 1, .bytes = 1 + 1 + 3 + 5);
+	ask(count_world.a, "SET a GET NX");
+	key_has(&count_world, "a", .writes = 3, .bytes = 24 + 1 + 3 + 2 + 5, .conflicts = 1);
+	count_world_close(&count_world);
 }
 
 static void test_conditional_writes_of_two_keys(void **state)
 {
-	struct town town = town_open(NULL);
+	struct count_world count_world = count_world_open(NULL);
 
 	(void)state;
-	ask(town.a, "MSETNX {a}1 x {a}2 yy"); /* :1\r\n, two bytes each */
-	key_has(&town, "{a}1", .writes = 1, .bytes = 4 + 1 + 2);
-	key_has(&town, "{a}2", .writes = 1, .bytes = 4 + 2 + 2);
-	ask(town.a, "MSETNX {a}2 x {a}3 yyy");
-	key_has(&town, "{a}2", .writes = 2, .bytes = 8 + 7, .conflicts = 1);
-	key_has(&town, "{a}3", .writes = 1, .bytes = 9, .conflicts = 1);
-	ask(town.a, "RENAMENX {a}1 {a}2");
-	key_has(&town, "{a}1", .writes = 2, .bytes = 7 + 4 + 2, .conflicts = 1);
-	key_has(&town, "{a}2", .writes = 3, .bytes = 15 + 4 + 2, .conflicts = 2);
-	ask(town.a, "RENAMENX {a}1 {a}3");
-	key_has(&town, "{a}1", .writes = 3, .bytes = 13 + 6, .conflicts = 1);
-	key_has(&town, "{a}3", .writes = 2, .bytes = 9 + 6, .conflicts = 1);
-	partition_has(&town, A_PARTITION, .writes = 8, .bytes = 7 + 8 + 7 + 9 + 12 + 12);
-	town_close(&town);
+	ask(count_world.a, "MSETNX {a}1 x {a}2 yy"); /* :1\r\n, two bytes each */
+	key_has(&count_world, "{a}1", .writes = 1, .bytes = 4 + 1 + 2);
+	key_has(&count_world, "{a}2", .writes = 1, .bytes = 4 + 2 + 2);
+	ask(count_world.a, "MSETNX {a}2 x {a}3 yyy");
+	key_has(&count_world, "{a}2", .writes = 2, .bytes = 8 + 7, .conflicts = 1);
+	key_has(&count_world, "{a}3", .writes = 1, .bytes = 9, .conflicts = 1);
+	ask(count_world.a, "RENAMENX {a}1 {a}2");
+	key_has(&count_world, "{a}1", .writes = 2, .bytes = 7 + 4 + 2, .conflicts = 1);
+	key_has(&count_world, "{a}2", .writes = 3, .bytes = 15 + 4 + 2, .conflicts = 2);
+	ask(count_world.a, "RENAMENX {a}1 {a}3");
+	key_has(&count_world, "{a}1", .writes = 3, .bytes = 13 + 6, .conflicts = 1);
+	key_has(&count_world, "{a}3", .writes = 2, .bytes = 9 + 6, .conflicts = 1);
+	partition_has(&count_world, A_PARTITION, .writes = 8, .bytes = 7 + 8 + 7 + 9 + 12 + 12);
+	count_world_close(&count_world);
 }
 
 /* ---- several keys ---- */
@@ -142,264 +143,267 @@ static void test_mget_and_mset(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-		struct town town = town_open(NULL);
+		struct count_world count_world = count_world_open(NULL);
 		char text[100];
 
 		/* +OK\r\n is nobody's in particular: a byte for each. */
 		snprintf(text, sizeof text, "MSET %s 1 %s 22 %s 333 %s 4444", keys[i][0],
 			 keys[i][1], keys[i][2], keys[i][3]);
-		ask(town.a, text);
+		ask(count_world.a, text);
 		for (uint64_t j = 0; j < 4; j++)
-			key_has(&town, keys[i][j], .writes = 1, .bytes = 4 + j + 1 + 1);
+			key_has(&count_world, keys[i][j], .writes = 1, .bytes = 4 + j + 1 + 1);
 		snprintf(text, sizeof text, "MGET %s %s %s %s %s", keys[i][3], keys[i][1],
 			 keys[i][2], keys[i][4], keys[i][2]);
-		ask(town.a, text);
-		key_has(&town, keys[i][0], .writes = 1, .bytes = 6);
+		ask(count_world.a, text);
+		key_has(&count_world, keys[i][0], .writes = 1, .bytes = 6);
 		/* $2\r\n22\r\n and so on: each its own. */
-		key_has(&town, keys[i][1], .writes = 1, .reads = 1, .bytes = 7 + 4 + 8);
-		key_has(&town, keys[i][2], .writes = 1, .reads = 2, .bytes = 8 + 2 * (4 + 9));
-		key_has(&town, keys[i][3], .writes = 1, .reads = 1, .bytes = 9 + 4 + 10);
-		key_has(&town, keys[i][4], .reads = 1, .bytes = 4 + 5, .misses = 1);
-		town_close(&town);
+		key_has(&count_world, keys[i][1], .writes = 1, .reads = 1, .bytes = 7 + 4 + 8);
+		key_has(&count_world, keys[i][2], .writes = 1, .reads = 2,
+			.bytes = 8 + 2 * (4 + 9));
+		key_has(&count_world, keys[i][3], .writes = 1, .reads = 1, .bytes = 9 + 4 + 10);
+		key_has(&count_world, keys[i][4], .reads = 1, .bytes = 4 + 5, .misses = 1);
+		count_world_close(&count_world);
 	}
 }
 
 static void test_each_partition_has_its_keys(void **state)
 {
-	struct town town = town_open(NULL);
+	struct count_world count_world = count_world_open(NULL);
 
 	(void)state;
-	ask(town.a, "MSET a 1 b 22 {a}x 333"); /* a byte of +OK\r\n each */
-	partition_has(&town, A_PARTITION, .writes = 2, .bytes = 1 + 1 + 1 + 4 + 3 + 1);
-	partition_has(&town, B_PARTITION, .writes = 1, .bytes = 1 + 2 + 1);
-	ask(town.b, "MGET b a c");
-	partition_has(&town, A_PARTITION, .writes = 2, .reads = 1, .bytes = 11 + 1 + 7);
-	partition_has(&town, B_PARTITION, .writes = 1, .reads = 1, .bytes = 4 + 1 + 8);
-	partition_has(&town, C_PARTITION, .reads = 1, .bytes = 1 + 5);
-	partition_has(&town, D_PARTITION, 0);
-	ask(town.b, "EXISTS a b c d"); /* :2\r\n: a byte each */
+	ask(count_world.a, "MSET a 1 b 22 {a}x 333"); /* a byte of +OK\r\n each */
+	partition_has(&count_world, A_PARTITION, .writes = 2, .bytes = 1 + 1 + 1 + 4 + 3 + 1);
+	partition_has(&count_world, B_PARTITION, .writes = 1, .bytes = 1 + 2 + 1);
+	ask(count_world.b, "MGET b a c");
+	partition_has(&count_world, A_PARTITION, .writes = 2, .reads = 1, .bytes = 11 + 1 + 7);
+	partition_has(&count_world, B_PARTITION, .writes = 1, .reads = 1, .bytes = 4 + 1 + 8);
+	partition_has(&count_world, C_PARTITION, .reads = 1, .bytes = 1 + 5);
+	partition_has(&count_world, D_PARTITION, 0);
+	ask(count_world.b, "EXISTS a b c d"); /* :2\r\n: a byte each */
 	for (uint32_t id = 0; id < PARTITIONS; id++)
-		assert_int_equal(partition_of(&town, id).reads, id == D_PARTITION ? 1 : 2);
-	key_has(&town, "d", .reads = 1, .bytes = 1 + 1, .misses = 1);
-	ask(town.b, "DEL a b c d d"); /* :2\r\n: less than a byte each */
+		assert_int_equal(partition_of(&count_world, id).reads, id == D_PARTITION ? 1 : 2);
+	key_has(&count_world, "d", .reads = 1, .bytes = 1 + 1, .misses = 1);
+	ask(count_world.b, "DEL a b c d d"); /* :2\r\n: less than a byte each */
 	for (uint32_t id = 0; id < PARTITIONS; id++)
-		assert_int_equal(partition_of(&town, id).errors, 0);
-	key_has(&town, "d", .reads = 1, .writes = 2, .bytes = 2 + 1 + 1, .misses = 1);
-	key_has(&town, "a", .reads = 2, .writes = 2, .bytes = 3 + 1 + 7 + 1 + 1 + 1);
-	town_close(&town);
+		assert_int_equal(partition_of(&count_world, id).errors, 0);
+	key_has(&count_world, "d", .reads = 1, .writes = 2, .bytes = 2 + 1 + 1, .misses = 1);
+	key_has(&count_world, "a", .reads = 2, .writes = 2, .bytes = 3 + 1 + 7 + 1 + 1 + 1);
+	count_world_close(&count_world);
 }
 
 static void test_two_keys_of_one_slot(void **state)
 {
-	struct town town = town_open(NULL);
+	struct count_world count_world = count_world_open(NULL);
 
 	(void)state;
-	ask(town.a, "SET {a}1 x");
-	ask(town.a, "RENAME {a}1 {a}2"); /* +OK\r\n */
-	key_has(&town, "{a}1", .writes = 2, .bytes = 10 + 4 + 2);
-	key_has(&town, "{a}2", .writes = 1, .bytes = 4 + 2);
-	ask(town.a, "COPY {a}2 {a}33 REPLACE"); /* :1\r\n; the option goes with the last key */
-	key_has(&town, "{a}2", .writes = 2, .bytes = 6 + 4 + 2);
-	key_has(&town, "{a}33", .writes = 1, .bytes = 5 + 7 + 2);
-	ask(town.a, "TOUCH {a}2 {a}33 {a}4"); /* :2\r\n */
-	key_has(&town, "{a}4", .reads = 1, .bytes = 4 + 1);
-	town_close(&town);
+	ask(count_world.a, "SET {a}1 x");
+	ask(count_world.a, "RENAME {a}1 {a}2"); /* +OK\r\n */
+	key_has(&count_world, "{a}1", .writes = 2, .bytes = 10 + 4 + 2);
+	key_has(&count_world, "{a}2", .writes = 1, .bytes = 4 + 2);
+	ask(count_world.a,
+	    "COPY {a}2 {a}33 REPLACE"); /* :1\r\n; the option goes with the last key */
+	key_has(&count_world, "{a}2", .writes = 2, .bytes = 6 + 4 + 2);
+	key_has(&count_world, "{a}33", .writes = 1, .bytes = 5 + 7 + 2);
+	ask(count_world.a, "TOUCH {a}2 {a}33 {a}4"); /* :2\r\n */
+	key_has(&count_world, "{a}4", .reads = 1, .bytes = 4 + 1);
+	count_world_close(&count_world);
 }
 
 /* ---- transactions ---- */
 
 static void test_exec(void **state)
 {
-	struct town town = town_open(NULL);
+	struct count_world count_world = count_world_open(NULL);
 
 	(void)state;
-	ask(town.a, "SET {a}old 1");
-	ask(town.a, "MULTI");
-	ask(town.a, "SET {a}1 abc");   /* +OK\r\n */
-	ask(town.a, "PING");	       /* nobody's */
-	ask(town.a, "GET {a}1");       /* $3\r\nabc\r\n */
-	ask(town.a, "GET {a}no");      /* $-1\r\n */
-	ask(town.a, "INCR {a}1");      /* -ERR …\r\n */
-	ask(town.a, "SETNX {a}old 2"); /* :0\r\n */
-	ask(town.a, "MGET {a}1 {a}2"); /* $3\r\nabc\r\n $-1\r\n, its own array around them */
-	ask(town.a, "SET {a}3 x NX");  /* +OK\r\n */
-	key_has(&town, "{a}1", 0);     /* nothing has happened yet */
-	partition_has(&town, A_PARTITION, .writes = 1, .bytes = 6 + 1 + 5);
-	ask(town.a, "EXEC");
-	key_has(&town, "{a}1", .writes = 2, .reads = 2,
+	ask(count_world.a, "SET {a}old 1");
+	ask(count_world.a, "MULTI");
+	ask(count_world.a, "SET {a}1 abc");   /* +OK\r\n */
+	ask(count_world.a, "PING");	      /* nobody's */
+	ask(count_world.a, "GET {a}1");	      /* $3\r\nabc\r\n */
+	ask(count_world.a, "GET {a}no");      /* $-1\r\n */
+	ask(count_world.a, "INCR {a}1");      /* -ERR …\r\n */
+	ask(count_world.a, "SETNX {a}old 2"); /* :0\r\n */
+	ask(count_world.a, "MGET {a}1 {a}2"); /* $3\r\nabc\r\n $-1\r\n, its own array around them */
+	ask(count_world.a, "SET {a}3 x NX");  /* +OK\r\n */
+	key_has(&count_world, "{a}1", 0);     /* nothing has happened yet */
+	partition_has(&count_world, A_PARTITION, .writes = 1, .bytes = 6 + 1 + 5);
+	ask(count_world.a, "EXEC");
+	key_has(&count_world, "{a}1", .writes = 2, .reads = 2,
 		.bytes = (4 + 3 + 5) + (4 + 9) +
 			 (4 + strlen("-ERR value is not an integer or out of range\r\n")) +
 			 (4 + 9));
-	key_has(&town, "{a}no", .reads = 1, .bytes = 5 + 5, .misses = 1);
-	key_has(&town, "{a}old", .writes = 2, .bytes = 12 + 6 + 1 + 4, .conflicts = 1);
-	key_has(&town, "{a}2", .reads = 1, .bytes = 4 + 5, .misses = 1);
-	key_has(&town, "{a}3", .writes = 1, .bytes = 4 + 1 + 2 + 5);
-	assert_int_equal(partition_of(&town, A_PARTITION).reads, 4);
-	assert_int_equal(partition_of(&town, A_PARTITION).writes, 5);
-	assert_int_equal(partition_of(&town, A_PARTITION).errors, 1);
-	ask(town.a, "MULTI"); /* without a key it is nobody's heat */
-	ask(town.a, "PING");
-	ask(town.a, "EXEC");
-	assert_int_equal(partition_of(&town, A_PARTITION).reads, 4);
-	town_close(&town);
+	key_has(&count_world, "{a}no", .reads = 1, .bytes = 5 + 5, .misses = 1);
+	key_has(&count_world, "{a}old", .writes = 2, .bytes = 12 + 6 + 1 + 4, .conflicts = 1);
+	key_has(&count_world, "{a}2", .reads = 1, .bytes = 4 + 5, .misses = 1);
+	key_has(&count_world, "{a}3", .writes = 1, .bytes = 4 + 1 + 2 + 5);
+	assert_int_equal(partition_of(&count_world, A_PARTITION).reads, 4);
+	assert_int_equal(partition_of(&count_world, A_PARTITION).writes, 5);
+	assert_int_equal(partition_of(&count_world, A_PARTITION).errors, 1);
+	ask(count_world.a, "MULTI"); /* without a key it is nobody's heat */
+	ask(count_world.a, "PING");
+	ask(count_world.a, "EXEC");
+	assert_int_equal(partition_of(&count_world, A_PARTITION).reads, 4);
+	count_world_close(&count_world);
 }
 
 /* A transaction that finds its watched key changed: that key is in conflict. What it would have read
  * and written was neither. */
-static void test_exec_that_lost(void **state)
+static void test_exec_aborted_by_watch(void **state)
 {
 	(void)state;
 	for (int resp = 2; resp <= 3; resp++) {
-		struct town town = town_open(NULL);
+		struct count_world count_world = count_world_open(NULL);
 
 		if (resp == 3)
-			ask(town.a, "HELLO 3");
-		ask(town.a, "WATCH {a}w");
-		key_has(&town, "{a}w", .reads = 1, .bytes = 4 + 5);
-		ask(town.b, "SET {a}w 1");
-		ask(town.a, "MULTI");
-		ask(town.a, "SET {a}w 22");
-		ask(town.a, "GET {a}r");
-		ask(town.a, "MGET {a}r {a}s");
-		ask(town.a, "INCR {a}x");
-		hs_sim_client_ask(town.a, "EXEC");
-		hs_sim_world_settle(town.world);
-		heard_bytes(town.a, resp == 3 ? "_\r\n" : "*-1\r\n", resp == 3 ? 3 : 5, __FILE__,
-			    __LINE__);
-		key_has(&town, "{a}w", .reads = 1, .writes = 2, .bytes = 9 + 10 + 4,
+			ask(count_world.a, "HELLO 3");
+		ask(count_world.a, "WATCH {a}w");
+		key_has(&count_world, "{a}w", .reads = 1, .bytes = 4 + 5);
+		ask(count_world.b, "SET {a}w 1");
+		ask(count_world.a, "MULTI");
+		ask(count_world.a, "SET {a}w 22");
+		ask(count_world.a, "GET {a}r");
+		ask(count_world.a, "MGET {a}r {a}s");
+		ask(count_world.a, "INCR {a}x");
+		hs_sim_client_request(count_world.a, "EXEC");
+		hs_sim_world_settle(count_world.world);
+		received_bytes(count_world.a, resp == 3 ? "_\r\n" : "*-1\r\n", resp == 3 ? 3 : 5,
+			       __FILE__, __LINE__);
+		key_has(&count_world, "{a}w", .reads = 1, .writes = 2, .bytes = 9 + 10 + 4,
 			.conflicts = 1);
-		key_has(&town, "{a}x", 0);
-		key_has(&town, "{a}r", 0);
-		key_has(&town, "{a}s", 0);
+		key_has(&count_world, "{a}x", 0);
+		key_has(&count_world, "{a}r", 0);
+		key_has(&count_world, "{a}s", 0);
 		/* The next one takes place. */
-		ask(town.a, "MULTI");
-		ask(town.a, "INCR {a}x");
-		ask(town.a, "EXEC");
-		key_has(&town, "{a}x", .writes = 1, .bytes = 4 + 4);
-		town_close(&town);
+		ask(count_world.a, "MULTI");
+		ask(count_world.a, "INCR {a}x");
+		ask(count_world.a, "EXEC");
+		key_has(&count_world, "{a}x", .writes = 1, .bytes = 4 + 4);
+		count_world_close(&count_world);
 	}
 }
 
 /* Refused before it came to any partition. */
 static void test_transactions_that_do_not_run(void **state)
 {
-	struct town town = town_open(NULL);
+	struct count_world count_world = count_world_open(NULL);
 
 	(void)state;
-	ask(town.a, "MULTI");
-	ask(town.a, "SET a 1");
-	ask(town.a, "DISCARD");
-	ask(town.a, "MULTI");
-	ask(town.a, "SET a 1");
-	ask(town.a, "NOPE");
-	ask(town.a, "EXEC");
-	ask(town.a, "MULTI");
-	ask(town.a, "SET a 1");
-	ask(town.a, "SET b 1");
-	ask(town.a, "EXEC");
-	ask(town.a, "MULTI");
-	ask(town.a, "WATCH a");
-	ask(town.a, "DISCARD");
-	ask(town.a, "EXEC");
-	nothing_counted(&town);
-	town_close(&town);
+	ask(count_world.a, "MULTI");
+	ask(count_world.a, "SET a 1");
+	ask(count_world.a, "DISCARD");
+	ask(count_world.a, "MULTI");
+	ask(count_world.a, "SET a 1");
+	ask(count_world.a, "NOPE");
+	ask(count_world.a, "EXEC");
+	ask(count_world.a, "MULTI");
+	ask(count_world.a, "SET a 1");
+	ask(count_world.a, "SET b 1");
+	ask(count_world.a, "EXEC");
+	ask(count_world.a, "MULTI");
+	ask(count_world.a, "WATCH a");
+	ask(count_world.a, "DISCARD");
+	ask(count_world.a, "EXEC");
+	nothing_counted(&count_world);
+	count_world_close(&count_world);
 }
 
 static void test_watch(void **state)
 {
-	struct town town = town_open(NULL);
+	struct count_world count_world = count_world_open(NULL);
 
 	(void)state;
-	ask(town.a, "WATCH {a}1 {a}2"); /* +OK\r\n: two bytes each */
-	key_has(&town, "{a}1", .reads = 1, .bytes = 4 + 2);
-	key_has(&town, "{a}2", .reads = 1, .bytes = 4 + 2);
-	ask(town.a, "UNWATCH");
-	ask(town.a, "WATCH b");
-	ask(town.a, "WATCH c"); /* another slot: refused */
-	key_has(&town, "b", .reads = 1, .bytes = 1 + 5);
-	key_has(&town, "c", 0);
-	ask(town.a, "RESET");
-	partition_has(&town, A_PARTITION, .reads = 2, .bytes = 12);
-	partition_has(&town, B_PARTITION, .reads = 1, .bytes = 6);
-	town_close(&town);
+	ask(count_world.a, "WATCH {a}1 {a}2"); /* +OK\r\n: two bytes each */
+	key_has(&count_world, "{a}1", .reads = 1, .bytes = 4 + 2);
+	key_has(&count_world, "{a}2", .reads = 1, .bytes = 4 + 2);
+	ask(count_world.a, "UNWATCH");
+	ask(count_world.a, "WATCH b");
+	ask(count_world.a, "WATCH c"); /* another slot: refused */
+	key_has(&count_world, "b", .reads = 1, .bytes = 1 + 5);
+	key_has(&count_world, "c", 0);
+	ask(count_world.a, "RESET");
+	partition_has(&count_world, A_PARTITION, .reads = 2, .bytes = 12);
+	partition_has(&count_world, B_PARTITION, .reads = 1, .bytes = 6);
+	count_world_close(&count_world);
 }
 
 /* ---- what fails, and what has no key ---- */
 
 static void test_errors(void **state)
 {
-	struct town town = town_open(NULL);
+	struct count_world count_world = count_world_open(NULL);
 	static const char not_a_number[] = "-ERR value is not an integer or out of range\r\n";
 
 	(void)state;
-	ask(town.a, "SET a x");
-	ask(town.a, "INCR a");
-	key_has(&town, "a", .writes = 2, .bytes = 7 + 1 + sizeof not_a_number - 1);
-	partition_has(&town, A_PARTITION, .writes = 2, .bytes = 8 + sizeof not_a_number - 1,
+	ask(count_world.a, "SET a x");
+	ask(count_world.a, "INCR a");
+	key_has(&count_world, "a", .writes = 2, .bytes = 7 + 1 + sizeof not_a_number - 1);
+	partition_has(&count_world, A_PARTITION, .writes = 2, .bytes = 8 + sizeof not_a_number - 1,
 		      .errors = 1);
-	ask(town.a, "GETRANGE a x 1");
-	assert_int_equal(partition_of(&town, A_PARTITION).errors, 2);
-	ask(town.a, "MSETNX {a}1 x {a}2"); /* a value is missing: wrong for both */
-	assert_int_equal(partition_of(&town, A_PARTITION).errors, 4);
-	assert_int_equal(partition_of(&town, A_PARTITION).writes, 4);
-	assert_int_equal(row_of(&town, HS_LIT("{a}1")).window[HS_HEAT_LONG].conflicts, 0);
-	town_close(&town);
+	ask(count_world.a, "GETRANGE a x 1");
+	assert_int_equal(partition_of(&count_world, A_PARTITION).errors, 2);
+	ask(count_world.a, "MSETNX {a}1 x {a}2"); /* a value is missing: wrong for both */
+	assert_int_equal(partition_of(&count_world, A_PARTITION).errors, 4);
+	assert_int_equal(partition_of(&count_world, A_PARTITION).writes, 4);
+	assert_int_equal(row_of(&count_world, HS_LIT("{a}1")).window[HS_HEAT_LONG].conflicts, 0);
+	count_world_close(&count_world);
 }
 
 /* What is wrong before it reaches a partition is nobody's heat. */
-static void test_what_is_refused_is_not_counted(void **state)
+static void test_refused_commands_are_not_counted(void **state)
 {
-	struct hs_sim_world_options options = town_defaults();
+	struct hs_sim_world_options options = count_world_defaults();
 	struct hs_acl *users = hs_acl_create_open("secret");
-	struct town town;
+	struct count_world count_world;
 
 	(void)state;
 	options.core.acl = users;
-	town = town_open(&options);
-	hs_acl_drop(&users);
-	ask(town.a, "GET a"); /* NOAUTH */
-	ask(town.a, "AUTH secret");
-	ask(town.a, "GET");
-	ask(town.a, "NOPE a");
-	ask(town.a, "OBJECT NOPE a");
-	ask(town.a, "RENAME a b");     /* CROSSSLOT */
-	ask(town.a, "MSET a 1 b");     /* a value is missing */
-	ask(town.a, "MSETNX a 1 b 2"); /* CROSSSLOT */
-	nothing_counted(&town);
-	town_close(&town);
+	count_world = count_world_open(&options);
+	hs_acl_unref(&users);
+	ask(count_world.a, "GET a"); /* NOAUTH */
+	ask(count_world.a, "AUTH secret");
+	ask(count_world.a, "GET");
+	ask(count_world.a, "NOPE a");
+	ask(count_world.a, "OBJECT NOPE a");
+	ask(count_world.a, "RENAME a b");     /* CROSSSLOT */
+	ask(count_world.a, "MSET a 1 b");     /* a value is missing */
+	ask(count_world.a, "MSETNX a 1 b 2"); /* CROSSSLOT */
+	nothing_counted(&count_world);
+	count_world_close(&count_world);
 }
 
-static void test_what_has_no_key_counts_for_partitions(void **state)
+static void test_keyless_commands_count_for_partitions(void **state)
 {
-	struct town town = town_open(NULL);
+	struct count_world count_world = count_world_open(NULL);
 
 	(void)state;
-	ask(town.a, "DBSIZE"); /* :0\r\n of each */
+	ask(count_world.a, "DBSIZE"); /* :0\r\n of each */
 	for (uint32_t id = 0; id < PARTITIONS; id++)
-		partition_has(&town, id, .reads = 1, .bytes = 4);
-	ask(town.a, "KEYS *");	  /* *0\r\n */
-	ask(town.a, "RANDOMKEY"); /* $-1\r\n */
+		partition_has(&count_world, id, .reads = 1, .bytes = 4);
+	ask(count_world.a, "KEYS *");	 /* *0\r\n */
+	ask(count_world.a, "RANDOMKEY"); /* $-1\r\n */
 	for (uint32_t id = 0; id < PARTITIONS; id++)
-		partition_has(&town, id, .reads = 3, .bytes = 4 + 4 + 5);
-	ask(town.a, "FLUSHALL"); /* +OK\r\n */
+		partition_has(&count_world, id, .reads = 3, .bytes = 4 + 4 + 5);
+	ask(count_world.a, "FLUSHALL"); /* +OK\r\n */
 	for (uint32_t id = 0; id < PARTITIONS; id++)
-		partition_has(&town, id, .reads = 3, .writes = 1, .bytes = 13 + 5);
-	town.keyless = 4 * PARTITIONS;
+		partition_has(&count_world, id, .reads = 3, .writes = 1, .bytes = 13 + 5);
+	count_world.keyless = 4 * PARTITIONS;
 	/* The cursor says which partition it is. */
-	hs_sim_client_ask(town.a, "SCAN 0");
-	hs_sim_world_settle(town.world);
-	partition_has(&town, 0, .reads = 4, .writes = 1, .bytes = 18 + town.a->received.len);
-	ask(town.a, "SCAN nope");
-	partition_has(&town, PARTITIONS - 1, .reads = 4, .writes = 1,
+	hs_sim_client_request(count_world.a, "SCAN 0");
+	hs_sim_world_settle(count_world.world);
+	partition_has(&count_world, 0, .reads = 4, .writes = 1,
+		      .bytes = 18 + count_world.a->received.len);
+	ask(count_world.a, "SCAN nope");
+	partition_has(&count_world, PARTITIONS - 1, .reads = 4, .writes = 1,
 		      .bytes = 18 + strlen("-ERR invalid cursor\r\n"), .errors = 1);
-	partition_has(&town, 1, .reads = 3, .writes = 1, .bytes = 18);
-	town.keyless += 2;
-	assert_true(hs_heat_total(town.world->heats, 2, HS_HEAT_LONG, town.world->now.mono_us) ==
-		    0);
-	town_close(&town);
+	partition_has(&count_world, 1, .reads = 3, .writes = 1, .bytes = 18);
+	count_world.keyless += 2;
+	assert_true(hs_heat_total(count_world.world->heats, 2, HS_HEAT_LONG,
+				  count_world.world->now.mono_us) == 0);
+	count_world_close(&count_world);
 }
 
-static void test_what_no_partition_does_is_not_counted(void **state)
+static void test_commands_without_a_partition_are_not_counted(void **state)
 {
 	static const char *const commands[] = {
 		"PING",	     "ECHO a",	      "TIME",	      "CONFIG GET maxmemory",
@@ -411,11 +415,11 @@ static void test_what_no_partition_does_is_not_counted(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-		struct town town = town_open(NULL);
+		struct count_world count_world = count_world_open(NULL);
 
-		ask(town.a, commands[i]);
-		nothing_counted(&town);
-		town_close(&town);
+		ask(count_world.a, commands[i]);
+		nothing_counted(&count_world);
+		count_world_close(&count_world);
 	}
 }
 
@@ -432,13 +436,13 @@ int main(void)
 		cmocka_unit_test(test_each_partition_has_its_keys),
 		cmocka_unit_test(test_two_keys_of_one_slot),
 		cmocka_unit_test(test_exec),
-		cmocka_unit_test(test_exec_that_lost),
+		cmocka_unit_test(test_exec_aborted_by_watch),
 		cmocka_unit_test(test_transactions_that_do_not_run),
 		cmocka_unit_test(test_watch),
 		cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_what_is_refused_is_not_counted),
-		cmocka_unit_test(test_what_has_no_key_counts_for_partitions),
-		cmocka_unit_test(test_what_no_partition_does_is_not_counted),
+		cmocka_unit_test(test_refused_commands_are_not_counted),
+		cmocka_unit_test(test_keyless_commands_count_for_partitions),
+		cmocka_unit_test(test_commands_without_a_partition_are_not_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,7 @@
  *
  * Method: scripts against the simulated world, with a partition that answers when it is told to. foo lives on
  * partition 2 of four. A stage that holds is in test_core_stage.c, CLIENT PAUSE in test_core_pause.c, a reply that
- * does not fit in test_core_flight.c. */
+ * does not fit in test_core_reply_budget.c. */
 #include "tests/lib/script.h"
 
 #include "base/mem.h"
@@ -51,23 +51,23 @@ static void go_on(void)
 /* A transaction that publishes must be alone: the message follows its commit. */
 static void ask_to_publish(void)
 {
-	hs_sim_client_ask(client, "MULTI");
-	hs_sim_client_ask(client, "SET foo 1");
-	hs_sim_client_ask(client, "PUBLISH c m");
-	heard(client, "+OK\r\n+QUEUED\r\n+QUEUED\r\n");
-	hs_sim_client_ask(client, "EXEC");
+	hs_sim_client_request(client, "MULTI");
+	hs_sim_client_request(client, "SET foo 1");
+	hs_sim_client_request(client, "PUBLISH c m");
+	received(client, "+OK\r\n+QUEUED\r\n+QUEUED\r\n");
+	hs_sim_client_request(client, "EXEC");
 }
 
 static void test_the_next_must_be_alone(void **state)
 {
 	(void)state;
-	hs_sim_client_ask(client, "SET foo 1");
+	hs_sim_client_request(client, "SET foo 1");
 	held("-", HS_HOLD_NONE, 0);
-	hs_sim_client_ask(client, "SUBSCRIBE c");
-	held("commands-in-flight", HS_HOLD_OWN, 1);
+	hs_sim_client_request(client, "SUBSCRIBE c");
+	held("commands-in-flight", HS_HOLD_IN_FLIGHT, 1);
 	go_on();
-	heard(client, "+OK\r\n*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n");
-	held("-", HS_HOLD_OWN, 1);
+	received(client, "+OK\r\n*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n");
+	held("-", HS_HOLD_IN_FLIGHT, 1);
 }
 
 /* What comes behind a command that must be alone waits, too, whether it came with it or later. */
@@ -76,26 +76,26 @@ static void test_the_last_must_be_alone(void **state)
 	(void)state;
 	ask_to_publish();
 	held("-", HS_HOLD_NONE, 0);
-	hs_sim_client_ask(client, "ECHO a");
-	held("commands-in-flight", HS_HOLD_OWN, 1);
-	hs_sim_client_ask(client, "ECHO b"); /* the client is held already */
-	held("commands-in-flight", HS_HOLD_OWN, 1);
+	hs_sim_client_request(client, "ECHO a");
+	held("commands-in-flight", HS_HOLD_IN_FLIGHT, 1);
+	hs_sim_client_request(client, "ECHO b"); /* the client is held already */
+	held("commands-in-flight", HS_HOLD_IN_FLIGHT, 1);
 	go_on();
-	heard(client, "*2\r\n+OK\r\n:0\r\n$1\r\na\r\n$1\r\nb\r\n");
-	held("-", HS_HOLD_OWN, 1);
+	received(client, "*2\r\n+OK\r\n:0\r\n$1\r\na\r\n$1\r\nb\r\n");
+	held("-", HS_HOLD_IN_FLIGHT, 1);
 }
 
 /* Half of a command is no command that waits. */
-static void test_half_a_command(void **state)
+static void test_an_incomplete_command(void **state)
 {
 	(void)state;
 	ask_to_publish();
 	hs_sim_client_send(client, HS_LIT("*1\r\n$4\r\nPI"));
 	go_on();
-	heard(client, "*2\r\n+OK\r\n:0\r\n");
+	received(client, "*2\r\n+OK\r\n:0\r\n");
 	assert_string_equal(hs_hold_text(core, client->session), "-");
 	hs_sim_client_send(client, HS_LIT("NG\r\n"));
-	heard(client, "+PONG\r\n");
+	received(client, "+PONG\r\n");
 }
 
 static void test_the_pipeline_is_full(void **state)
@@ -110,7 +110,7 @@ static void test_the_pipeline_is_full(void **state)
 	hs_sim_client_send(client, hs_buf_bytes(&bytes));
 	hs_sim_world_settle(world);
 	held("-", HS_HOLD_NONE, 0);
-	hs_sim_client_ask(client, "ECHO a");
+	hs_sim_client_request(client, "ECHO a");
 	held("pipeline-limit", HS_HOLD_PIPELINE, 1);
 	go_on();
 	hs_buf_printf(&expected, "$1\r\na\r\n");
@@ -129,23 +129,23 @@ static void test_the_pipeline_is_short(void **state)
 	options.session_inflight_max = 2;
 	hs_core_configure(core, &options);
 	client = hs_sim_client_connect(world, 0);
-	hs_sim_client_ask(client, "INCR foo");
-	hs_sim_client_ask(client, "INCR foo");
+	hs_sim_client_request(client, "INCR foo");
+	hs_sim_client_request(client, "INCR foo");
 	held("-", HS_HOLD_NONE, 0);
-	hs_sim_client_ask(client, "ECHO a");
+	hs_sim_client_request(client, "ECHO a");
 	held("pipeline-limit", HS_HOLD_PIPELINE, 1);
 	go_on();
-	heard(client, ":1\r\n:2\r\n$1\r\na\r\n");
+	received(client, ":1\r\n:2\r\n$1\r\na\r\n");
 	held("-", HS_HOLD_PIPELINE, 1);
 }
 
 static void test_debug_sleep(void **state)
 {
 	(void)state;
-	hs_sim_client_ask(client, "DEBUG SLEEP 0.1");
+	hs_sim_client_request(client, "DEBUG SLEEP 0.1");
 	held("debug-sleep", HS_HOLD_SLEEP, 1);
 	hs_sim_world_settle(world);
-	heard(client, "+OK\r\n");
+	received(client, "+OK\r\n");
 	held("-", HS_HOLD_SLEEP, 1);
 }
 
@@ -154,7 +154,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_the_next_must_be_alone, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_last_must_be_alone, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_half_a_command, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_an_incomplete_command, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_pipeline_is_full, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_pipeline_is_short, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_debug_sleep, set_up, tear_down),

@@ -4,7 +4,7 @@
  * Method: a core without an engine's answers; heat is made up and told to the table as counting would. */
 #include "core/count.h"
 #include "core/state.h"
-#include "route/slot.h"
+#include "route/slot_map.h"
 #include "stages/stages.h"
 
 #include <setjmp.h>
@@ -46,9 +46,9 @@ static void open_world(struct world *world)
 		.now = {.mono_us = 1},
 		.options = {.slowlog_us = -1,
 			    .hot = {.share = 0.1,
-				    .share_least = 0.05,
+				    .share_exit = 0.05,
 				    .requests = 8,
-				    .cool_us = COOL_US},
+				    .cool_down_us = COOL_US},
 			    .fold = true},
 	};
 	world->core = hs_core_create(&core_world, &world->options);
@@ -64,7 +64,7 @@ static struct hs_hot *find(struct world *world, const char *name)
 {
 	struct hs_bytes key = hs_bytes_of(name);
 
-	return hs_hot_find(&world->core->hots, hs_slot_of(key), key);
+	return hs_hot_find(&world->core->hot_table, hs_slot_of(key), key);
 }
 
 static void note(struct world *world, const char *name, double share, double requests)
@@ -117,7 +117,7 @@ static void test_bounds_in_the_wrong_order(void **state)
 
 	(void)state;
 	open_world(&world);
-	world.options.hot.share_least = 0.5;
+	world.options.hot.share_exit = 0.5;
 	hs_core_configure(world.core, &world.options);
 	note(&world, "k", 0.1, 8);
 	assert_non_null(find(&world, "k"));
@@ -186,7 +186,7 @@ static void test_bounds_change_while_running(void **state)
 	(void)state;
 	open_world(&world);
 	world.options.hot = (struct hs_core_hot){
-		.share = 0.5, .share_least = 0.5, .requests = 1, .cool_us = 10 * COOL_US};
+		.share = 0.5, .share_exit = 0.5, .requests = 1, .cool_down_us = 10 * COOL_US};
 	hs_core_configure(world.core, &world.options);
 	note(&world, "k", 0.4, 100);
 	assert_null(find(&world, "k"));
@@ -227,7 +227,7 @@ static void test_the_table_is_bounded(void **state)
 		snprintf(name, sizeof name, "{tag}:%d", i);
 		note(&world, name, 1, 100);
 	}
-	assert_int_equal(world.core->hots.count, HS_HOT_KEYS_MAX);
+	assert_int_equal(world.core->hot_table.count, HS_HOT_KEYS_MAX);
 	assert_int_equal(hs_counter_get(&world.core->stats.hot_keys_full), 3);
 	for (int i = 0; i < HS_HOT_KEYS_MAX; i++) {
 		snprintf(name, sizeof name, "{tag}:%d", i);
@@ -235,8 +235,8 @@ static void test_the_table_is_bounded(void **state)
 	}
 	assert_null(find(&world, name + 1));
 	pass(&world, COOL_US + 1);
-	assert_int_equal(world.core->hots.count, 0);
-	assert_int_equal(world.core->hots.key_bytes, 0);
+	assert_int_equal(world.core->hot_table.count, 0);
+	assert_int_equal(world.core->hot_table.key_bytes, 0);
 	note(&world, "{tag}:0", 1, 100);
 	assert_non_null(find(&world, "{tag}:0"));
 	close_world(&world);
@@ -258,7 +258,7 @@ static void test_names_are_bounded(void **state)
 	name[0] = 'x';
 	heat.slot = hs_slot_of(key);
 	hs_count_hot(world.core, heat, true);
-	assert_int_equal(world.core->hots.count, 1);
+	assert_int_equal(world.core->hot_table.count, 1);
 	assert_int_equal(hs_counter_get(&world.core->stats.hot_keys_full), 1);
 	note(&world, "small", 1, 100);
 	assert_non_null(find(&world, "small"));

@@ -129,7 +129,7 @@ static void then(struct hs_core *core, struct hs_request *request)
 		seen.outcome[i] = outcome_of(request, i);
 		snprintf(seen.reply[i], sizeof seen.reply[i], "%.*s", (int)reply.len, reply.data);
 	}
-	if (hs_internal_is_late(request)) {
+	if (hs_internal_timed_out(request)) {
 		seen.late++;
 		if (seen.stay)
 			return;
@@ -143,7 +143,7 @@ static struct hs_internal get_call(struct hs_bytes argv[2], uint64_t timeout_us)
 	argv[1] = HS_LIT("k");
 	return (struct hs_internal){
 		.call = hs_call_of(hs_command_by_id(HS_CMD_ID_GET), 2, argv),
-		.then = then,
+		.on_done = then,
 		.slot = 5,
 		.timeout_us = timeout_us,
 	};
@@ -208,7 +208,7 @@ static void test_outcome_unknown(void **state)
 }
 
 /* Ended when it is late, it hears no more; its answer is dropped. */
-static void test_late(void **state)
+static void test_answer_after_the_timeout(void **state)
 {
 	struct world world;
 
@@ -231,7 +231,7 @@ static void test_late(void **state)
 }
 
 /* Not ended, it hears the answer as well. */
-static void test_late_and_waited_for(void **state)
+static void test_answer_after_the_timeout_awaited(void **state)
 {
 	struct world world;
 
@@ -254,7 +254,7 @@ static void test_several_parts(void **state)
 	const struct hs_bytes argv[] = {HS_LIT("PEXPIRE"), HS_LIT(""), HS_LIT("100")};
 	struct hs_internal internal = {
 		.call = hs_call_of(hs_command_by_id(HS_CMD_ID_PEXPIRE), 3, argv),
-		.then = then,
+		.on_done = then,
 		.timeout_us = TIMEOUT_US,
 	};
 	struct world world;
@@ -288,7 +288,7 @@ static void send_tx(struct world *world, enum hs_op_kind kind, size_t argc,
 {
 	struct hs_internal internal = {
 		.call = hs_call_of(hs_command_find(argv[0]), argc, argv),
-		.then = then,
+		.on_done = then,
 		.slot = 5,
 		.kind = kind,
 		.client = watcher,
@@ -387,7 +387,7 @@ static void test_a_transaction_without_a_watch(void **state)
 	close_world(&world);
 }
 
-static void test_ended_before_it_was_sent(void **state)
+static void test_abandoned_before_it_was_sent(void **state)
 {
 	struct hs_bytes argv[2];
 	struct hs_internal internal = get_call(argv, 0);
@@ -401,7 +401,7 @@ static void test_ended_before_it_was_sent(void **state)
 	close_world(&world);
 }
 
-static void again(struct hs_core *core, struct hs_request *request)
+static void retry(struct hs_core *core, struct hs_request *request)
 {
 	if (++seen.calls > 1) {
 		hs_internal_end(core, request);
@@ -411,7 +411,7 @@ static void again(struct hs_core *core, struct hs_request *request)
 	hs_internal_send(core, request);
 }
 
-static void test_sent_once_more(void **state)
+static void test_retried(void **state)
 {
 	struct hs_bytes argv[2];
 	struct hs_internal internal = get_call(argv, 0);
@@ -420,7 +420,7 @@ static void test_sent_once_more(void **state)
 
 	(void)state;
 	open_world(&world, 0);
-	internal.then = again;
+	internal.on_done = retry;
 	hs_internal_send(world.core, hs_internal_prepare(world.core, &internal));
 	first = world.ops[0]->client;
 	answer(&world, 0, "$1\r\n1\r\n");
@@ -434,7 +434,7 @@ static void test_sent_once_more(void **state)
 }
 
 /* What is idempotent is sent again when nobody knows whether it ran. */
-static void again_if_unknown(struct hs_core *core, struct hs_request *request)
+static void retry_if_unknown(struct hs_core *core, struct hs_request *request)
 {
 	struct hs_bytes reply = hs_internal_reply(request, 0);
 	enum outcome outcome = outcome_of(request, 0);
@@ -451,7 +451,7 @@ static void again_if_unknown(struct hs_core *core, struct hs_request *request)
 }
 
 /* Its timeout begins anew, and its second answer is told from the first. */
-static void test_sent_once_more_after_an_unknown_outcome(void **state)
+static void test_retried_after_an_unknown_outcome(void **state)
 {
 	struct hs_bytes argv[2];
 	struct hs_internal internal = get_call(argv, TIMEOUT_US);
@@ -459,7 +459,7 @@ static void test_sent_once_more_after_an_unknown_outcome(void **state)
 
 	(void)state;
 	open_world(&world, 0);
-	internal.then = again_if_unknown;
+	internal.on_done = retry_if_unknown;
 	hs_internal_send(world.core, hs_internal_prepare(world.core, &internal));
 	memset(argv, 0, sizeof argv); /* they were copied */
 	pass(&world, TIMEOUT_US - 1);
@@ -481,7 +481,7 @@ static void test_sent_once_more_after_an_unknown_outcome(void **state)
 }
 
 /* The first answer comes late and says nothing; the second does not come in time either. */
-static void test_sent_once_more_after_a_late_unknown_outcome(void **state)
+static void test_retried_after_a_late_unknown_outcome(void **state)
 {
 	struct hs_bytes argv[2];
 	struct hs_internal internal = get_call(argv, TIMEOUT_US);
@@ -489,7 +489,7 @@ static void test_sent_once_more_after_a_late_unknown_outcome(void **state)
 
 	(void)state;
 	open_world(&world, 0);
-	internal.then = again_if_unknown;
+	internal.on_done = retry_if_unknown;
 	seen.stay = true;
 	hs_internal_send(world.core, hs_internal_prepare(world.core, &internal));
 	pass(&world, TIMEOUT_US);
@@ -510,7 +510,7 @@ static void test_sent_once_more_after_a_late_unknown_outcome(void **state)
 }
 
 /* Of connections, which count from 1, and of other workers. */
-static void test_ids_are_nobody_elses(void **state)
+static void test_ids_are_unique(void **state)
 {
 	struct world worlds[2];
 
@@ -534,16 +534,16 @@ int main(void)
 		cmocka_unit_test(test_answered),
 		cmocka_unit_test(test_answered_at_once),
 		cmocka_unit_test(test_outcome_unknown),
-		cmocka_unit_test(test_late),
-		cmocka_unit_test(test_late_and_waited_for),
+		cmocka_unit_test(test_answer_after_the_timeout),
+		cmocka_unit_test(test_answer_after_the_timeout_awaited),
 		cmocka_unit_test(test_several_parts),
 		cmocka_unit_test(test_a_transaction_with_a_watch),
 		cmocka_unit_test(test_a_transaction_without_a_watch),
-		cmocka_unit_test(test_ended_before_it_was_sent),
-		cmocka_unit_test(test_sent_once_more),
-		cmocka_unit_test(test_sent_once_more_after_an_unknown_outcome),
-		cmocka_unit_test(test_sent_once_more_after_a_late_unknown_outcome),
-		cmocka_unit_test(test_ids_are_nobody_elses),
+		cmocka_unit_test(test_abandoned_before_it_was_sent),
+		cmocka_unit_test(test_retried),
+		cmocka_unit_test(test_retried_after_an_unknown_outcome),
+		cmocka_unit_test(test_retried_after_a_late_unknown_outcome),
+		cmocka_unit_test(test_ids_are_unique),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -103,7 +103,7 @@ static void town_close(struct town *town)
 }
 
 /* Says it, and expects the engine to be asked this and the client to hear that. */
-static void says(struct town *town, const char *request, const char *asked, const char *heard)
+static void says(struct town *town, const char *request, const char *asked, const char *received)
 {
 	struct hs_buf line = {0}, out = {0};
 	struct hs_now now = {0};
@@ -115,7 +115,7 @@ static void says(struct town *town, const char *request, const char *asked, cons
 	hs_buf_append(&out, "", 1);
 	hs_buf_append(&town->asked, "", 1);
 	assert_string_equal(town->asked.data, asked);
-	assert_string_equal(out.data, heard);
+	assert_string_equal(out.data, received);
 	town->asked.len = 0;
 	hs_buf_deinit(&line);
 	hs_buf_deinit(&out);
@@ -204,7 +204,7 @@ static void test_merges(void **state)
 static void test_paused(void **state)
 {
 	static const struct {
-		const char *words, *asked, *heard; /* asked "": it is held */
+		const char *words, *asked, *received; /* asked "": it is held */
 	} rows[] = {
 		{"LPUSH a x", "", NULL},
 		{"WAIT 0 0", "wait@0 wait@1 wait@2 wait@3 ", ":0\r\n"},
@@ -226,9 +226,9 @@ static void test_paused(void **state)
 	hs_core_learn(town.core, town.learned);
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		hs_pause_begin(town.core, HS_PAUSE_WRITES, UINT64_MAX);
-		says(&town, rows[i].words, rows[i].asked, rows[i].heard ? rows[i].heard : "");
+		says(&town, rows[i].words, rows[i].asked, rows[i].received ? rows[i].received : "");
 		hs_pause_end(town.core);
-		assert_int_equal(town.asked.len > 0, !rows[i].heard); /* it went on by itself */
+		assert_int_equal(town.asked.len > 0, !rows[i].received); /* it went on by itself */
 		town.asked.len = 0;
 		hs_session_out(town.session)->len = 0;
 	}

@@ -29,7 +29,7 @@ static struct two open_two(void)
 /* Asks, and lets everything happen. */
 static void ask(struct hs_sim_client *client, const char *words)
 {
-	hs_sim_client_ask(client, words);
+	hs_sim_client_request(client, words);
 	hs_sim_world_settle(client->world);
 }
 
@@ -83,20 +83,20 @@ static void test_commands_wait_for_exec(void **state)
 	ask(two.a, "PING");
 	ask(two.a, "ECHO x");
 	ask(two.a, "GET foo");
-	heard(two.a, "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n");
+	received(two.a, "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n");
 	ask(two.b, "GET foo");
-	heard(two.b, "$-1\r\n");
+	received(two.b, "$-1\r\n");
 	ask(two.a, "EXEC");
-	heard(two.a, "*5\r\n+OK\r\n:6\r\n+PONG\r\n$1\r\nx\r\n$1\r\n6\r\n");
+	received(two.a, "*5\r\n+OK\r\n:6\r\n+PONG\r\n$1\r\nx\r\n$1\r\n6\r\n");
 	counted(&two, HS_CMD_ID_SET, 1, 0);
 	counted(&two, HS_CMD_ID_INCR, 1, 0);
 	counted(&two, HS_CMD_ID_ECHO, 1, 0);
 	counted(&two, HS_CMD_ID_EXEC, 1, 0);
 	ask(two.a, "EXEC");
-	heard(two.a, "-ERR EXEC without MULTI\r\n");
+	received(two.a, "-ERR EXEC without MULTI\r\n");
 	ask(two.a, "MULTI");
 	ask(two.a, "EXEC");
-	heard(two.a, "+OK\r\n*0\r\n");
+	received(two.a, "+OK\r\n*0\r\n");
 	hs_sim_world_destroy(&two.world);
 }
 
@@ -110,14 +110,14 @@ static void test_a_command_that_fails_does_not_stop_the_others(void **state)
 	ask(two.a, "INCR foo");
 	ask(two.a, "APPEND foo y");
 	ask(two.a, "EXEC");
-	heard(two.a, "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n"
-		     "*3\r\n+OK\r\n-ERR value is not an integer or out of range\r\n:2\r\n");
+	received(two.a, "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n"
+			"*3\r\n+OK\r\n-ERR value is not an integer or out of range\r\n:2\r\n");
 	hs_sim_world_destroy(&two.world);
 }
 
 /* CLIENT SETNAME and its like take part in a transaction: if that does not run, neither do they. What
  * comes behind EXEC in the same packet finds things as EXEC left them. */
-static void test_what_needs_no_engine_runs_with_the_others_or_not_at_all(void **state)
+static void test_local_commands_run_with_the_transaction_or_not_at_all(void **state)
 {
 	static const char *const transaction[] = {"WATCH foo",	  "MULTI", "CLIENT SETNAME later",
 						  "SET foo mine", "PING",  "CLIENT GETNAME"};
@@ -131,16 +131,16 @@ static void test_what_needs_no_engine_runs_with_the_others_or_not_at_all(void **
 			ask(two.a, transaction[i]);
 		if (lost)
 			ask(two.b, "SET foo theirs");
-		hs_sim_client_ask(two.a, "EXEC");
-		hs_sim_client_ask(two.a, "CLIENT GETNAME");
+		hs_sim_client_request(two.a, "EXEC");
+		hs_sim_client_request(two.a, "CLIENT GETNAME");
 		ask(two.a, "GET foo");
 		if (lost)
-			heard(two.a, "+OK\r\n+OK\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n"
-				     "+QUEUED\r\n*-1\r\n$5\r\nfirst\r\n$6\r\ntheirs\r\n");
+			received(two.a, "+OK\r\n+OK\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n"
+					"+QUEUED\r\n*-1\r\n$5\r\nfirst\r\n$6\r\ntheirs\r\n");
 		else
-			heard(two.a, "+OK\r\n+OK\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n"
-				     "+QUEUED\r\n*4\r\n+OK\r\n+OK\r\n+PONG\r\n$5\r\nlater\r\n"
-				     "$5\r\nlater\r\n$4\r\nmine\r\n");
+			received(two.a, "+OK\r\n+OK\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n"
+					"+QUEUED\r\n*4\r\n+OK\r\n+OK\r\n+PONG\r\n$5\r\nlater\r\n"
+					"$5\r\nlater\r\n$4\r\nmine\r\n");
 		hs_sim_world_destroy(&two.world);
 	}
 }
@@ -151,16 +151,16 @@ static void test_discard(void **state)
 
 	(void)state;
 	ask(two.a, "DISCARD");
-	heard(two.a, "-ERR DISCARD without MULTI\r\n");
+	received(two.a, "-ERR DISCARD without MULTI\r\n");
 	ask(two.a, "MULTI");
 	ask(two.a, "SET foo 1");
 	ask(two.a, "DISCARD");
 	ask(two.a, "GET foo");
-	heard(two.a, "+OK\r\n+QUEUED\r\n+OK\r\n$-1\r\n");
+	received(two.a, "+OK\r\n+QUEUED\r\n+OK\r\n$-1\r\n");
 	hs_sim_world_destroy(&two.world);
 }
 
-static void test_what_is_refused_spoils_the_transaction(void **state)
+static void test_a_refused_command_aborts_the_transaction(void **state)
 {
 	static const struct {
 		const char *command;
@@ -181,13 +181,13 @@ static void test_what_is_refused_spoils_the_transaction(void **state)
 
 		ask(two.a, "MULTI");
 		ask(two.a, "SET foo 1");
-		heard(two.a, "+OK\r\n+QUEUED\r\n");
+		received(two.a, "+OK\r\n+QUEUED\r\n");
 		ask(two.a, cases[i].command);
-		heard_bytes(two.a, cases[i].error, strlen(cases[i].error), __FILE__, __LINE__);
+		received_bytes(two.a, cases[i].error, strlen(cases[i].error), __FILE__, __LINE__);
 		ask(two.a, "EXEC");
-		heard(two.a, EXECABORT);
+		received(two.a, EXECABORT);
 		ask(two.a, "GET foo");
-		heard(two.a, "$-1\r\n");
+		received(two.a, "$-1\r\n");
 		hs_sim_world_destroy(&two.world);
 	}
 }
@@ -199,7 +199,7 @@ static void test_commands_over_everything(void **state)
 
 	(void)state;
 	ask(two.b, "SET other 1");
-	heard(two.b, "+OK\r\n");
+	received(two.b, "+OK\r\n");
 	ask(two.a, "MULTI");
 	ask(two.a, "SET foo 5");
 	ask(two.a, "DBSIZE");
@@ -209,13 +209,13 @@ static void test_commands_over_everything(void **state)
 	ask(two.a, "DBSIZE");
 	ask(two.a, "KEYS *");
 	ask(two.a, "PING");
-	heard(two.a, "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n"
-		     "+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n");
-	hs_sim_client_ask(two.a, "EXEC");
-	hs_sim_client_ask(two.a, "SET foo 6");
+	received(two.a, "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n"
+			"+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n");
+	hs_sim_client_request(two.a, "EXEC");
+	hs_sim_client_request(two.a, "SET foo 6");
 	ask(two.a, "DBSIZE");
-	heard(two.a, "*8\r\n+OK\r\n:2\r\n-ERR there is no host in a simulated world\r\n:1\r\n"
-		     ":0\r\n:1\r\n*1\r\n$5\r\nother\r\n+PONG\r\n+OK\r\n:2\r\n");
+	received(two.a, "*8\r\n+OK\r\n:2\r\n-ERR there is no host in a simulated world\r\n:1\r\n"
+			":0\r\n:1\r\n*1\r\n$5\r\nother\r\n+PONG\r\n+OK\r\n:2\r\n");
 	hs_sim_world_destroy(&two.world);
 }
 
@@ -228,14 +228,14 @@ static void test_writes_to_every_partition(void **state)
 
 	(void)state;
 	ask(two.b, "SET other 1");
-	heard(two.b, "+OK\r\n");
+	received(two.b, "+OK\r\n");
 	for (size_t i = 0; i < 2; i++) {
 		char error[256];
 
 		ask(two.a, "MULTI");
 		ask(two.a, with_keys[i][0]);
 		ask(two.a, with_keys[i][1]);
-		heard(two.a, "+OK\r\n+QUEUED\r\n+QUEUED\r\n");
+		received(two.a, "+OK\r\n+QUEUED\r\n+QUEUED\r\n");
 		ask(two.a, "EXEC");
 		snprintf(error, sizeof error,
 			 "-EXECABORT Transaction discarded because of: '%s' writes to every "
@@ -244,14 +244,14 @@ static void test_writes_to_every_partition(void **state)
 			 "in "
 			 "a transaction without keys and WATCH\r\n",
 			 i == 0 ? "flushdb" : "flushall");
-		heard_bytes(two.a, error, strlen(error), __FILE__, __LINE__);
+		received_bytes(two.a, error, strlen(error), __FILE__, __LINE__);
 	}
 	ask(two.a, "MULTI");
 	ask(two.a, "DBSIZE");
 	ask(two.a, "FLUSHDB");
 	ask(two.a, "EXEC");
 	ask(two.a, "DBSIZE");
-	heard(two.a, "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:1\r\n+OK\r\n:0\r\n");
+	received(two.a, "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:1\r\n+OK\r\n:0\r\n");
 	hs_sim_world_destroy(&two.world);
 }
 
@@ -266,8 +266,8 @@ static void test_nesting(void **state)
 	ask(two.a, "WATCH foo");
 	ask(two.a, "SET foo 1");
 	ask(two.a, "EXEC");
-	heard(two.a, "+OK\r\n-ERR MULTI calls can not be nested\r\n"
-		     "-ERR WATCH inside MULTI is not allowed\r\n+QUEUED\r\n*1\r\n+OK\r\n");
+	received(two.a, "+OK\r\n-ERR MULTI calls can not be nested\r\n"
+			"-ERR WATCH inside MULTI is not allowed\r\n+QUEUED\r\n*1\r\n+OK\r\n");
 	hs_sim_world_destroy(&two.world);
 }
 
@@ -280,20 +280,20 @@ static void test_keys_of_several_slots(void **state)
 	ask(two.a, "SET foo 1");
 	ask(two.a, "SET bar 1");
 	ask(two.a, "EXEC");
-	heard(two.a, "+OK\r\n+QUEUED\r\n+QUEUED\r\n" CROSSSLOT);
+	received(two.a, "+OK\r\n+QUEUED\r\n+QUEUED\r\n" CROSSSLOT);
 	ask(two.a, "WATCH foo");
 	ask(two.a, "WATCH bar");
-	heard(two.a, "+OK\r\n" CROSSSLOT);
+	received(two.a, "+OK\r\n" CROSSSLOT);
 	ask(two.a, "MULTI");
 	ask(two.a, "SET bar 1");
 	ask(two.a, "EXEC");
-	heard(two.a, "+OK\r\n+QUEUED\r\n" CROSSSLOT);
+	received(two.a, "+OK\r\n+QUEUED\r\n" CROSSSLOT);
 	ask(two.a, "MGET foo bar");
-	heard(two.a, "*2\r\n$-1\r\n$-1\r\n");
+	received(two.a, "*2\r\n$-1\r\n$-1\r\n");
 	hs_sim_world_destroy(&two.world);
 }
 
-static void test_a_watched_key_that_changed_stops_it(void **state)
+static void test_a_changed_watched_key_aborts_the_transaction(void **state)
 {
 	struct two two = open_two();
 
@@ -303,13 +303,13 @@ static void test_a_watched_key_that_changed_stops_it(void **state)
 	ask(two.a, "MULTI");
 	ask(two.a, "SET foo 1");
 	ask(two.a, "EXEC");
-	heard(two.a, "+OK\r\n+OK\r\n+QUEUED\r\n*-1\r\n");
+	received(two.a, "+OK\r\n+OK\r\n+QUEUED\r\n*-1\r\n");
 	/* EXEC ended the watch: the next one runs. */
 	ask(two.b, "SET foo 10");
 	ask(two.a, "MULTI");
 	ask(two.a, "INCR foo");
 	ask(two.a, "EXEC");
-	heard(two.a, "+OK\r\n+QUEUED\r\n*1\r\n:11\r\n");
+	received(two.a, "+OK\r\n+QUEUED\r\n*1\r\n:11\r\n");
 	hs_sim_world_destroy(&two.world);
 }
 
@@ -325,11 +325,11 @@ static void test_a_watched_key_that_did_not_change(void **state)
 	ask(two.a, "MULTI");
 	ask(two.a, "INCR foo");
 	ask(two.a, "EXEC");
-	heard(two.a, "+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n:10\r\n");
+	received(two.a, "+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n:10\r\n");
 	hs_sim_world_destroy(&two.world);
 }
 
-static void test_unwatch_and_its_kin(void **state)
+static void test_commands_that_unwatch(void **state)
 {
 	static const char *const forget[] = {"UNWATCH", "RESET"};
 
@@ -344,7 +344,7 @@ static void test_unwatch_and_its_kin(void **state)
 		ask(two.a, "MULTI");
 		ask(two.a, "INCR foo");
 		ask(two.a, "EXEC");
-		heard(two.a, "+OK\r\n+QUEUED\r\n*1\r\n:10\r\n");
+		received(two.a, "+OK\r\n+QUEUED\r\n*1\r\n:10\r\n");
 		hs_sim_world_destroy(&two.world);
 	}
 }
@@ -361,7 +361,7 @@ static void test_discard_unwatches(void **state)
 	ask(two.a, "MULTI");
 	ask(two.a, "INCR foo");
 	ask(two.a, "EXEC");
-	heard(two.a, "+OK\r\n+OK\r\n+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n:10\r\n");
+	received(two.a, "+OK\r\n+OK\r\n+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n:10\r\n");
 	hs_sim_world_destroy(&two.world);
 }
 
@@ -377,11 +377,11 @@ static void test_unwatch_inside_comes_too_late(void **state)
 	ask(two.a, "UNWATCH");
 	ask(two.a, "SET foo 1");
 	ask(two.a, "EXEC");
-	heard(two.a, "+OK\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n*-1\r\n");
+	received(two.a, "+OK\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n*-1\r\n");
 	ask(two.a, "MULTI");
 	ask(two.a, "UNWATCH");
 	ask(two.a, "EXEC");
-	heard(two.a, "+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n");
+	received(two.a, "+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n");
 	hs_sim_world_destroy(&two.world);
 }
 
@@ -391,17 +391,17 @@ static void test_pipelined(void **state)
 	struct two two = open_two();
 
 	(void)state;
-	hs_sim_client_ask(two.a, "WATCH foo");
-	hs_sim_client_ask(two.a, "GET foo");
-	hs_sim_client_ask(two.a, "MULTI");
-	hs_sim_client_ask(two.a, "INCR foo");
-	hs_sim_client_ask(two.a, "GET foo");
-	hs_sim_client_ask(two.a, "EXEC");
-	hs_sim_client_ask(two.a, "GET foo");
+	hs_sim_client_request(two.a, "WATCH foo");
+	hs_sim_client_request(two.a, "GET foo");
+	hs_sim_client_request(two.a, "MULTI");
+	hs_sim_client_request(two.a, "INCR foo");
+	hs_sim_client_request(two.a, "GET foo");
+	hs_sim_client_request(two.a, "EXEC");
+	hs_sim_client_request(two.a, "GET foo");
 	silent(two.a);
 	hs_sim_world_settle(two.world);
-	heard(two.a,
-	      "+OK\r\n$-1\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:1\r\n$1\r\n1\r\n$1\r\n1\r\n");
+	received(two.a,
+		 "+OK\r\n$-1\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:1\r\n$1\r\n1\r\n$1\r\n1\r\n");
 	hs_sim_world_destroy(&two.world);
 }
 
@@ -417,16 +417,16 @@ static void test_resp3(void **state)
 	ask(two.a, "MULTI");
 	ask(two.a, "GET nope");
 	ask(two.a, "EXEC");
-	heard(two.a, "+OK\r\n+OK\r\n+QUEUED\r\n" CROSSSLOT);
+	received(two.a, "+OK\r\n+OK\r\n+QUEUED\r\n" CROSSSLOT);
 	ask(two.a, "WATCH foo");
 	ask(two.b, "SET foo 10");
 	ask(two.a, "MULTI");
 	ask(two.a, "EXEC");
-	heard(two.a, "+OK\r\n+OK\r\n_\r\n");
+	received(two.a, "+OK\r\n+OK\r\n_\r\n");
 	ask(two.a, "MULTI");
 	ask(two.a, "GET nope");
 	ask(two.a, "EXEC");
-	heard(two.a, "+OK\r\n+QUEUED\r\n*1\r\n_\r\n");
+	received(two.a, "+OK\r\n+QUEUED\r\n*1\r\n_\r\n");
 	hs_sim_world_destroy(&two.world);
 }
 
@@ -440,7 +440,7 @@ static void test_every_command_has_its_element(void **state)
 	ask(two.a, "CLIENT REPLY SKIP");
 	ask(two.a, "ECHO x");
 	ask(two.a, "EXEC");
-	heard(two.a, "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n+OK\r\n$1\r\nx\r\n");
+	received(two.a, "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n+OK\r\n$1\r\nx\r\n");
 	hs_sim_world_destroy(&two.world);
 }
 
@@ -453,13 +453,13 @@ static void test_watched_keys_are_limited(void **state)
 	for (int i = 0; i < HS_WATCH_KEYS_MAX; i++) {
 		snprintf(text, sizeof text, "WATCH {foo}%d", i);
 		ask(two.a, text);
-		heard(two.a, "+OK\r\n");
+		received(two.a, "+OK\r\n");
 	}
 	ask(two.a, "WATCH {foo}more");
-	heard(two.a, "-ERR too many watched keys: at most 1024 for one connection\r\n");
+	received(two.a, "-ERR too many watched keys: at most 1024 for one connection\r\n");
 	ask(two.a, "UNWATCH");
 	ask(two.a, "WATCH {foo}more");
-	heard(two.a, "+OK\r\n+OK\r\n");
+	received(two.a, "+OK\r\n+OK\r\n");
 	hs_sim_world_destroy(&two.world);
 }
 
@@ -479,13 +479,13 @@ static void test_hanging_up_in_the_middle(void **state)
 			bool runs = i == 3;
 
 			for (size_t j = 0; j < 4 && scripts[i][j]; j++)
-				hs_sim_client_ask(two.a, scripts[i][j]);
+				hs_sim_client_request(two.a, scripts[i][j]);
 			if (settled)
 				hs_sim_world_settle(two.world);
 			hs_sim_client_disconnect(two.a);
 			hs_sim_world_settle(two.world);
 			ask(two.b, "EXISTS foo");
-			heard_bytes(two.b, runs ? ":1\r\n" : ":0\r\n", 4, __FILE__, __LINE__);
+			received_bytes(two.b, runs ? ":1\r\n" : ":0\r\n", 4, __FILE__, __LINE__);
 			hs_sim_world_destroy(&two.world);
 		}
 	}
@@ -499,10 +499,10 @@ static void test_quit_inside(void **state)
 	ask(two.a, "MULTI");
 	ask(two.a, "SET foo 1");
 	ask(two.a, "QUIT");
-	heard(two.a, "+OK\r\n+QUEUED\r\n+OK\r\n");
+	received(two.a, "+OK\r\n+QUEUED\r\n+OK\r\n");
 	assert_null(two.a->session);
 	ask(two.b, "GET foo");
-	heard(two.b, "$-1\r\n");
+	received(two.b, "$-1\r\n");
 	hs_sim_world_destroy(&two.world);
 }
 
@@ -512,16 +512,16 @@ int main(void)
 		cmocka_unit_test(test_commands_wait_for_exec),
 		cmocka_unit_test(test_commands_are_counted),
 		cmocka_unit_test(test_a_command_that_fails_does_not_stop_the_others),
-		cmocka_unit_test(test_what_needs_no_engine_runs_with_the_others_or_not_at_all),
+		cmocka_unit_test(test_local_commands_run_with_the_transaction_or_not_at_all),
 		cmocka_unit_test(test_discard),
-		cmocka_unit_test(test_what_is_refused_spoils_the_transaction),
+		cmocka_unit_test(test_a_refused_command_aborts_the_transaction),
 		cmocka_unit_test(test_commands_over_everything),
 		cmocka_unit_test(test_writes_to_every_partition),
 		cmocka_unit_test(test_nesting),
 		cmocka_unit_test(test_keys_of_several_slots),
-		cmocka_unit_test(test_a_watched_key_that_changed_stops_it),
+		cmocka_unit_test(test_a_changed_watched_key_aborts_the_transaction),
 		cmocka_unit_test(test_a_watched_key_that_did_not_change),
-		cmocka_unit_test(test_unwatch_and_its_kin),
+		cmocka_unit_test(test_commands_that_unwatch),
 		cmocka_unit_test(test_discard_unwatches),
 		cmocka_unit_test(test_unwatch_inside_comes_too_late),
 		cmocka_unit_test(test_pipelined),

@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 #include "core/state.h"
-#include "route/slot.h"
+#include "route/slot_map.h"
 
 enum { FOO_PARTITION = 2, BAR_PARTITION = 1 };
 
@@ -30,16 +30,16 @@ static void test_a_quick_answer_waits_for_a_slow_one(void **state)
 	struct hs_sim_client *client = hs_sim_client_connect(world, 0);
 
 	(void)state;
-	hs_sim_client_ask(client, "SET foo 1"); /* waits for its commit */
-	hs_sim_client_ask(client, "ECHO x");	/* answered at once, but not before */
-	hs_sim_client_ask(client, "NOPE a");
-	hs_sim_client_ask(client, "GET bar"); /* another partition, nothing before it there */
+	hs_sim_client_request(client, "SET foo 1"); /* waits for its commit */
+	hs_sim_client_request(client, "ECHO x");    /* answered at once, but not before */
+	hs_sim_client_request(client, "NOPE a");
+	hs_sim_client_request(client, "GET bar"); /* another partition, nothing before it there */
 	silent(client);
 	hs_sim_world_settle(world);
-	heard(client, "+OK\r\n$1\r\nx\r\n-ERR unknown command 'NOPE', with args beginning with: "
-		      "'a' \r\n$-1\r\n");
-	hs_sim_client_ask(client, "GET foo"); /* nothing before it: no event needed */
-	heard(client, "$1\r\n1\r\n");
+	received(client, "+OK\r\n$1\r\nx\r\n-ERR unknown command 'NOPE', with args beginning with: "
+			 "'a' \r\n$-1\r\n");
+	hs_sim_client_request(client, "GET foo"); /* nothing before it: no event needed */
+	received(client, "$1\r\n1\r\n");
 	hs_sim_world_destroy(&world);
 }
 
@@ -49,18 +49,18 @@ static void test_a_read_sees_the_write_before_it(void **state)
 	struct hs_sim_client *client = hs_sim_client_connect(world, 0);
 
 	(void)state;
-	hs_sim_client_ask(client, "SET foo 1");
-	hs_sim_client_ask(client, "GET foo");
-	hs_sim_client_ask(client, "INCR foo");
-	hs_sim_client_ask(client, "MGET foo bar");
-	hs_sim_client_ask(client, "DEL foo");
-	hs_sim_client_ask(client, "GET foo");
+	hs_sim_client_request(client, "SET foo 1");
+	hs_sim_client_request(client, "GET foo");
+	hs_sim_client_request(client, "INCR foo");
+	hs_sim_client_request(client, "MGET foo bar");
+	hs_sim_client_request(client, "DEL foo");
+	hs_sim_client_request(client, "GET foo");
 	hs_sim_world_settle(world);
-	heard(client, "+OK\r\n$1\r\n1\r\n:2\r\n*2\r\n$1\r\n2\r\n$-1\r\n:1\r\n$-1\r\n");
+	received(client, "+OK\r\n$1\r\n1\r\n:2\r\n*2\r\n$1\r\n2\r\n$-1\r\n:1\r\n$-1\r\n");
 	hs_sim_world_destroy(&world);
 }
 
-static void test_a_stuck_partition_holds_up_nobody_else(void **state)
+static void test_a_stuck_partition_delays_no_other(void **state)
 {
 	struct hs_sim_world *world = open_world();
 	struct hs_sim_client *stuck = hs_sim_client_connect(world, 0);
@@ -70,39 +70,39 @@ static void test_a_stuck_partition_holds_up_nobody_else(void **state)
 	assert_int_equal(hs_slot_partition(hs_slot_of(HS_LIT("foo")), 4), FOO_PARTITION);
 	assert_int_equal(hs_slot_partition(hs_slot_of(HS_LIT("bar")), 4), BAR_PARTITION);
 	hs_sim_engine_stall(world->engine, FOO_PARTITION);
-	hs_sim_client_ask(stuck, "SET foo 1");
-	hs_sim_client_ask(stuck, "SET bar 1"); /* runs, but its reply has to wait */
+	hs_sim_client_request(stuck, "SET foo 1");
+	hs_sim_client_request(stuck, "SET bar 1"); /* runs, but its reply has to wait */
 	hs_sim_world_settle(world);
 	silent(stuck);
-	hs_sim_client_ask(other, "GET bar");
-	heard(other, "$1\r\n1\r\n");
-	hs_sim_client_ask(other, "SET bar 2");
+	hs_sim_client_request(other, "GET bar");
+	received(other, "$1\r\n1\r\n");
+	hs_sim_client_request(other, "SET bar 2");
 	hs_sim_world_settle(world);
-	heard(other, "+OK\r\n");
-	hs_sim_client_ask(other, "GET foo"); /* reads see what is committed */
-	heard(other, "$-1\r\n");
+	received(other, "+OK\r\n");
+	hs_sim_client_request(other, "GET foo"); /* reads see what is committed */
+	received(other, "$-1\r\n");
 	hs_sim_engine_go_on(world->engine, FOO_PARTITION);
 	hs_sim_world_settle(world);
-	heard(stuck, "+OK\r\n+OK\r\n");
+	received(stuck, "+OK\r\n+OK\r\n");
 	hs_sim_world_destroy(&world);
 }
 
 /* The client has the reply of DISCARD. UNWATCH, which the core sends then, is not answered for long. */
-static void test_an_unwatch_holds_up_no_reply(void **state)
+static void test_an_unwatch_delays_no_reply(void **state)
 {
 	struct hs_sim_world *world = open_world();
 	struct hs_sim_client *client = hs_sim_client_connect(world, 0);
 
 	(void)state;
-	hs_sim_client_ask(client, "WATCH foo");
+	hs_sim_client_request(client, "WATCH foo");
 	hs_sim_world_settle(world);
-	heard(client, "+OK\r\n");
+	received(client, "+OK\r\n");
 	hs_sim_engine_stall(world->engine, FOO_PARTITION);
-	hs_sim_client_ask(client, "MULTI");
-	hs_sim_client_ask(client, "DISCARD");
-	hs_sim_client_ask(client, "SET bar 1");
+	hs_sim_client_request(client, "MULTI");
+	hs_sim_client_request(client, "DISCARD");
+	hs_sim_client_request(client, "SET bar 1");
 	hs_sim_world_settle(world);
-	heard(client, "+OK\r\n+OK\r\n+OK\r\n");
+	received(client, "+OK\r\n+OK\r\n+OK\r\n");
 	hs_sim_engine_go_on(world->engine, FOO_PARTITION);
 	hs_sim_world_settle(world);
 	silent(client);
@@ -139,7 +139,7 @@ static void test_cut_anywhere_the_replies_are_the_same(void **state)
 			hs_sim_world_settle(world);
 		hs_sim_client_send(client, (struct hs_bytes){bytes.data + cut, bytes.len - cut});
 		hs_sim_world_settle(world);
-		heard(client, expected);
+		received(client, expected);
 		hs_sim_world_destroy(&world);
 	}
 	hs_buf_deinit(&bytes);
@@ -151,25 +151,26 @@ static void test_commands_for_many_partitions(void **state)
 	struct hs_sim_client *client = hs_sim_client_connect(world, 0);
 
 	(void)state;
-	hs_sim_client_ask(client, "MSET foo 1 bar 2 hello 3");
-	hs_sim_client_ask(client, "MGET hello nope foo bar foo");
-	hs_sim_client_ask(client, "EXISTS foo bar nope foo");
-	hs_sim_client_ask(client, "DBSIZE");
-	hs_sim_client_ask(client, "DEL foo nope bar");
-	hs_sim_client_ask(client, "DBSIZE");
-	hs_sim_client_ask(client, "KEYS *");
-	hs_sim_client_ask(client, "FLUSHALL");
-	hs_sim_client_ask(client, "DBSIZE");
-	hs_sim_client_ask(client, "RANDOMKEY");
+	hs_sim_client_request(client, "MSET foo 1 bar 2 hello 3");
+	hs_sim_client_request(client, "MGET hello nope foo bar foo");
+	hs_sim_client_request(client, "EXISTS foo bar nope foo");
+	hs_sim_client_request(client, "DBSIZE");
+	hs_sim_client_request(client, "DEL foo nope bar");
+	hs_sim_client_request(client, "DBSIZE");
+	hs_sim_client_request(client, "KEYS *");
+	hs_sim_client_request(client, "FLUSHALL");
+	hs_sim_client_request(client, "DBSIZE");
+	hs_sim_client_request(client, "RANDOMKEY");
 	hs_sim_world_settle(world);
-	heard(client, "+OK\r\n*5\r\n$1\r\n3\r\n$-1\r\n$1\r\n1\r\n$1\r\n2\r\n$1\r\n1\r\n:3\r\n:3\r\n"
-		      ":2\r\n:1\r\n*1\r\n$5\r\nhello\r\n+OK\r\n:0\r\n$-1\r\n");
-	hs_sim_client_ask(client, "MSET foo 1 bar");
-	hs_sim_client_ask(client, "RENAME foo bar");
-	hs_sim_client_ask(client, "MSETNX foo 1 bar 2");
-	heard(client, "-ERR wrong number of arguments for 'mset' command\r\n"
-		      "-CROSSSLOT Keys in request don't hash to the same slot\r\n"
-		      "-CROSSSLOT Keys in request don't hash to the same slot\r\n");
+	received(client,
+		 "+OK\r\n*5\r\n$1\r\n3\r\n$-1\r\n$1\r\n1\r\n$1\r\n2\r\n$1\r\n1\r\n:3\r\n:3\r\n"
+		 ":2\r\n:1\r\n*1\r\n$5\r\nhello\r\n+OK\r\n:0\r\n$-1\r\n");
+	hs_sim_client_request(client, "MSET foo 1 bar");
+	hs_sim_client_request(client, "RENAME foo bar");
+	hs_sim_client_request(client, "MSETNX foo 1 bar 2");
+	received(client, "-ERR wrong number of arguments for 'mset' command\r\n"
+			 "-CROSSSLOT Keys in request don't hash to the same slot\r\n"
+			 "-CROSSSLOT Keys in request don't hash to the same slot\r\n");
 	hs_sim_world_destroy(&world);
 }
 
@@ -185,7 +186,7 @@ static void test_scan_walks_all_partitions(void **state)
 	(void)state;
 	for (int i = 0; i < KEYS; i++) {
 		snprintf(text, sizeof text, "SET key:%d x", i);
-		hs_sim_client_ask(client, text);
+		hs_sim_client_request(client, text);
 	}
 	hs_sim_world_settle(world);
 	client->received.len = 0;
@@ -193,7 +194,7 @@ static void test_scan_walks_all_partitions(void **state)
 		char *at, *line;
 
 		snprintf(text, sizeof text, "SCAN %s COUNT 7", cursor);
-		hs_sim_client_ask(client, text);
+		hs_sim_client_request(client, text);
 		hs_sim_world_settle(world);
 		hs_buf_append(&client->received, "", 1);
 		assert_memory_equal(client->received.data, "*2\r\n$", 5);
@@ -214,28 +215,28 @@ static void test_scan_walks_all_partitions(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-static void test_what_is_under_way_outlives_its_client(void **state)
+static void test_requests_in_flight_outlive_their_client(void **state)
 {
 	struct hs_sim_world *world = open_world();
 	struct hs_sim_client *gone = hs_sim_client_connect(world, 0);
 	struct hs_sim_client *client = hs_sim_client_connect(world, 0);
 
 	(void)state;
-	hs_sim_client_ask(gone, "SET foo 1");
-	hs_sim_client_ask(gone, "INCR foo");
-	hs_sim_client_ask(gone, "MGET foo bar");
+	hs_sim_client_request(gone, "SET foo 1");
+	hs_sim_client_request(gone, "INCR foo");
+	hs_sim_client_request(gone, "MGET foo bar");
 	hs_sim_client_send(gone, HS_LIT("*3\r\n$3\r\nSET\r\n$3\r\nfoo\r\n$1\r\n"));
 	hs_sim_client_disconnect(gone);
 	hs_sim_world_settle(world);
 	silent(gone);
-	hs_sim_client_ask(client, "GET foo");
-	heard(client, "$1\r\n2\r\n");
+	hs_sim_client_request(client, "GET foo");
+	received(client, "$1\r\n2\r\n");
 	assert_int_equal(hs_counter_get(&stats(world)->sessions), 1);
 	assert_int_equal(hs_counter_get(&stats(world)->inflight), 0);
 	hs_sim_world_destroy(&world);
 }
 
-static void test_requests_under_way_are_limited(void **state)
+static void test_requests_in_flight_are_limited(void **state)
 {
 	enum { REQUESTS = 3000 };
 	struct hs_sim_world *world = open_world();
@@ -255,8 +256,8 @@ static void test_requests_under_way_are_limited(void **state)
 	assert_false(hs_core_wants_input(client->session));
 	assert_true(client->session->in.len <= 2 * HS_READ_BYTES);
 	assert_true(client->unread.len > 0);
-	hs_sim_client_ask(other, "PING");
-	heard(other, "+PONG\r\n");
+	hs_sim_client_request(other, "PING");
+	received(other, "+PONG\r\n");
 
 	hs_sim_engine_go_on(world->engine, FOO_PARTITION);
 	hs_sim_world_settle(world);
@@ -276,30 +277,30 @@ static void overflow(bool reads_at_once)
 {
 	struct hs_sim_world_options options = hs_sim_world_defaults(1);
 	struct hs_sim_world *world;
-	struct hs_sim_client *deaf, *other;
+	struct hs_sim_client *reading_paused, *other;
 
 	options.core.output_bytes_max = 1 << 20;
 	options.engine.reads_at_once = reads_at_once;
 	world = hs_sim_world_create(&options);
-	deaf = hs_sim_client_connect(world, 0);
+	reading_paused = hs_sim_client_connect(world, 0);
 	other = hs_sim_client_connect(world, 0);
-	hs_sim_client_ask(other, "SETRANGE foo 99999 x");
+	hs_sim_client_request(other, "SETRANGE foo 99999 x");
 	hs_sim_world_settle(world);
-	heard(other, ":100000\r\n");
-	hs_sim_client_set_deaf(deaf, true);
+	received(other, ":100000\r\n");
+	hs_sim_client_pause_reading(reading_paused, true);
 	for (int i = 0; i < 10; i++)
-		hs_sim_client_ask(deaf, "GET foo");
+		hs_sim_client_request(reading_paused, "GET foo");
 	hs_sim_world_settle(world);
-	assert_non_null(deaf->session); /* a megabyte less a little: fine */
+	assert_non_null(reading_paused->session); /* a megabyte less a little: fine */
 	for (int i = 0; i < 10; i++)
-		hs_sim_client_ask(deaf, "GET foo");
+		hs_sim_client_request(reading_paused, "GET foo");
 	hs_sim_world_settle(world);
-	assert_null(deaf->session);
-	assert_true(deaf->cut);
+	assert_null(reading_paused->session);
+	assert_true(reading_paused->cut);
 	assert_int_equal(hs_counter_get(&stats(world)->cut_output), 1);
-	hs_sim_client_ask(other, "STRLEN foo");
+	hs_sim_client_request(other, "STRLEN foo");
 	hs_sim_world_settle(world);
-	heard(other, ":100000\r\n");
+	received(other, ":100000\r\n");
 	hs_sim_world_destroy(&world);
 }
 
@@ -316,15 +317,15 @@ static void test_a_client_that_reads_late_gets_everything(void **state)
 	struct hs_sim_client *client = hs_sim_client_connect(world, 0);
 
 	(void)state;
-	hs_sim_client_set_deaf(client, true);
-	hs_sim_client_ask(client, "SET foo 1");
-	hs_sim_client_ask(client, "GET foo");
-	hs_sim_client_ask(client, "QUIT");
+	hs_sim_client_pause_reading(client, true);
+	hs_sim_client_request(client, "SET foo 1");
+	hs_sim_client_request(client, "GET foo");
+	hs_sim_client_request(client, "QUIT");
 	hs_sim_world_settle(world);
 	silent(client);
 	assert_non_null(client->session); /* closed only when all is sent */
-	hs_sim_client_set_deaf(client, false);
-	heard(client, "+OK\r\n$1\r\n1\r\n+OK\r\n");
+	hs_sim_client_pause_reading(client, false);
+	received(client, "+OK\r\n$1\r\n1\r\n+OK\r\n");
 	assert_null(client->session);
 	assert_false(client->cut);
 	hs_sim_world_destroy(&world);
@@ -340,14 +341,14 @@ static void test_a_full_store_refuses_writes_only(void **state)
 	options.engine.bytes_max = 1000;
 	world = hs_sim_world_create(&options);
 	client = hs_sim_client_connect(world, 0);
-	hs_sim_client_ask(client, "SET foo 1");
-	hs_sim_client_ask(client, "SETRANGE foo 2000 x");
-	hs_sim_client_ask(client, "GET foo");
-	hs_sim_client_ask(client, "DEL foo");
-	hs_sim_client_ask(client, "SET foo 2");
+	hs_sim_client_request(client, "SET foo 1");
+	hs_sim_client_request(client, "SETRANGE foo 2000 x");
+	hs_sim_client_request(client, "GET foo");
+	hs_sim_client_request(client, "DEL foo");
+	hs_sim_client_request(client, "SET foo 2");
 	hs_sim_world_settle(world);
-	heard(client, "+OK\r\n-OOM store full: the simulated partition is at its limit\r\n"
-		      "$1\r\n1\r\n:1\r\n+OK\r\n");
+	received(client, "+OK\r\n-OOM store full: the simulated partition is at its limit\r\n"
+			 "$1\r\n1\r\n:1\r\n+OK\r\n");
 	hs_sim_world_destroy(&world);
 }
 
@@ -363,15 +364,15 @@ static void test_refused_reads_come_in_turn(void **state)
 	options.engine.refuses = true;
 	world = hs_sim_world_create(&options);
 	client = hs_sim_client_connect(world, 0);
-	hs_sim_client_ask(client, "SET foo 1");
+	hs_sim_client_request(client, "SET foo 1");
 	hs_buf_printf(&expected, "+OK\r\n");
 	for (int i = 0; i < 200; i++) {
 		char text[32];
 
 		hs_sim_world_settle(world);
-		hs_sim_client_ask(client, "GET foo");
+		hs_sim_client_request(client, "GET foo");
 		snprintf(text, sizeof text, "ECHO %03d", i);
-		hs_sim_client_ask(client, text);
+		hs_sim_client_request(client, text);
 		hs_buf_printf(&expected, "$1\r\n1\r\n$3\r\n%03d\r\n", i);
 	}
 	hs_sim_world_settle(world);
@@ -385,13 +386,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_quick_answer_waits_for_a_slow_one),
 		cmocka_unit_test(test_a_read_sees_the_write_before_it),
-		cmocka_unit_test(test_a_stuck_partition_holds_up_nobody_else),
-		cmocka_unit_test(test_an_unwatch_holds_up_no_reply),
+		cmocka_unit_test(test_a_stuck_partition_delays_no_other),
+		cmocka_unit_test(test_an_unwatch_delays_no_reply),
 		cmocka_unit_test(test_cut_anywhere_the_replies_are_the_same),
 		cmocka_unit_test(test_commands_for_many_partitions),
 		cmocka_unit_test(test_scan_walks_all_partitions),
-		cmocka_unit_test(test_what_is_under_way_outlives_its_client),
-		cmocka_unit_test(test_requests_under_way_are_limited),
+		cmocka_unit_test(test_requests_in_flight_outlive_their_client),
+		cmocka_unit_test(test_requests_in_flight_are_limited),
 		cmocka_unit_test(test_a_client_that_does_not_read_is_cut_off),
 		cmocka_unit_test(test_a_client_that_reads_late_gets_everything),
 		cmocka_unit_test(test_a_full_store_refuses_writes_only),

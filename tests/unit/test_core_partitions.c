@@ -66,7 +66,7 @@ static void open_world(struct world *world)
 		.partitions = 8, /* room */
 		.slots = &world->map,
 		.shared_connections = true,
-		.together = HS_TOGETHER_SLOT,
+		.op_scope = HS_OP_SCOPE_SLOT,
 		.node_id = "0123456789abcdef0123456789abcdef01234567",
 		.slowlog_ids = &world->slowlog_ids,
 	};
@@ -87,7 +87,7 @@ static void close_world(struct world *world)
 
 /* What goes where, and what the client hears of it. */
 static void check(struct world *world, const char *request, const char *answer, const char *went,
-		  const char *heard)
+		  const char *received)
 {
 	struct hs_buf *out = hs_session_out(world->session);
 
@@ -95,12 +95,12 @@ static void check(struct world *world, const char *request, const char *answer, 
 	world->answer = answer;
 	hs_core_receive(world->core, world->session, now, request, strlen(request));
 	assert_string_equal(world->went, went);
-	assert_int_equal(out->len, strlen(heard));
-	assert_memory_equal(out->data, heard, out->len);
+	assert_int_equal(out->len, strlen(received));
+	assert_memory_equal(out->data, received, out->len);
 	out->len = 0;
 }
 
-static void test_a_partition_that_is_gone(void **state)
+static void test_an_absent_partition(void **state)
 {
 	static struct world world;
 
@@ -122,7 +122,7 @@ static void test_a_partition_that_is_gone(void **state)
 	close_world(&world);
 }
 
-static void test_scan_passes_over_it(void **state)
+static void test_scan_skips_an_absent_partition(void **state)
 {
 	static const char end[] = "*2\r\n$1\r\n0\r\n*0\r\n";
 	static struct world world;
@@ -147,7 +147,7 @@ static void test_scan_passes_over_it(void **state)
 }
 
 /* A cursor means the same when a second shard comes. */
-static void test_scan_of_one_shard_that_gets_company(void **state)
+static void test_scan_cursor_when_a_second_shard_is_added(void **state)
 {
 	static struct world world;
 
@@ -165,9 +165,9 @@ static void test_scan_of_one_shard_that_gets_company(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_partition_that_is_gone),
-		cmocka_unit_test(test_scan_passes_over_it),
-		cmocka_unit_test(test_scan_of_one_shard_that_gets_company),
+		cmocka_unit_test(test_an_absent_partition),
+		cmocka_unit_test(test_scan_skips_an_absent_partition),
+		cmocka_unit_test(test_scan_cursor_when_a_second_shard_is_added),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

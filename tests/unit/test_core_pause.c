@@ -16,7 +16,7 @@ static struct hs_sim_world *open_world(void)
 /* Asks, and lets what takes no waiting happen. */
 static void ask(struct hs_sim_client *client, const char *words)
 {
-	hs_sim_client_ask(client, words);
+	hs_sim_client_request(client, words);
 	hs_sim_world_pass(client->world, 50000);
 }
 
@@ -26,7 +26,7 @@ static uint64_t blocked(struct hs_sim_world *world)
 	       hs_counter_get(&hs_core_stats(hs_sim_world_core(world, 1))->blocked);
 }
 
-static void test_everything_waits_everywhere(void **state)
+static void test_all_commands_wait_on_every_worker(void **state)
 {
 	struct hs_sim_world *world = open_world();
 	struct hs_sim_client *a = hs_sim_client_connect(world, 0);
@@ -34,7 +34,7 @@ static void test_everything_waits_everywhere(void **state)
 
 	(void)state;
 	ask(a, "CLIENT PAUSE 1000");
-	heard(a, "+OK\r\n");
+	received(a, "+OK\r\n");
 	ask(a, "PING");
 	ask(b, "SET foo 1");
 	ask(b, "GET foo");
@@ -45,11 +45,11 @@ static void test_everything_waits_everywhere(void **state)
 	silent(a);
 	silent(b);
 	hs_sim_world_pass(world, 300000);
-	heard(a, "+PONG\r\n");
-	heard(b, "+OK\r\n$1\r\n1\r\n");
+	received(a, "+PONG\r\n");
+	received(b, "+OK\r\n$1\r\n1\r\n");
 	assert_int_equal(blocked(world), 0);
 	ask(b, "PING");
-	heard(b, "+PONG\r\n");
+	received(b, "+PONG\r\n");
 	hs_sim_world_destroy(&world);
 }
 
@@ -81,16 +81,16 @@ static void test_only_writes_wait(void **state)
 	ask(b, "GET foo");
 	ask(b, "PING");
 	ask(b, "MGET foo bar");
-	heard(a, "+OK\r\n+OK\r\n");
-	heard(b, "$1\r\n1\r\n+PONG\r\n*2\r\n$1\r\n1\r\n$-1\r\n");
+	received(a, "+OK\r\n+OK\r\n");
+	received(b, "$1\r\n1\r\n+PONG\r\n*2\r\n$1\r\n1\r\n$-1\r\n");
 	ask(b, "INCR foo");
 	ask(b, "GET foo"); /* behind a write of its own, it waits as well */
 	silent(b);
 	ask(a, "GET foo");
-	heard(a, "$1\r\n1\r\n");
+	received(a, "$1\r\n1\r\n");
 	ask(a, "CLIENT UNPAUSE");
-	heard(a, "+OK\r\n");
-	heard(b, ":2\r\n$1\r\n2\r\n");
+	received(a, "+OK\r\n");
+	received(b, ":2\r\n$1\r\n2\r\n");
 	hs_sim_world_destroy(&world);
 }
 
@@ -109,19 +109,19 @@ static void test_transactions(void **state)
 	ask(reads, "GET foo");
 	ask(late, "MULTI");
 	ask(a, "CLIENT PAUSE 100000 WRITE");
-	heard(a, "+OK\r\n");
-	heard(writes, "+OK\r\n+QUEUED\r\n");
-	heard(reads, "+OK\r\n+QUEUED\r\n");
-	heard(late, "+OK\r\n");
+	received(a, "+OK\r\n");
+	received(writes, "+OK\r\n+QUEUED\r\n");
+	received(reads, "+OK\r\n+QUEUED\r\n");
+	received(late, "+OK\r\n");
 	ask(writes, "EXEC");
 	ask(reads, "EXEC");
 	ask(late, "SET foo 2"); /* is not even queued */
 	silent(writes);
-	heard(reads, "*1\r\n$-1\r\n");
+	received(reads, "*1\r\n$-1\r\n");
 	silent(late);
 	ask(a, "CLIENT UNPAUSE");
-	heard(writes, "*1\r\n+OK\r\n");
-	heard(late, "+QUEUED\r\n");
+	received(writes, "*1\r\n+OK\r\n");
+	received(late, "+QUEUED\r\n");
 	hs_sim_world_destroy(&world);
 }
 
@@ -133,15 +133,15 @@ static void test_unpause_waits_for_the_end_of_all(void **state)
 
 	(void)state;
 	ask(a, "CLIENT PAUSE 1000 ALL");
-	heard(a, "+OK\r\n");
+	received(a, "+OK\r\n");
 	ask(a, "CLIENT UNPAUSE");
 	silent(a);
 	hs_sim_world_pass(world, SECOND);
-	heard(a, "+OK\r\n");
+	received(a, "+OK\r\n");
 	hs_sim_world_destroy(&world);
 }
 
-static void test_what_never_waits(void **state)
+static void test_commands_that_are_never_paused(void **state)
 {
 	struct hs_sim_world *world = open_world();
 	struct hs_sim_client *a = hs_sim_client_connect(world, 0);
@@ -151,15 +151,15 @@ static void test_what_never_waits(void **state)
 	ask(a, "CLIENT PAUSE 100000");
 	ask(b, "NOPE");
 	ask(b, "GET");
-	heard(b, "-ERR unknown command 'NOPE', with args beginning with: \r\n"
-		 "-ERR wrong number of arguments for 'get' command\r\n");
+	received(b, "-ERR unknown command 'NOPE', with args beginning with: \r\n"
+		    "-ERR wrong number of arguments for 'get' command\r\n");
 	ask(b, "QUIT");
-	heard(b, "+OK\r\n");
+	received(b, "+OK\r\n");
 	assert_null(b->session);
 	hs_sim_world_destroy(&world);
 }
 
-static void test_the_stricter_and_the_longer(void **state)
+static void test_the_stricter_mode_and_the_longer_time_win(void **state)
 {
 	struct hs_sim_world *world = open_world();
 	struct hs_sim_client *a = hs_sim_client_connect(world, 0);
@@ -168,20 +168,20 @@ static void test_the_stricter_and_the_longer(void **state)
 	(void)state;
 	ask(a, "CLIENT PAUSE 3000 WRITE");
 	ask(a, "CLIENT PAUSE 0 ALL"); /* over before it began */
-	heard(a, "+OK\r\n+OK\r\n");
+	received(a, "+OK\r\n+OK\r\n");
 	ask(b, "PING");
-	heard(b, "+PONG\r\n");
+	received(b, "+PONG\r\n");
 	ask(a, "CLIENT PAUSE 1000 ALL");
-	heard(a, "+OK\r\n");
+	received(a, "+OK\r\n");
 	ask(b, "PING");
 	hs_sim_world_pass(world, 2 * SECOND);
 	silent(b);
 	hs_sim_world_pass(world, SECOND);
-	heard(b, "+PONG\r\n");
+	received(b, "+PONG\r\n");
 	/* What is over leaves nothing behind. */
 	ask(a, "CLIENT PAUSE 1000 WRITE");
 	ask(b, "PING");
-	heard(b, "+PONG\r\n");
+	received(b, "+PONG\r\n");
 	hs_sim_world_destroy(&world);
 }
 
@@ -197,11 +197,11 @@ static void test_two_at_once(void **state)
 		struct hs_sim_client *b = hs_sim_client_connect(world, 1);
 		uint64_t start_us = world->now.mono_us;
 
-		hs_sim_client_ask(a, pauses[first]);
-		hs_sim_client_ask(b, pauses[1 - first]);
+		hs_sim_client_request(a, pauses[first]);
+		hs_sim_client_request(b, pauses[1 - first]);
 		hs_sim_world_pass(world, 50000);
-		heard(a, "+OK\r\n");
-		heard(b, "+OK\r\n");
+		received(a, "+OK\r\n");
+		received(b, "+OK\r\n");
 		for (uint32_t worker = 0; worker < 2; worker++) {
 			const struct hs_pause *pause = &hs_sim_world_core(world, worker)->pause;
 
@@ -226,22 +226,22 @@ static void test_mistakes(void **state)
 	ask(a, "CLIENT PAUSE 1 ALL x");
 	ask(a, "CLIENT PAUSE 0");
 	ask(a, "CLIENT UNPAUSE");
-	heard(a, "-ERR timeout is not an integer or out of range\r\n"
-		 "-ERR timeout is negative\r\n"
-		 "-ERR timeout is out of range\r\n"
-		 "-ERR timeout is not an integer or out of range\r\n"
-		 "-ERR CLIENT PAUSE mode must be WRITE or ALL\r\n"
-		 "-ERR unknown subcommand or wrong number of arguments for 'PAUSE'. Try CLIENT "
-		 "HELP.\r\n"
-		 "+OK\r\n+OK\r\n");
+	received(a, "-ERR timeout is not an integer or out of range\r\n"
+		    "-ERR timeout is negative\r\n"
+		    "-ERR timeout is out of range\r\n"
+		    "-ERR timeout is not an integer or out of range\r\n"
+		    "-ERR CLIENT PAUSE mode must be WRITE or ALL\r\n"
+		    "-ERR unknown subcommand or wrong number of arguments for 'PAUSE'. Try CLIENT "
+		    "HELP.\r\n"
+		    "+OK\r\n+OK\r\n");
 	ask(a, "CLIENT PAUSE 3153600000000 WRITE");
 	ask(a, "SET foo 1");
-	heard(a, "+OK\r\n");
+	received(a, "+OK\r\n");
 	hs_sim_world_destroy(&world);
 }
 
 /* Those who wait may go, be killed, or send too much; nobody else is concerned. */
-static void test_ends_of_those_who_wait(void **state)
+static void test_waiting_clients_that_end(void **state)
 {
 	struct hs_sim_world *world = open_world();
 	struct hs_sim_client *a = hs_sim_client_connect(world, 0);
@@ -259,15 +259,15 @@ static void test_ends_of_those_who_wait(void **state)
 	hs_core_end(hs_sim_world_core(world, 1), ended->session);
 	a->received.len = 0;
 	ask(a, "CLIENT KILL ID 3");
-	heard(a, ":1\r\n");
+	received(a, ":1\r\n");
 	assert_null(killed->session);
 	assert_int_equal(blocked(world), 1);
 	ask(a, "CLIENT UNPAUSE");
 	assert_int_equal(blocked(world), 0);
-	heard(ended, "+OK\r\n"); /* it sends no more, but still reads */
+	received(ended, "+OK\r\n"); /* it sends no more, but still reads */
 	assert_null(ended->session);
 	ask(a, "MGET foo bar");
-	heard(a, "+OK\r\n*2\r\n$-1\r\n$5\r\nended\r\n");
+	received(a, "+OK\r\n*2\r\n$-1\r\n$5\r\nended\r\n");
 	hs_sim_world_destroy(&world);
 }
 
@@ -282,7 +282,7 @@ static void test_input_stops(void **state)
 	(void)state;
 	ask(a, "CLIENT PAUSE 100000 WRITE");
 	while (hs_core_wants_input(b->session)) {
-		hs_sim_client_ask(b, "INCR foo");
+		hs_sim_client_request(b, "INCR foo");
 		sent++;
 		assert_true(sent < 100000);
 	}
@@ -310,7 +310,7 @@ static void test_flags(void **state)
 	ask(a, "CLIENT PAUSE 100000 WRITE");
 	ask(b, "CLIENT NO-TOUCH ON");
 	ask(b, "CLIENT NO-TOUCH perhaps");
-	heard(b, "+OK\r\n-ERR syntax error\r\n");
+	received(b, "+OK\r\n-ERR syntax error\r\n");
 	ask(b, "SET foo 1");
 	a->received.len = 0;
 	ask(a, "CLIENT LIST ID 2");
@@ -356,16 +356,16 @@ static void test_idle_and_draining(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_everything_waits_everywhere),
+		cmocka_unit_test(test_all_commands_wait_on_every_worker),
 		cmocka_unit_test(test_the_end_is_a_deadline),
 		cmocka_unit_test(test_only_writes_wait),
 		cmocka_unit_test(test_transactions),
 		cmocka_unit_test(test_unpause_waits_for_the_end_of_all),
-		cmocka_unit_test(test_what_never_waits),
-		cmocka_unit_test(test_the_stricter_and_the_longer),
+		cmocka_unit_test(test_commands_that_are_never_paused),
+		cmocka_unit_test(test_the_stricter_mode_and_the_longer_time_win),
 		cmocka_unit_test(test_two_at_once),
 		cmocka_unit_test(test_mistakes),
-		cmocka_unit_test(test_ends_of_those_who_wait),
+		cmocka_unit_test(test_waiting_clients_that_end),
 		cmocka_unit_test(test_input_stops),
 		cmocka_unit_test(test_flags),
 		cmocka_unit_test(test_idle_and_draining),

@@ -14,7 +14,7 @@
 
 static uint32_t holds(const struct hs_rules *rules)
 {
-	return atomic_load(&((struct hs_rules *)(uintptr_t)rules)->holds);
+	return atomic_load(&((struct hs_rules *)(uintptr_t)rules)->refs);
 }
 
 static uint64_t mono_us(void *context)
@@ -23,7 +23,7 @@ static uint64_t mono_us(void *context)
 	return 1;
 }
 
-static void test_rules_are_held_and_let_go(void **state)
+static void test_rules_are_referenced_and_released(void **state)
 {
 	static const struct hs_log log;
 	const struct hs_core_calls calls = {.mono_us = mono_us};
@@ -62,7 +62,7 @@ static void test_rules_are_held_and_let_go(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rules_are_held_and_let_go),
+		cmocka_unit_test(test_rules_are_referenced_and_released),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,7 +22,7 @@ static struct hs_sim_world *open_world(int64_t slowlog_us, uint32_t look_us)
 
 static void ask(struct hs_sim_client *client, const char *words)
 {
-	hs_sim_client_ask(client, words);
+	hs_sim_client_request(client, words);
 	hs_sim_world_settle(client->world);
 }
 
@@ -31,7 +31,7 @@ static bool heard_part(const struct hs_sim_client *client, const char *part)
 	return memmem(client->received.data, client->received.len, part, strlen(part)) != NULL;
 }
 
-static void test_only_what_is_slow(void **state)
+static void test_only_slow_commands_are_logged(void **state)
 {
 	struct hs_sim_world *world = open_world(500, 1000);
 	struct hs_sim_client *client = hs_sim_client_connect(world, 0);
@@ -42,9 +42,9 @@ static void test_only_what_is_slow(void **state)
 	client->received.len = 0;
 	world->options.look_us = 0;
 	ask(client, "GET bar");
-	heard(client, "$-1\r\n");
+	received(client, "$-1\r\n");
 	ask(client, "SLOWLOG LEN");
-	heard(client, ":2\r\n");
+	received(client, ":2\r\n");
 	ask(client, "SLOWLOG GET 1");
 	assert_true(heard_part(client,
 			       "*1\r\n*6\r\n:1\r\n:1700000000\r\n:1000\r\n"
@@ -61,11 +61,11 @@ static void test_off(void **state)
 	ask(client, "GET foo");
 	ask(client, "SET foo 1");
 	ask(client, "SLOWLOG LEN");
-	heard(client, "$-1\r\n+OK\r\n:0\r\n");
+	received(client, "$-1\r\n+OK\r\n:0\r\n");
 	hs_sim_world_destroy(&world);
 }
 
-static void test_workers_logs_are_one(void **state)
+static void test_logs_of_workers_are_merged(void **state)
 {
 	struct hs_sim_world *world = open_world(0, 10);
 	struct hs_sim_client *a = hs_sim_client_connect(world, 0);
@@ -89,13 +89,13 @@ static void test_workers_logs_are_one(void **state)
 	assert_true(two < one);
 	b->received.len = 0;
 	ask(b, "SLOWLOG RESET");
-	heard(b, "+OK\r\n");
+	received(b, "+OK\r\n");
 	ask(a, "SLOWLOG GET 0");
-	heard(a, "*0\r\n");
+	received(a, "*0\r\n");
 	ask(a, "SLOWLOG GET -2");
 	ask(a, "SLOWLOG GET x");
-	heard(a, "-ERR count should be greater than or equal to -1\r\n"
-		 "-ERR count should be greater than or equal to -1\r\n");
+	received(a, "-ERR count should be greater than or equal to -1\r\n"
+		    "-ERR count should be greater than or equal to -1\r\n");
 	hs_sim_world_destroy(&world);
 }
 
@@ -116,7 +116,7 @@ static void test_the_log_is_bounded(void **state)
 	hs_core_configure(hs_sim_world_core(world, 0), &options);
 	client->received.len = 0;
 	ask(client, "SLOWLOG LEN");
-	heard(client, ":3\r\n");
+	received(client, ":3\r\n");
 	ask(client, "SLOWLOG GET");
 	assert_true(heard_part(client, "number9"));
 	assert_true(heard_part(client, "number7"));
@@ -151,9 +151,9 @@ static void test_long_commands_are_cut(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_only_what_is_slow),
+		cmocka_unit_test(test_only_slow_commands_are_logged),
 		cmocka_unit_test(test_off),
-		cmocka_unit_test(test_workers_logs_are_one),
+		cmocka_unit_test(test_logs_of_workers_are_merged),
 		cmocka_unit_test(test_the_log_is_bounded),
 		cmocka_unit_test(test_long_commands_are_cut),
 	};

@@ -12,25 +12,25 @@ static void test_the_order(void **state)
 	for (int i = 0; i < STAGES; i++)
 		world.orders[i].mark = true;
 	say("GET k\r\n");
-	saw("admit0 admit1 admit2 depart0 depart1 depart2");
+	expect_points("admit0 admit1 admit2 depart0 depart1 depart2");
 	answer(0, "$1\r\nv\r\n");
-	saw("arrive2 arrive1 arrive0");
-	heard("$1\r\nv\r\n");
+	expect_points("arrive2 arrive1 arrive0");
+	received("$1\r\nv\r\n");
 	/* Only those that have marked it hear of the answer. */
 	world.orders[1].mark = false;
 	say("GET k\r\n");
-	world.seen[0] = '\0';
+	world.points_seen[0] = '\0';
 	answer(1, "$1\r\nv\r\n");
-	saw("arrive2 arrive0");
-	heard("$1\r\nv\r\n");
+	expect_points("arrive2 arrive0");
+	received("$1\r\nv\r\n");
 	/* A command of several parts departs and arrives part by part. */
 	say("MGET {a}1 {b}1\r\n");
-	saw("admit0 admit1 admit2 depart0 depart1 depart2 depart0 depart1 depart2");
+	expect_points("admit0 admit1 admit2 depart0 depart1 depart2 depart0 depart1 depart2");
 	answer(2, "*1\r\n$1\r\n1\r\n");
 	answer(3, "*1\r\n$1\r\n2\r\n");
-	saw("arrive2 arrive0 arrive2 arrive0");
-	world.seen[0] = '\0';
-	heard("*2\r\n$1\r\n1\r\n$1\r\n2\r\n");
+	expect_points("arrive2 arrive0 arrive2 arrive0");
+	world.points_seen[0] = '\0';
+	received("*2\r\n$1\r\n1\r\n$1\r\n2\r\n");
 }
 
 static void test_answered_at_once_by_the_engine(void **state)
@@ -39,8 +39,8 @@ static void test_answered_at_once_by_the_engine(void **state)
 	world.orders[0].mark = world.orders[2].mark = true;
 	world.at_once = "$1\r\nv\r\n";
 	say("GET k\r\n");
-	saw("admit0 admit1 admit2 depart0 depart1 depart2 arrive2 arrive0");
-	heard("$1\r\nv\r\n");
+	expect_points("admit0 admit1 admit2 depart0 depart1 depart2 arrive2 arrive0");
+	received("$1\r\nv\r\n");
 }
 
 static void test_answered_by_a_stage(void **state)
@@ -48,12 +48,12 @@ static void test_answered_by_a_stage(void **state)
 	(void)state;
 	say("SET a 1\r\n");
 	world.orders[1].admit = HS_ANSWERED;
-	world.seen[0] = '\0';
+	world.points_seen[0] = '\0';
 	say("GET k\r\n");
-	saw("admit0 admit1");
-	heard(""); /* in its turn */
+	expect_points("admit0 admit1");
+	received(""); /* in its turn */
 	answer(0, "+OK\r\n");
-	heard("+OK\r\n+STAGE\r\n");
+	received("+OK\r\n+STAGE\r\n");
 	assert_int_equal(world.ops_count, 1);
 }
 
@@ -62,17 +62,18 @@ static void test_taken_when_admitted(void **state)
 	(void)state;
 	world.orders[0].admit = HS_TAKEN;
 	say("GET k\r\n");
-	saw("admit0");
+	expect_points("admit0");
 	world.orders[0].admit = HS_PASS;
 	say("GET j\r\n");
-	saw("admit0 admit1 admit2 depart0 depart1 depart2");
+	expect_points("admit0 admit1 admit2 depart0 depart1 depart2");
 	answer(0, "$1\r\nj\r\n");
-	heard("");
+	received("");
 	/* It goes on behind the stage that took it. */
-	hs_stage_send(world.core, 0, world.minds[0]->taken[0], &world.minds[0]->taken[0]->parts[0]);
-	saw("depart1 depart2");
+	hs_stage_send(world.core, 0, world.stage_states[0]->taken[0],
+		      &world.stage_states[0]->taken[0]->parts[0]);
+	expect_points("depart1 depart2");
 	answer(1, "$1\r\nk\r\n");
-	heard("$1\r\nk\r\n$1\r\nj\r\n");
+	received("$1\r\nk\r\n$1\r\nj\r\n");
 }
 
 static void test_taken_when_it_departs(void **state)
@@ -83,13 +84,13 @@ static void test_taken_when_it_departs(void **state)
 	world.orders[0].mark = true;
 	world.orders[1].depart = HS_TAKEN;
 	say("GET k\r\n");
-	saw("admit0 admit1 admit2 depart0 depart1");
+	expect_points("admit0 admit1 admit2 depart0 depart1");
 	assert_int_equal(world.ops_count, 0);
-	request = world.minds[1]->taken[0];
-	world.seen[0] = '\0';
+	request = world.stage_states[1]->taken[0];
+	world.points_seen[0] = '\0';
 	hs_stage_share(world.core, 1, request, HS_LIT("$6\r\nshared\r\n"));
-	saw("arrive0"); /* a stage before it has marked the request */
-	heard("$6\r\nshared\r\n");
+	expect_points("arrive0"); /* a stage before it has marked the request */
+	received("$6\r\nshared\r\n");
 }
 
 /* Its input waits until nothing of the client is in flight; then it is offered again. */
@@ -98,21 +99,22 @@ static void test_held(void **state)
 	(void)state;
 	say("SET a 1\r\n");
 	world.orders[2].admit = HS_HOLD;
-	world.seen[0] = '\0';
+	world.points_seen[0] = '\0';
 	say("GET k\r\nGET j\r\n");
-	saw("admit0 admit1 admit2");
+	expect_points("admit0 admit1 admit2");
 	assert_int_equal(world.ops_count, 1);
 	assert_string_equal(hs_hold_text(world.core, world.client), "test");
 	assert_int_equal(hs_counter_get(&hs_core_stats(world.core)->holds[HS_HOLD_STAGE]), 1);
 	/* Stages before the one that held it have seen it already. */
 	answer(0, "+OK\r\n");
-	saw("admit2 depart0 depart1 depart2 admit0 admit1 admit2 depart0 depart1 depart2");
+	expect_points(
+		"admit2 depart0 depart1 depart2 admit0 admit1 admit2 depart0 depart1 depart2");
 	assert_string_equal(hs_hold_text(world.core, world.client), "-");
 	assert_int_equal(world.ops_count, 3);
 	answer(1, "$1\r\nk\r\n");
 	answer(2, "$1\r\nj\r\n");
-	heard("+OK\r\n$1\r\nk\r\n$1\r\nj\r\n");
-	world.seen[0] = '\0';
+	received("+OK\r\n$1\r\nk\r\n$1\r\nj\r\n");
+	world.points_seen[0] = '\0';
 }
 
 /* Of a transaction stages are offered EXEC alone, with its commands, also when it is held and offered again. */
@@ -120,21 +122,22 @@ static void test_transactions(void **state)
 {
 	(void)state;
 	say("SET a 1\r\nMULTI\r\n");
-	world.seen[0] = '\0';
+	world.points_seen[0] = '\0';
 	say("SET b 2\r\nDISCARD\r\n");
-	saw("");
+	expect_points("");
 	say("MULTI\r\nSET c 3\r\nDEL c\r\n");
-	saw("admit0 admit1 admit2");
+	expect_points("admit0 admit1 admit2");
 	world.orders[2].admit = HS_HOLD;
 	say("EXEC\r\n");
-	saw("admit0 admit1 admit2");
-	assert_string_equal(world.queued, "set c, del c");
-	world.queued[0] = '\0';
+	expect_points("admit0 admit1 admit2");
+	assert_string_equal(world.exec_command, "set c, del c");
+	world.exec_command[0] = '\0';
 	answer(0, "+OK\r\n");
-	saw("admit2 depart0 depart1 depart2");
-	assert_string_equal(world.queued, "set c, del c");
+	expect_points("admit2 depart0 depart1 depart2");
+	assert_string_equal(world.exec_command, "set c, del c");
 	answer(1, "*2\r\n+OK\r\n:1\r\n");
-	heard("+OK\r\n+OK\r\n+QUEUED\r\n+OK\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n+OK\r\n:1\r\n");
+	received(
+		"+OK\r\n+OK\r\n+QUEUED\r\n+OK\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n+OK\r\n:1\r\n");
 }
 
 /* A stage that rejects EXEC ends the transaction. */
@@ -142,17 +145,17 @@ static void test_a_rejected_transaction(void **state)
 {
 	(void)state;
 	say("MULTI\r\nSET b 2\r\n");
-	heard("+OK\r\n+QUEUED\r\n");
-	world.seen[0] = '\0';
+	received("+OK\r\n+QUEUED\r\n");
+	world.points_seen[0] = '\0';
 	world.orders[1].reject = "BUSY not now";
 	say("EXEC\r\n");
-	saw("admit0 admit1");
-	assert_string_equal(world.queued, "set b");
-	heard("-EXECABORT Transaction discarded because of: BUSY not now\r\n");
+	expect_points("admit0 admit1");
+	assert_string_equal(world.exec_command, "set b");
+	received("-EXECABORT Transaction discarded because of: BUSY not now\r\n");
 	assert_null(world.client->multi);
 	say("SET b 3\r\n");
-	saw("admit0 admit1");
-	heard("-BUSY not now\r\n");
+	expect_points("admit0 admit1");
+	received("-BUSY not now\r\n");
 	assert_int_equal(
 		hs_counter_get(&hs_core_stats(world.core)->command[HS_CMD_ID_SET].rejected), 1);
 	assert_int_equal(world.ops_count, 0);
@@ -168,13 +171,13 @@ static void test_rewritten(void **state)
 	assert_int_equal(world.ops[0]->argv[1].len, 5);
 	assert_memory_equal(world.ops[0]->argv[1].data, "other", 5);
 	answer(0, "$1\r\nv\r\n");
-	heard("+CHANGED\r\n");
-	world.seen[0] = '\0';
+	received("+CHANGED\r\n");
+	world.points_seen[0] = '\0';
 }
 
 static void then(struct hs_core *core, struct hs_request *request)
 {
-	assert_ptr_equal(hs_internal_stage(core, request), world.minds[1]);
+	assert_ptr_equal(hs_internal_stage(core, request), world.stage_states[1]);
 	hs_internal_end(core, request);
 }
 
@@ -184,15 +187,15 @@ static void test_internal_calls(void **state)
 	const struct hs_bytes argv[] = {HS_LIT("GET"), HS_LIT("k")};
 	struct hs_internal internal = {
 		.call = hs_call_of(hs_command_by_id(HS_CMD_ID_GET), 2, argv),
-		.then = then,
+		.on_done = then,
 		.stage = 2,
 	};
 
 	(void)state;
 	hs_internal_send(world.core, hs_internal_prepare(world.core, &internal));
-	saw("depart2");
+	expect_points("depart2");
 	answer(0, "$1\r\nv\r\n");
-	heard("");
+	received("");
 }
 
 /* Stages are switched off and on while requests are in flight: those hear of what they marked. */
@@ -202,22 +205,22 @@ static void test_switched(void **state)
 	for (int i = 0; i < STAGES; i++)
 		world.orders[i].mark = true;
 	say("GET k\r\n");
-	world.seen[0] = '\0';
+	world.points_seen[0] = '\0';
 	for (uint32_t i = 0; i < STAGES; i++) {
 		hs_stage_want(world.core, i, HS_POINT_ADMIT, i == 1);
 		hs_stage_want(world.core, i, HS_POINT_DEPART, i == 1);
 	}
 	say("GET j\r\n");
-	saw("admit1 depart1");
+	expect_points("admit1 depart1");
 	answer(0, "$1\r\nk\r\n");
-	saw("arrive2 arrive1 arrive0");
+	expect_points("arrive2 arrive1 arrive0");
 	answer(1, "$1\r\nj\r\n");
-	saw("arrive1");
-	heard("$1\r\nk\r\n$1\r\nj\r\n");
+	expect_points("arrive1");
+	received("$1\r\nk\r\n$1\r\nj\r\n");
 	hs_stage_want(world.core, 0, HS_POINT_ADMIT, true);
 	say("PING\r\n");
-	saw("admit0 admit1");
-	heard("+PONG\r\n");
+	expect_points("admit0 admit1");
+	received("+PONG\r\n");
 }
 
 static void test_hot_keys(void **state)
@@ -226,11 +229,11 @@ static void test_hot_keys(void **state)
 
 	(void)state;
 	hs_count_hot(world.core, heat, true);
-	saw("hot0 hot1 hot2");
+	expect_points("hot0 hot1 hot2");
 	world.now.mono_us += 1000;
 	hs_core_tick(world.core, world.now);
-	saw("cool0 cool1 cool2");
-	assert_int_equal(world.core->hots.count, 0);
+	expect_points("cool0 cool1 cool2");
+	assert_int_equal(world.core->hot_table.count, 0);
 }
 
 /* A session's state begins as zeros, and is the stage's to free. */
@@ -240,11 +243,11 @@ static void test_state_of_sessions(void **state)
 
 	(void)state;
 	say("PING\r\n");
-	heard("+PONG\r\n");
+	received("+PONG\r\n");
 	hs_core_receive(world.core, other, world.now, "PING\r\nPING\r\n", 12);
 	hs_core_disconnect(world.core, other);
 	assert_int_equal(world.closed, 2 * STAGES);
-	world.seen[0] = '\0';
+	world.points_seen[0] = '\0';
 }
 
 /* What a stage takes in `depart` counts in its partition's order until the stage answers it or sends it on. */
@@ -256,25 +259,25 @@ static void test_taken_in_order(void **state)
 	world.orders[1].depart = HS_TAKEN;
 	world.orders[0].mark = true;
 	say("GET k\r\n");
-	request = world.minds[1]->taken[0];
+	request = world.stage_states[1]->taken[0];
 	hs_stage_divert(request, &request->parts[0]);
 	assert_int_equal(world.client->in_bucket[request->parts[0].bucket], 1);
 	assert_int_equal(world.client->delayed, 0);
-	world.seen[0] = '\0';
+	world.points_seen[0] = '\0';
 	hs_stage_answer(world.core, 1, request, &request->parts[0], HS_LIT("$1\r\nv\r\n"));
-	saw("arrive0");
-	heard("$1\r\nv\r\n");
+	expect_points("arrive0");
+	received("$1\r\nv\r\n");
 	say("GET k\r\n");
-	request = world.minds[1]->taken[1];
+	request = world.stage_states[1]->taken[1];
 	hs_stage_delay(request, &request->parts[0]);
 	assert_int_equal(world.client->delayed, 1);
-	world.seen[0] = '\0';
+	world.points_seen[0] = '\0';
 	hs_stage_send(world.core, 1, request, &request->parts[0]);
-	saw("depart2");
+	expect_points("depart2");
 	answer(0, "$1\r\nw\r\n");
-	heard("$1\r\nw\r\n");
+	received("$1\r\nw\r\n");
 	is_idle();
-	world.seen[0] = '\0';
+	world.points_seen[0] = '\0';
 }
 
 /* Each part that a stage delays is sent by itself. */
@@ -285,8 +288,8 @@ static void test_parts_are_delayed(void **state)
 	(void)state;
 	world.orders[1].depart = HS_TAKEN;
 	say("MGET {a}1 {b}1\r\n");
-	request = world.minds[1]->taken[0];
-	assert_ptr_equal(world.minds[1]->taken[1], request);
+	request = world.stage_states[1]->taken[0];
+	assert_ptr_equal(world.stage_states[1]->taken[1], request);
 	for (int i = 0; i < 2; i++)
 		hs_stage_delay(request, &request->parts[i]);
 	assert_int_equal(world.client->delayed, 2);
@@ -295,13 +298,13 @@ static void test_parts_are_delayed(void **state)
 	assert_int_equal(world.ops_count, 2);
 	answer(0, "*1\r\n$1\r\n2\r\n");
 	answer(1, "*1\r\n$1\r\n1\r\n");
-	heard("*2\r\n$1\r\n1\r\n$1\r\n2\r\n");
+	received("*2\r\n$1\r\n1\r\n$1\r\n2\r\n");
 	is_idle();
-	world.seen[0] = '\0';
+	world.points_seen[0] = '\0';
 }
 
 /* The stages before the one that answers see the reply and may change it; those behind it never saw the request. */
-static void test_who_hears_of_an_answer_by_a_stage(void **state)
+static void test_stages_that_see_an_answer_by_a_stage(void **state)
 {
 	struct hs_request *request;
 
@@ -311,17 +314,17 @@ static void test_who_hears_of_an_answer_by_a_stage(void **state)
 	world.orders[1].depart = HS_TAKEN;
 	for (int shared = 0; shared < 2; shared++) {
 		say("GET k\r\n");
-		request = world.minds[1]->taken[shared];
+		request = world.stage_states[1]->taken[shared];
 		hs_stage_delay(request, &request->parts[0]);
-		world.seen[0] = '\0';
+		world.points_seen[0] = '\0';
 		if (shared)
 			hs_stage_share(world.core, 1, request, HS_LIT("$1\r\nv\r\n"));
 		else
 			hs_stage_answer(world.core, 1, request, &request->parts[0],
 					HS_LIT("$1\r\nv\r\n"));
-		saw("arrive0");
+		expect_points("arrive0");
 		assert_memory_equal(world.arrived, "$1\r\nv\r\n", 7);
-		heard("$1\r\nv\r\n");
+		received("$1\r\nv\r\n");
 		is_idle();
 	}
 }
@@ -334,20 +337,20 @@ static void test_events(void **state)
 	(void)state;
 	world.all_points = true;
 	hs_core_configure(world.core, &world.options);
-	saw("configure0 configure1 configure2");
+	expect_points("configure0 configure1 configure2");
 	hs_core_changed(world.core, world.now, NULL, &key);
-	saw("changed0 changed1 changed2");
+	expect_points("changed0 changed1 changed2");
 	hs_core_changed(world.core, world.now, NULL, NULL);
-	saw("changed-all0 changed-all1 changed-all2");
+	expect_points("changed-all0 changed-all1 changed-all2");
 	hs_core_event(world.core, world.now, &event);
-	saw("news0 news1 news2");
+	expect_points("news0 news1 news2");
 	/* A message of one stage is told to the same stage of every worker. */
 	hs_stage_tell(world.core, 1);
 	assert_non_null(world.told);
 	hs_core_event(world.core, world.now, world.told);
-	saw("told1");
+	expect_points("told1");
 	hs_core_drain(world.core, world.now, 1000);
-	saw("stop0 stop1 stop2");
+	expect_points("stop0 stop1 stop2");
 }
 
 static void test_time(void **state)
@@ -355,20 +358,20 @@ static void test_time(void **state)
 	(void)state;
 	world.all_points = true;
 	hs_core_tick(world.core, world.now);
-	saw("tick0 tick1 tick2");
+	expect_points("tick0 tick1 tick2");
 	assert_int_equal(hs_core_deadline(world.core), 0);
 	hs_stage_due(world.core, 2, world.now.mono_us + 50);
 	hs_stage_due(world.core, 0, world.now.mono_us + 20);
 	assert_int_equal(hs_core_deadline(world.core), world.now.mono_us + 20);
 	world.now.mono_us += 20;
 	hs_core_alarm(world.core, world.now);
-	saw("deadline0");
+	expect_points("deadline0");
 	assert_int_equal(hs_core_deadline(world.core), world.now.mono_us + 30);
 	hs_stage_due(world.core, 2, 0);
 	assert_int_equal(hs_core_deadline(world.core), 0);
 	world.now.mono_us += 100;
 	hs_core_tick(world.core, world.now);
-	saw("tick0 tick1 tick2");
+	expect_points("tick0 tick1 tick2");
 }
 
 /* A stage that listens to a session hears of its commands and answers; the others do not. */
@@ -380,21 +383,21 @@ static void test_listening(void **state)
 		hs_stage_want(world.core, i, HS_POINT_ADMIT, false);
 		hs_stage_want(world.core, i, HS_POINT_DEPART, false);
 	}
-	hs_stage_listen(world.client, 1, true);
+	hs_stage_observe(world.client, 1, true);
 	say("PING\r\n");
-	saw("handled1");
+	expect_points("handled1");
 	say("GET k\r\n");
-	saw("handled1");
+	expect_points("handled1");
 	answer(0, "$1\r\nv\r\n");
-	saw("finish1");
+	expect_points("finish1");
 	say("MULTI\r\nGET k\r\nEXEC\r\n");
-	saw("handled1 handled1 queued1 handled1");
+	expect_points("handled1 handled1 queued1 handled1");
 	answer(1, "*1\r\n$1\r\nv\r\n");
-	saw("finish1");
-	hs_stage_listen(world.client, 1, false);
+	expect_points("finish1");
+	hs_stage_observe(world.client, 1, false);
 	say("PING\r\n");
-	saw("");
-	heard("+PONG\r\n$1\r\nv\r\n+OK\r\n+QUEUED\r\n*1\r\n$1\r\nv\r\n+PONG\r\n");
+	expect_points("");
+	received("+PONG\r\n$1\r\nv\r\n+OK\r\n+QUEUED\r\n*1\r\n$1\r\nv\r\n+PONG\r\n");
 }
 
 /* A stage may ask for departing writes alone: everything but commands that only read. */
@@ -407,35 +410,35 @@ static void test_departing_writes(void **state)
 	}
 	hs_stage_want(world.core, 2, HS_POINT_DEPART_WRITES, true);
 	say("GET k\r\n");
-	saw("depart0");
+	expect_points("depart0");
 	say("SET k v\r\n");
-	saw("depart0 depart2");
+	expect_points("depart0 depart2");
 	say("MULTI\r\nGET k\r\nEXEC\r\n");
-	saw("depart0 depart2");
+	expect_points("depart0 depart2");
 	answer(0, "$1\r\nv\r\n");
 	answer(1, "+OK\r\n");
 	answer(2, "*1\r\n$1\r\nv\r\n");
-	heard("$1\r\nv\r\n+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n$1\r\nv\r\n");
+	received("$1\r\nv\r\n+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n$1\r\nv\r\n");
 }
 
 /* One stage asks those behind it whether they serve a hot key; the first that does ends the search. */
-static void test_served_behind(void **state)
+static void test_a_later_stage_serves_the_key(void **state)
 {
 	struct hs_heat_warmth heat = {.share = 1, .requests = 10, .key = HS_LIT("k"), .slot = 5};
 
 	(void)state;
 	assert_false(hs_stage_served_behind(world.core, 0, 5, HS_LIT("k"))); /* it is not hot */
 	hs_count_hot(world.core, heat, true);
-	world.seen[0] = '\0';
+	world.points_seen[0] = '\0';
 	world.all_points = true;
 	assert_true(hs_stage_served_behind(world.core, 0, 5, HS_LIT("k")));
-	saw("serves1 serves2");
+	expect_points("serves1 serves2");
 	assert_false(hs_stage_served_behind(world.core, 2, 5, HS_LIT("k")));
-	saw("");
+	expect_points("");
 	world.now.mono_us += 1000;
 	world.all_points = false;
 	hs_core_tick(world.core, world.now);
-	world.seen[0] = '\0';
+	world.points_seen[0] = '\0';
 }
 
 static void test_report(void **state)
@@ -469,12 +472,12 @@ int main(void)
 		TEST(test_state_of_sessions),
 		TEST(test_taken_in_order),
 		TEST(test_parts_are_delayed),
-		TEST(test_who_hears_of_an_answer_by_a_stage),
+		TEST(test_stages_that_see_an_answer_by_a_stage),
 		TEST(test_events),
 		TEST(test_time),
 		TEST(test_listening),
 		TEST(test_departing_writes),
-		TEST(test_served_behind),
+		TEST(test_a_later_stage_serves_the_key),
 		TEST(test_report),
 	};
 

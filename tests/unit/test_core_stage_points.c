@@ -12,7 +12,7 @@
 /* How a stage takes a request. */
 enum take { BY_ADMIT, BY_DELAY, BY_DIVERT, TAKES };
 
-static void say_as(struct hs_session *client, const char *text)
+static void send_as(struct hs_session *client, const char *text)
 {
 	hs_core_receive(world.core, client, world.now, text, strlen(text));
 }
@@ -36,7 +36,7 @@ static void reply_to(const char *key)
 static void take(enum take how, const char *text)
 {
 	struct orders *orders = &world.orders[1];
-	size_t before = world.minds[1]->taken_count;
+	size_t before = world.stage_states[1]->taken_count;
 
 	orders->take = how == BY_DIVERT ? HS_PART_DIVERTED : HS_PART_DELAYED;
 	orders->admit = how == BY_ADMIT ? HS_TAKEN : HS_PASS;
@@ -44,7 +44,7 @@ static void take(enum take how, const char *text)
 	say(text);
 	orders->admit = HS_PASS;
 	orders->depart = HS_PASS;
-	assert_int_equal(world.minds[1]->taken_count, before + 1);
+	assert_int_equal(world.stage_states[1]->taken_count, before + 1);
 }
 
 /* --- events, each of which calls stage 1 at its point --- */
@@ -52,20 +52,20 @@ static void take(enum take how, const char *text)
 static void cause_admit(void)
 {
 	world.other = connect_client(2);
-	say_as(world.other, "PING\r\n");
+	send_as(world.other, "PING\r\n");
 }
 
 static void cause_depart(void)
 {
 	world.other = connect_client(2);
-	say_as(world.other, "GET d\r\n");
+	send_as(world.other, "GET d\r\n");
 }
 
 static void cause_handled(void)
 {
 	world.other = connect_client(2);
-	hs_stage_listen(world.other, 1, true);
-	say_as(world.other, "PING\r\n");
+	hs_stage_observe(world.other, 1, true);
+	send_as(world.other, "PING\r\n");
 }
 
 static void cause_flush(void)
@@ -105,7 +105,7 @@ static void cause_changed(void)
 	hs_core_changed(world.core, world.now, NULL, &key);
 }
 
-static void cause_news(void)
+static void cause_event(void)
 {
 	const struct hs_event event = {.kind = HS_EVENT_CHANGED_ALL};
 
@@ -148,7 +148,7 @@ static const struct row points[] = {
 	{"cool", AT_COOL, cause_cool},
 	{"configure", AT_CONFIGURE, cause_configure},
 	{"changed", AT_CHANGED, cause_changed},
-	{"news", AT_NEWS, cause_news},
+	{"news", AT_EVENT, cause_event},
 	{"told", AT_TOLD, cause_told},
 	{"tick", AT_TICK, cause_tick},
 	{"deadline", AT_DEADLINE, cause_deadline},
@@ -168,19 +168,19 @@ static int say_what_failed(void **state)
 }
 
 /* Plays a row in a new core for every way to take a request and to end it, with and without another request. */
-static void play_row(const struct row *row,
-		     void (*play)(const struct row *row, enum take how, enum way way, bool more))
+static void play_row(const struct row *row, void (*play)(const struct row *row, enum take how,
+							 enum ending ending, bool more))
 {
 	static const char *const takes[] = {"admit", "delay", "divert"};
 	static const char *const ways[] = {"sent", "sent at once", "answered", "shared"};
 
-	for (int i = 0; i < TAKES * WAYS * 2; i++) {
-		int how = i / 2 / WAYS, way = i / 2 % WAYS;
+	for (int i = 0; i < TAKES * ENDINGS * 2; i++) {
+		int how = i / 2 / ENDINGS, ending = i / 2 % ENDINGS;
 
 		open_world(NULL);
 		snprintf(playing, sizeof playing, "at %s: taken by %s, %s, case %d", row->name,
-			 takes[how], ways[way], i % 2);
-		play(row, (enum take)how, (enum way)way, i % 2);
+			 takes[how], ways[ending], i % 2);
+		play(row, (enum take)how, (enum ending)ending, i % 2);
 		close_world(NULL);
 	}
 	playing[0] = '\0';
@@ -190,7 +190,7 @@ static void play_row(const struct row *row,
 
 /* The client has four requests: `a` and `b` are at the engine, `k` between them is taken, and `c` is held until all
  * others are answered. The stage ends `k`, before or after `a` is answered. */
-static void end_at_point(const struct row *row, enum take how, enum way way, bool last)
+static void end_at_point(const struct row *row, enum take how, enum ending ending, bool last)
 {
 	struct orders *orders = &world.orders[1];
 
@@ -204,22 +204,22 @@ static void end_at_point(const struct row *row, enum take how, enum way way, boo
 	reply_to("b");
 	if (!last)
 		reply_to("a");
-	heard(last ? "" : "$1\r\na\r\n");
+	received(last ? "" : "$1\r\na\r\n");
 
 	orders->end_at = row->point;
-	orders->end_by = way;
+	orders->end_by = ending;
 	row->cause();
-	assert_int_equal(world.minds[1]->taken_count, 0);
+	assert_int_equal(world.stage_states[1]->taken_count, 0);
 	assert_int_equal(world.client->delayed, 0);
-	if (way == SENT)
+	if (ending == SENT)
 		reply_to("k");
 	if (last) {
-		heard("");
+		received("");
 		reply_to("a");
 	}
-	heard(last ? "$1\r\na\r\n$1\r\nk\r\n$1\r\nb\r\n" : "$1\r\nk\r\n$1\r\nb\r\n");
+	received(last ? "$1\r\na\r\n$1\r\nk\r\n$1\r\nb\r\n" : "$1\r\nk\r\n$1\r\nb\r\n");
 	reply_to("c"); /* it went on by itself */
-	heard("$1\r\nc\r\n");
+	received("$1\r\nc\r\n");
 	if (row->point == AT_DEPART)
 		reply_to("d");
 	is_idle();
@@ -234,22 +234,22 @@ static void test_taken_requests_are_ended_at_every_point(void **state)
 
 /* The client goes while `k` is taken, alone or with `a` in flight. The stage ends `k` when it hears that, or with a later
  * tick. The session lives until all its requests are answered, and no longer. */
-static void end_for_nobody(const struct row *row, enum take how, enum way way, bool alone)
+static void end_without_client(const struct row *row, enum take how, enum ending ending, bool alone)
 {
-	bool lives = row->point != AT_FORGET || way == SENT || !alone;
+	bool lives = row->point != AT_FORGET || ending == SENT || !alone;
 
 	if (!alone)
 		say("GET a\r\n");
 	take(how, "GET k\r\n");
 	world.orders[1].end_at = row->point;
-	world.orders[1].end_by = way;
+	world.orders[1].end_by = ending;
 	hs_core_disconnect(world.core, world.client);
 	world.client = NULL;
 	assert_int_equal(world.core->orphans, lives);
 	if (row->cause)
 		row->cause();
-	assert_int_equal(world.minds[1]->taken_count, 0);
-	if (way == SENT)
+	assert_int_equal(world.stage_states[1]->taken_count, 0);
+	if (ending == SENT)
 		reply_to("k");
 	assert_int_equal(world.core->orphans, !alone);
 	if (!alone)
@@ -259,7 +259,7 @@ static void end_for_nobody(const struct row *row, enum take how, enum way way, b
 	is_idle();
 }
 
-static void test_taken_requests_of_a_client_that_has_gone(void **state)
+static void test_taken_requests_of_a_disconnected_client(void **state)
 {
 	static const struct row when[] = {
 		{"forget", AT_FORGET, NULL},
@@ -268,7 +268,7 @@ static void test_taken_requests_of_a_client_that_has_gone(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof when / sizeof *when; i++)
-		play_row(&when[i], end_for_nobody);
+		play_row(&when[i], end_without_client);
 }
 
 /* The core calls `flush` once for each time that a stage asks, however often it asks before. */
@@ -276,7 +276,7 @@ static void test_flush_is_called_when_asked_for(void **state)
 {
 	(void)state;
 	assert_false(hs_core_flush(world.core, world.now));
-	saw("");
+	expect_points("");
 	hs_stage_want(world.core, 2, HS_POINT_FLUSH, true);
 	hs_stage_want(world.core, 0, HS_POINT_FLUSH, true);
 	hs_stage_want(world.core, 0, HS_POINT_FLUSH, true);
@@ -284,16 +284,16 @@ static void test_flush_is_called_when_asked_for(void **state)
 	hs_stage_want(world.core, 1, HS_POINT_FLUSH, false);
 	assert_true(hs_core_needs_flush(world.core));
 	assert_true(hs_core_flush(world.core, world.now));
-	saw("flush0 flush2");
+	expect_points("flush0 flush2");
 	assert_false(hs_core_needs_flush(world.core));
 	assert_false(hs_core_flush(world.core, world.now));
-	saw("");
+	expect_points("");
 	/* From inside `flush` as well. */
 	world.orders[1].flush_at = AT_FLUSH;
 	world.orders[1].flushes = 2;
 	hs_stage_want(world.core, 1, HS_POINT_FLUSH, true);
 	hs_core_flush(world.core, world.now);
-	saw("flush1 flush1 flush1");
+	expect_points("flush1 flush1 flush1");
 	assert_false(hs_core_needs_flush(world.core));
 }
 
@@ -304,7 +304,7 @@ static void cause_arrive(void)
 
 /* A stage that must not send where it is called, or wants to gather more, asks for `flush`. That comes when the events
  * are handled, not before. */
-static void test_flush_comes_behind_the_events(void **state)
+static void test_flush_comes_after_the_events(void **state)
 {
 	static const struct row asked_at[] = {
 		{"arrive", AT_ARRIVE, cause_arrive}, {"finish", AT_FINISH, cause_arrive},
@@ -318,7 +318,7 @@ static void test_flush_comes_behind_the_events(void **state)
 
 		open_world(state);
 		snprintf(playing, sizeof playing, "at %s", asked_at[i].name);
-		hs_stage_listen(world.client, 1, true);
+		hs_stage_observe(world.client, 1, true);
 		take(BY_DELAY, "GET k\r\n");
 		orders->mark = true;
 		say("GET b\r\n");
@@ -326,16 +326,16 @@ static void test_flush_comes_behind_the_events(void **state)
 		orders->end_at = AT_FLUSH;
 		orders->end_by = ANSWERED;
 		asked_at[i].cause();
-		assert_int_equal(world.minds[1]->taken_count, 1);
-		heard("");
-		world.seen[0] = '\0';
+		assert_int_equal(world.stage_states[1]->taken_count, 1);
+		received("");
+		world.points_seen[0] = '\0';
 		assert_true(hs_core_flush(world.core, world.now));
 		if (asked_at[i].cause != cause_arrive) {
-			heard("$1\r\nk\r\n");
+			received("$1\r\nk\r\n");
 			reply_to("b");
-			heard("$1\r\nb\r\n");
+			received("$1\r\nb\r\n");
 		} else {
-			heard("$1\r\nk\r\n$1\r\nb\r\n");
+			received("$1\r\nk\r\n$1\r\nb\r\n");
 		}
 		is_idle();
 		close_world(state);
@@ -355,24 +355,25 @@ static void test_flush_is_called_for_input_that_goes_on(void **state)
 	world.orders[1].end_by = SHARED;
 	world.orders[2].flush_at = AT_ADMIT;
 	world.orders[2].flushes = 1;
-	world.seen[0] = '\0';
+	world.points_seen[0] = '\0';
 	cause_flush();
-	saw("flush1 admit2 depart0 depart1 depart2 flush2");
+	expect_points("flush1 admit2 depart0 depart1 depart2 flush2");
 	reply_to("c");
-	heard("$1\r\nk\r\n$1\r\nc\r\n");
+	received("$1\r\nk\r\n$1\r\nc\r\n");
 	is_idle();
 }
 
 /* Shares the reply with every request that stage 1 has taken. */
 static void then_share(struct hs_core *core, struct hs_request *internal)
 {
-	struct mind *mind = hs_internal_stage(core, internal);
+	struct stage_state *stage_state = hs_internal_stage(core, internal);
 
-	for (size_t i = 0; i < mind->taken_count; i++) {
-		hs_core_resume_later(core, mind->taken[i]->session);
-		hs_stage_share(core, mind->index, mind->taken[i], hs_internal_reply(internal, 0));
+	for (size_t i = 0; i < stage_state->taken_count; i++) {
+		hs_core_resume_later(core, stage_state->taken[i]->session);
+		hs_stage_share(core, stage_state->index, stage_state->taken[i],
+			       hs_internal_reply(internal, 0));
 	}
-	mind->taken_count = 0;
+	stage_state->taken_count = 0;
 	hs_internal_end(core, internal);
 }
 
@@ -388,64 +389,64 @@ static void send_internal(uint32_t stage_number,
 	const struct hs_bytes argv[] = {HS_LIT("GET"), HS_LIT("k")};
 	struct hs_internal internal = {
 		.call = hs_call_of(hs_command_by_id(HS_CMD_ID_GET), 2, argv),
-		.then = then,
+		.on_done = then,
 		.stage = stage_number,
 	};
 
-	world.asked[0] = '\0';
+	world.members_text[0] = '\0';
 	hs_internal_send(world.core, hs_internal_prepare(world.core, &internal));
 }
 
 static void note_client(void *context, uint64_t client, uint64_t number)
 {
-	size_t len = strlen(world.asked);
+	size_t len = strlen(world.members_text);
 
 	assert_ptr_equal(context, &world);
-	snprintf(world.asked + len, sizeof world.asked - len, "%s%u:%u", len ? " " : "",
-		 (unsigned)client, (unsigned)number);
+	snprintf(world.members_text + len, sizeof world.members_text - len, "%s%u:%u",
+		 len ? " " : "", (unsigned)client, (unsigned)number);
 }
 
 /* Whom the engine is told that an operation stands for. */
 static void stands_for(size_t op, const char *expected)
 {
-	world.asked[0] = '\0';
+	world.members_text[0] = '\0';
 	hs_core_members(world.core, world.ops[op], note_client, &world);
-	assert_string_equal(world.asked, expected);
+	assert_string_equal(world.members_text, expected);
 }
 
 /* Stage 1 has taken a read of each of two clients, and sends one for both. Stage 2 asks whom it stands for, and learns
  * that the first client has sent something behind its read. */
-static void test_who_an_internal_call_stands_for(void **state)
+static void test_clients_behind_an_internal_call(void **state)
 {
 	static struct hs_stage mute;
 
 	(void)state;
 	world.other = connect_client(2);
-	world.orders[2].asks_who = true;
+	world.orders[2].asks_members = true;
 	take(BY_DIVERT, "GET k\r\n");
 	say("GET b\r\n");
 	stands_for(0, "1:2"); /* a client's own request stands for itself */
 	world.orders[1].depart = HS_TAKEN;
-	say_as(world.other, "PING\r\nGET k\r\n");
+	send_as(world.other, "PING\r\nGET k\r\n");
 	world.orders[1].depart = HS_PASS;
 	send_internal(2, then_share);
-	assert_string_equal(world.asked, "1:1+ 2:1");
+	assert_string_equal(world.members_text, "1:1+ 2:1");
 	stands_for(1, "1:1 2:1");
 	reply_to("k");
 	reply_to("b");
-	heard("$1\r\nk\r\n$1\r\nb\r\n");
-	assert_string_equal(world.asked, "1:1 2:1"); /* it is asked for in `depart` alone */
+	received("$1\r\nk\r\n$1\r\nb\r\n");
+	assert_string_equal(world.members_text, "1:1 2:1"); /* it is asked for in `depart` alone */
 	is_idle();
 
 	/* A call of no stage stands for nobody, and one of a stage that does not say. */
 	send_internal(0, then_end);
-	assert_string_equal(world.asked, "nobody");
+	assert_string_equal(world.members_text, "nobody");
 	reply_to("k");
 	mute = stage;
-	mute.askers = NULL;
+	mute.members = NULL;
 	world.core->stages.table[0] = &mute;
 	send_internal(1, then_end);
-	assert_string_equal(world.asked, "nobody");
+	assert_string_equal(world.members_text, "nobody");
 	reply_to("k");
 	is_idle();
 }
@@ -456,29 +457,30 @@ static void test_held_for_replies_in_flight(void **state)
 {
 	(void)state;
 	hs_core_disconnect(world.core, world.client);
-	world.options.flight_bytes_max = 4 * HS_REPLY_GUESS_BYTES;
+	world.options.engine_inflight_bytes_max = 4 * HS_REPLY_GUESS_BYTES;
 	hs_core_configure(world.core, &world.options);
 	world.client = connect_client(1); /* its replies are reckoned from here on */
 	world.orders[1].admit = HS_TAKEN;
-	world.seen[0] = '\0';
+	world.points_seen[0] = '\0';
 	say("GET k\r\nGET c\r\n");
-	saw("admit0 admit1 admit0 admit1");
-	assert_int_equal(world.minds[1]->taken_count, 1);
+	expect_points("admit0 admit1 admit0 admit1");
+	assert_int_equal(world.stage_states[1]->taken_count, 1);
 	assert_int_equal(world.client->inflight, 1);
-	assert_int_equal(world.client->flight_bytes, HS_REPLY_GUESS_BYTES);
+	assert_int_equal(world.client->reply_bytes, HS_REPLY_GUESS_BYTES);
 	assert_string_equal(hs_hold_text(world.core, world.client), "engine-inflight-bytes");
-	assert_int_equal(hs_counter_get(&hs_core_stats(world.core)->holds[HS_HOLD_INFLIGHT]), 1);
+	assert_int_equal(hs_counter_get(&hs_core_stats(world.core)->holds[HS_HOLD_REPLY_BUDGET]),
+			 1);
 
 	world.orders[1].admit = HS_PASS;
 	world.orders[1].end_at = AT_TICK;
 	world.orders[1].end_by = ANSWERED;
 	cause_tick();
-	saw("admit0 admit1 admit2 depart0 depart1 depart2");
+	expect_points("admit0 admit1 admit2 depart0 depart1 depart2");
 	assert_string_equal(hs_hold_text(world.core, world.client), "-");
-	heard("$1\r\nk\r\n");
+	received("$1\r\nk\r\n");
 	reply_to("c");
-	heard("$1\r\nc\r\n");
-	assert_true(hs_list_empty(&world.core->flight.held));
+	received("$1\r\nc\r\n");
+	assert_true(hs_list_empty(&world.core->reply_budget.held));
 	is_idle();
 }
 
@@ -494,29 +496,29 @@ static void test_hot_reads(void **state)
 		hs_stage_want(world.core, i, HS_POINT_ADMIT, false);
 		hs_stage_want(world.core, i, HS_POINT_DEPART, false);
 	}
-	for (int asked = 0; asked < 3; asked++) {
-		hs_stage_want(world.core, 1, HS_POINT_HOT_READS, asked == 1);
+	for (int members_text = 0; members_text < 3; members_text++) {
+		hs_stage_want(world.core, 1, HS_POINT_HOT_READS, members_text == 1);
 		for (size_t i = 0; i < sizeof reads / sizeof *reads; i++) {
 			world.at_once = "$1\r\nv\r\n";
 			say(reads[i]);
-			saw(asked == 1 ? "hot-read0 hot-read1 hot-read2" : "");
+			expect_points(members_text == 1 ? "hot-read0 hot-read1 hot-read2" : "");
 		}
 		world.at_once = NULL;
 		say("SET k v\r\n");
-		saw("");
-		answer((size_t)asked, "+OK\r\n");
-		saw("hot0 hot1 hot2");
-		heard("$1\r\nv\r\n$1\r\nv\r\n+OK\r\n");
+		expect_points("");
+		answer((size_t)members_text, "+OK\r\n");
+		expect_points("hot0 hot1 hot2");
+		received("$1\r\nv\r\n$1\r\nv\r\n+OK\r\n");
 	}
 	hs_stage_want(world.core, 2, HS_POINT_HOT_READS, true);
 	world.at_once = "$1\r\nv\r\n";
 	world.hot_key[0] = '\0';
 	say("*2\r\n$3\r\nGET\r\n$1\r\nj\r\n*2\r\n$3\r\nGET\r\n$1\r\nk\r\n");
-	saw("hot-read0 hot-read1 hot-read2");
+	expect_points("hot-read0 hot-read1 hot-read2");
 	assert_string_equal(world.hot_key, "k");
 	say("*2\r\n$3\r\nGET\r\n$1\r\nk\r\n*2\r\n$3\r\nGET\r\n$1\r\nj\r\n");
-	saw(""); /* `j` is not hot */
-	heard("$1\r\nv\r\n$1\r\nv\r\n$1\r\nv\r\n$1\r\nv\r\n");
+	expect_points(""); /* `j` is not hot */
+	received("$1\r\nv\r\n$1\r\nv\r\n$1\r\nv\r\n$1\r\nv\r\n");
 	world.at_once = NULL;
 	is_idle();
 }
@@ -524,7 +526,7 @@ static void test_hot_reads(void **state)
 /* A stage is switched off while it has requests that it took, and on again before it has ended the last one. */
 static void test_switched_with_requests_taken(void **state)
 {
-	struct mind *mind = world.minds[1];
+	struct stage_state *stage_state = world.stage_states[1];
 
 	(void)state;
 	take(BY_ADMIT, "GET k\r\n");
@@ -532,29 +534,29 @@ static void test_switched_with_requests_taken(void **state)
 	take(BY_DIVERT, "GET l\r\n");
 	hs_stage_want(world.core, 1, HS_POINT_ADMIT, false);
 	hs_stage_want(world.core, 1, HS_POINT_DEPART, false);
-	world.seen[0] = '\0';
+	world.points_seen[0] = '\0';
 	say("GET b\r\n");
-	saw("admit0 admit2 depart0 depart2");
+	expect_points("admit0 admit2 depart0 depart2");
 	reply_to("b");
-	end_request(mind, mind->taken[1], SENT); /* out of turn */
-	saw("depart2");
+	end_request(stage_state, stage_state->taken[1], SENT); /* out of turn */
+	expect_points("depart2");
 	reply_to("i");
-	heard("");
-	end_request(mind, mind->taken[0], ANSWERED);
-	heard("$1\r\nk\r\n$1\r\ni\r\n");
+	received("");
+	end_request(stage_state, stage_state->taken[0], ANSWERED);
+	received("$1\r\nk\r\n$1\r\ni\r\n");
 	hs_stage_want(world.core, 1, HS_POINT_ADMIT, true);
 	hs_stage_want(world.core, 1, HS_POINT_DEPART, true);
 	say("GET c\r\n");
-	saw("admit0 admit1 admit2 depart0 depart1 depart2");
+	expect_points("admit0 admit1 admit2 depart0 depart1 depart2");
 	take(BY_ADMIT, "GET d\r\n");
-	world.seen[0] = '\0';
-	end_request(mind, mind->taken[3], SENT);
-	saw("depart2");
+	world.points_seen[0] = '\0';
+	end_request(stage_state, stage_state->taken[3], SENT);
+	expect_points("depart2");
 	reply_to("d");
 	reply_to("c");
-	heard("");
-	end_request(mind, mind->taken[2], SHARED);
-	heard("$1\r\nk\r\n$1\r\nb\r\n$1\r\nc\r\n$1\r\nd\r\n");
+	received("");
+	end_request(stage_state, stage_state->taken[2], SHARED);
+	received("$1\r\nk\r\n$1\r\nb\r\n$1\r\nc\r\n$1\r\nd\r\n");
 	is_idle();
 }
 
@@ -564,11 +566,11 @@ int main(void)
 #define TABLE(name) cmocka_unit_test_teardown(name, say_what_failed)
 	const struct CMUnitTest tests[] = {
 		TABLE(test_taken_requests_are_ended_at_every_point),
-		TABLE(test_taken_requests_of_a_client_that_has_gone),
+		TABLE(test_taken_requests_of_a_disconnected_client),
 		TEST(test_flush_is_called_when_asked_for),
-		TABLE(test_flush_comes_behind_the_events),
+		TABLE(test_flush_comes_after_the_events),
 		TEST(test_flush_is_called_for_input_that_goes_on),
-		TEST(test_who_an_internal_call_stands_for),
+		TEST(test_clients_behind_an_internal_call),
 		TEST(test_held_for_replies_in_flight),
 		cmocka_unit_test_setup_teardown(test_hot_reads, open_counting_world, close_world),
 		TEST(test_switched_with_requests_taken),

@@ -38,7 +38,7 @@ static struct hs_acl *users_of(const char *alice)
 	if (!alice)
 		return open;
 	both = hs_acl_with(open, user_of("alice", alice));
-	hs_acl_drop(&open);
+	hs_acl_unref(&open);
 	return both;
 }
 
@@ -53,13 +53,13 @@ static struct hs_sim_world *open_world(const char *alice)
 	options.core.acllog_len_max = 3;
 	options.core.slowlog_us = -1;
 	world = hs_sim_world_create(&options);
-	hs_acl_drop(&users);
+	hs_acl_unref(&users);
 	return world;
 }
 
 static void ask(struct hs_sim_client *client, const char *words)
 {
-	hs_sim_client_ask(client, words);
+	hs_sim_client_request(client, words);
 	hs_sim_world_settle(client->world);
 }
 
@@ -68,7 +68,7 @@ static struct hs_sim_client *alice_in(struct hs_sim_world *world, uint32_t worke
 	struct hs_sim_client *client = hs_sim_client_connect(world, worker);
 
 	ask(client, "AUTH alice x");
-	heard(client, "+OK\r\n");
+	received(client, "+OK\r\n");
 	return client;
 }
 
@@ -80,7 +80,7 @@ static void hand_in(struct hs_sim_world *world, struct hs_acl *users)
 	options.acl = users;
 	for (uint32_t i = 0; i < world->options.workers; i++)
 		hs_core_configure(hs_sim_world_core(world, i), &options);
-	hs_acl_drop(&users);
+	hs_acl_unref(&users);
 	hs_sim_world_settle(world);
 }
 
@@ -93,32 +93,32 @@ static bool heard_part(struct hs_sim_client *client, const char *part)
 	return found;
 }
 
-static void test_what_is_refused(void **state)
+static void test_refused_commands(void **state)
 {
 	struct hs_sim_world *world = open_world("on nopass +@read +set +ping ~a* %R~r*");
 	struct hs_sim_client *alice = alice_in(world, 0);
 
 	(void)state;
 	ask(alice, "ACL WHOAMI");
-	heard(alice, NOPERM("acl|whoami"));
+	received(alice, NOPERM("acl|whoami"));
 	ask(alice, "SET a 1");
 	ask(alice, "GET a");
-	heard(alice, "+OK\r\n$1\r\n1\r\n");
+	received(alice, "+OK\r\n$1\r\n1\r\n");
 	ask(alice, "SET r 1");
 	ask(alice, "GET b");
-	heard(alice, NOKEY NOKEY);
+	received(alice, NOKEY NOKEY);
 	ask(alice, "DEL a");
-	heard(alice, NOPERM("del"));
+	received(alice, NOPERM("del"));
 	/* What is wrong with it by itself comes first, where its keys are comes later. */
 	ask(alice, "NOSUCH");
 	ask(alice, "DEL");
 	ask(alice, "RENAME a b");
-	heard(alice, "-ERR unknown command 'NOSUCH', with args beginning with: \r\n"
-		     "-ERR wrong number of arguments for 'del' command\r\n" NOPERM("rename"));
+	received(alice, "-ERR unknown command 'NOSUCH', with args beginning with: \r\n"
+			"-ERR wrong number of arguments for 'del' command\r\n" NOPERM("rename"));
 	hs_sim_world_destroy(&world);
 }
 
-static void test_others_are_free(void **state)
+static void test_other_users_are_not_restricted(void **state)
 {
 	struct hs_sim_world *world = open_world("on nopass");
 	struct hs_sim_client *other = hs_sim_client_connect(world, 0);
@@ -126,13 +126,13 @@ static void test_others_are_free(void **state)
 	(void)state;
 	ask(other, "ACL WHOAMI");
 	ask(other, "SET a 1");
-	heard(other, "$7\r\ndefault\r\n+OK\r\n");
+	received(other, "$7\r\ndefault\r\n+OK\r\n");
 	ask(other, "AUTH alice x");
 	ask(other, "PING");
-	heard(other, "+OK\r\n" NOPERM("ping"));
+	received(other, "+OK\r\n" NOPERM("ping"));
 	ask(other, "RESET"); /* the default user again */
 	ask(other, "PING");
-	heard(other, "+RESET\r\n+PONG\r\n");
+	received(other, "+RESET\r\n+PONG\r\n");
 	hs_sim_world_destroy(&world);
 }
 
@@ -144,11 +144,12 @@ static void test_a_wrong_password_changes_nothing(void **state)
 	(void)state;
 	ask(client, "AUTH alice wrong");
 	ask(client, "SET a 1");
-	heard(client, "-WRONGPASS invalid username-password pair or user is disabled.\r\n+OK\r\n");
+	received(client,
+		 "-WRONGPASS invalid username-password pair or user is disabled.\r\n+OK\r\n");
 	ask(client, "HELLO 2 AUTH alice secret");
 	assert_true(heard_part(client, "server"));
 	ask(client, "SET a 1");
-	heard(client, NOPERM("set"));
+	received(client, NOPERM("set"));
 	hs_sim_world_destroy(&world);
 }
 
@@ -162,11 +163,11 @@ static void test_queued_commands_are_checked(void **state)
 	ask(alice, "SET a 1");
 	ask(alice, "DEL a");
 	ask(alice, "EXEC");
-	heard(alice,
-	      "+OK\r\n+QUEUED\r\n" NOPERM("del") "-EXECABORT Transaction discarded because of "
-						 "previous errors.\r\n");
+	received(alice,
+		 "+OK\r\n+QUEUED\r\n" NOPERM("del") "-EXECABORT Transaction discarded because of "
+						    "previous errors.\r\n");
 	ask(alice, "GET a");
-	heard(alice, "$-1\r\n");
+	received(alice, "$-1\r\n");
 	hs_sim_world_destroy(&world);
 }
 
@@ -184,20 +185,21 @@ static void test_rules_may_change_before_exec(void **state)
 	alice->received.len = 0;
 	hand_in(world, users_of("on nopass +@all -echo ~{a}1 &*"));
 	ask(alice, "EXEC");
-	heard(alice, "*4\r\n+OK\r\n" CHANGED
-		     "no permission to touch the specified keys\r\n+PONG\r\n" CHANGED
-		     "no permission to execute the command or subcommand\r\n");
+	received(alice, "*4\r\n+OK\r\n" CHANGED
+			"no permission to touch the specified keys\r\n+PONG\r\n" CHANGED
+			"no permission to execute the command or subcommand\r\n");
 	ask(alice, "GET {a}1");
-	heard(alice, "$1\r\n1\r\n");
+	received(alice, "$1\r\n1\r\n");
 	hand_in(world, users_of("on nopass +@all -exec ~*"));
 	ask(alice, "MULTI");
 	ask(alice, "EXEC");
-	heard(alice, "+OK\r\n-EXECABORT Transaction discarded because of: NOPERM this user has no "
-		     "permissions to run the 'exec' command\r\n");
+	received(alice,
+		 "+OK\r\n-EXECABORT Transaction discarded because of: NOPERM this user has no "
+		 "permissions to run the 'exec' command\r\n");
 	hs_sim_world_destroy(&world);
 }
 
-static void test_a_change_holds_for_who_is_there(void **state)
+static void test_a_change_applies_to_connected_clients(void **state)
 {
 	struct hs_sim_world *world = open_world("on nopass +get ~*");
 	struct hs_sim_client *one = alice_in(world, 0), *two = alice_in(world, 1);
@@ -207,23 +209,23 @@ static void test_a_change_holds_for_who_is_there(void **state)
 	hand_in(world, users_of("on nopass +set ~*"));
 	ask(one, "GET a");
 	ask(two, "GET a");
-	heard(one, NOPERM("get"));
-	heard(two, NOPERM("get"));
+	received(one, NOPERM("get"));
+	received(two, NOPERM("get"));
 	hand_in(world, users_of("off +@all ~* &*")); /* off closes the door, not the room */
 	ask(one, "GET a");
-	heard(one, "$-1\r\n");
+	received(one, "$-1\r\n");
 	hand_in(world, users_of(NULL));
 	/* Whatever comes next to a worker shows it. */
 	ask(hs_sim_client_connect(world, 0), "PING");
 	ask(other, "GET a");
-	heard(other, "$-1\r\n");
+	received(other, "$-1\r\n");
 	assert_null(one->session);
 	assert_null(two->session);
 	assert_true(one->cut);
 	hs_sim_world_destroy(&world);
 }
 
-static void test_a_door_that_is_shut_later(void **state)
+static void test_a_user_disabled_later(void **state)
 {
 	struct hs_sim_world *world = open_world(NULL);
 	struct hs_sim_client *inside = hs_sim_client_connect(world, 0), *outside;
@@ -232,15 +234,15 @@ static void test_a_door_that_is_shut_later(void **state)
 	hand_in(world, hs_acl_create_open("secret"));
 	outside = hs_sim_client_connect(world, 0);
 	ask(inside, "PING");
-	heard(inside, "+PONG\r\n");
+	received(inside, "+PONG\r\n");
 	ask(outside, "PING");
-	heard(outside, NOAUTH);
+	received(outside, NOAUTH);
 	hand_in(world, hs_acl_create_open("")); /* nobody has to say who it is any more */
 	ask(outside, "PING");
-	heard(outside, "+PONG\r\n");
+	received(outside, "+PONG\r\n");
 	hand_in(world, hs_acl_create_open("secret"));
 	ask(outside, "PING");
-	heard(outside, NOAUTH);
+	received(outside, NOAUTH);
 	hs_sim_world_destroy(&world);
 }
 
@@ -252,7 +254,7 @@ static void test_the_log(void **state)
 
 	(void)state;
 	ask(admin, "ACL LOG");
-	heard(admin, "*0\r\n");
+	received(admin, "*0\r\n");
 	ask(one, "SET a 1");
 	ask(one, "SET a 1");
 	world->now.mono_us += 1000; /* the newer one stands first */
@@ -277,7 +279,7 @@ static void test_the_log(void **state)
 			       "$6\r\nobject\r\n$4\r\nAUTH\r\n$8\r\nusername\r\n$6\r\nnobody\r\n"));
 	ask(admin, "ACL LOG RESET");
 	ask(admin, "ACL LOG");
-	heard(admin, "+OK\r\n*0\r\n");
+	received(admin, "+OK\r\n*0\r\n");
 	hs_sim_world_destroy(&world);
 }
 
@@ -293,7 +295,7 @@ static void test_the_log_is_bounded(void **state)
 
 		snprintf(text, sizeof text, "GET %c", key);
 		ask(alice, text);
-		heard(alice, NOKEY);
+		received(alice, NOKEY);
 	}
 	ask(admin, "ACL LOG 100");
 	assert_true(heard_part(admin, "*3\r\n"));
@@ -341,7 +343,7 @@ static void hand_in_and_wake(struct hs_sim_world *world, const char *alice)
 }
 
 /* Channels that are taken away end the connections that listen to them, and no others. */
-static void test_lost_channels(void **state)
+static void test_channels_that_a_change_revokes(void **state)
 {
 	struct hs_sim_world *world = open_world("on nopass +@all ~* &news.* &x");
 	struct hs_sim_client *channel = alice_in(world, 0), *pattern = alice_in(world, 1);
@@ -374,16 +376,16 @@ static void test_lost_channels(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_is_refused),
-		cmocka_unit_test(test_others_are_free),
+		cmocka_unit_test(test_refused_commands),
+		cmocka_unit_test(test_other_users_are_not_restricted),
 		cmocka_unit_test(test_a_wrong_password_changes_nothing),
 		cmocka_unit_test(test_queued_commands_are_checked),
 		cmocka_unit_test(test_rules_may_change_before_exec),
-		cmocka_unit_test(test_a_change_holds_for_who_is_there),
-		cmocka_unit_test(test_a_door_that_is_shut_later),
+		cmocka_unit_test(test_a_change_applies_to_connected_clients),
+		cmocka_unit_test(test_a_user_disabled_later),
 		cmocka_unit_test(test_the_log),
 		cmocka_unit_test(test_the_log_is_bounded),
-		cmocka_unit_test(test_lost_channels),
+		cmocka_unit_test(test_channels_that_a_change_revokes),
 		cmocka_unit_test(test_passwords_are_not_in_the_slow_log),
 	};
 

@@ -10,7 +10,7 @@
 #include "base/prng.h"
 #include "base/slot.h"
 #include "engine/embedded/embedded.h"
-#include "route/slot.h"
+#include "route/slot_map.h"
 #include "tests/lib/embedded.h"
 
 #include <setjmp.h>
@@ -266,7 +266,7 @@ static void on_done(void *context, uint32_t worker, struct hs_op *chain)
 	uv_mutex_unlock(&world->mutex);
 }
 
-static void on_news(void *context, struct hs_event *event)
+static void on_event(void *context, struct hs_event *event)
 {
 	struct world *world = context;
 
@@ -310,11 +310,11 @@ static void run(struct world *world, enum hs_op_kind kind, size_t argc, const st
 	hs_buf_deinit(&out);
 }
 
-static void changes_are_told_before_they_are_answered(void **state)
+static void changes_are_published_before_the_reply(void **state)
 {
 	struct world world = {.wanted = HS_LIT("k")};
 	struct hs_engine_host host = {
-		.context = &world, .done = on_done, .event = on_news, .now = now, .workers = 1};
+		.context = &world, .done = on_done, .event = on_event, .now = now, .workers = 1};
 	const struct hs_bytes set[] = {HS_LIT("set"), HS_LIT("k"), HS_LIT("v")};
 	const struct hs_bytes flush[] = {HS_LIT("flushall")};
 	const struct hs_bytes expire[] = {HS_LIT("pexpire"), HS_LIT("k"), HS_LIT("20")};
@@ -359,7 +359,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(no_change_is_missed, setup, teardown),
 		cmocka_unit_test_setup_teardown(expired_keys_are_named, setup, teardown),
 		cmocka_unit_test_setup_teardown(workers_are_counted, setup, teardown),
-		cmocka_unit_test(changes_are_told_before_they_are_answered),
+		cmocka_unit_test(changes_are_published_before_the_reply),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

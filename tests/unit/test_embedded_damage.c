@@ -53,13 +53,13 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void keep(struct hs_test_embedded *test, struct image *image)
+static void save_files(struct hs_test_embedded *test, struct image *image)
 {
 	for (int i = 0; i < FILES; i++)
 		image->data[i] = hs_test_file_read(test->folder, file_names[i], &image->bytes[i]);
 }
 
-static void put_back(struct hs_test_embedded *test, const struct image *image)
+static void restore_files(struct hs_test_embedded *test, const struct image *image)
 {
 	for (int i = 0; i < FILES; i++)
 		hs_test_file_write(test->folder, file_names[i], image->data[i], image->bytes[i]);
@@ -105,7 +105,7 @@ static void fill(struct hs_test_embedded *test, struct image *image)
 	for (unsigned key = 0; key < KEYS; key++)
 		write_key(test, key, 2);
 	hs_test_embedded_kill(test);
-	keep(test, image);
+	save_files(test, image);
 }
 
 /* How many keys do not have what was acknowledged. */
@@ -150,7 +150,7 @@ static size_t hunt(struct hs_test_embedded *test, const char *name, size_t limit
 		size_t at = hs_prng_below(&prng, bytes);
 		unsigned char bits = (unsigned char)(1 + hs_prng_below(&prng, 255));
 
-		put_back(test, &image);
+		restore_files(test, &image);
 		flip(test, &image, file, at, bits);
 		if (hs_test_embedded_open(test) == 0) {
 			if (lost(test, 2))
@@ -166,7 +166,7 @@ static size_t hunt(struct hs_test_embedded *test, const char *name, size_t limit
 	}
 	print_message("%s: %zu trials, %d keys acknowledged, 0 lost, %zu refused\n", name, count,
 		      KEYS, refused);
-	put_back(test, &image);
+	restore_files(test, &image);
 	assert_int_equal(hs_test_embedded_open(test), 0);
 	assert_int_equal(lost(test, 2), 0);
 	hs_test_embedded_kill(test);
@@ -215,9 +215,9 @@ static void a_flipped_byte_of_the_last_record(void **state)
 	end = test->database.redo.at;
 	file = index_of(hs_redo_file_name(test->database.redo.turn));
 	hs_test_embedded_kill(test);
-	keep(test, &image);
+	save_files(test, &image);
 	for (size_t at = begin; at < end - 8; at += 13) {
-		put_back(test, &image);
+		restore_files(test, &image);
 		flip(test, &image, file, at, 0x10);
 		assert_int_equal(hs_test_embedded_open(test), HS_ECORRUPT);
 		assert_non_null(strstr(test->error, file_names[file]));
@@ -291,12 +291,12 @@ static void a_flipped_byte_of_a_record(void **state)
 	for (unsigned key = 0; key < KEYS; key++)
 		write_key(test, key, 1);
 	hs_test_embedded_close(test);
-	keep(test, &image);
+	save_files(test, &image);
 	for (unsigned key = 0; key < KEYS; key += 7) {
 		int len = snprintf(value, sizeof value, "version-1-of-%u", key);
 		unsigned flipped = 0;
 
-		put_back(test, &image);
+		restore_files(test, &image);
 		/* Pages of earlier transactions may hold it, too. */
 		for (int file = index_of("store-000"); file <= index_of("store-001"); file++) {
 			char *data = hs_mem_dup(image.data[file], image.bytes[file]);
@@ -356,7 +356,7 @@ static void a_checkpoint_file_without_a_whole_copy_is_refused(void **state)
 		char *data = hs_mem_dup(image.data[file], image.bytes[file]);
 		char path[HS_PATH_BYTES_MAX];
 
-		put_back(test, &image);
+		restore_files(test, &image);
 		data[100] ^= 1;
 		data[image.bytes[file] / 2 + 5000] ^= 1;
 		hs_test_file_write(test->folder, name, data, image.bytes[file]);
@@ -365,7 +365,7 @@ static void a_checkpoint_file_without_a_whole_copy_is_refused(void **state)
 		assert_non_null(strstr(test->error, name));
 		assert_non_null(strstr(test->error, "heatsink repair"));
 
-		put_back(test, &image);
+		restore_files(test, &image);
 		assert_true(hs_file_path(path, test->folder, name));
 		unlink(path);
 		assert_int_equal(hs_test_embedded_open(test), HS_ECORRUPT);
@@ -388,7 +388,7 @@ static void a_log_that_does_not_reach_back_is_refused(void **state)
 			write_key(test, key, version);
 		hs_test_embedded_kill(test);
 	}
-	keep(test, &new);
+	save_files(test, &new);
 	for (int i = 0; i < FILES; i++)
 		if (strncmp(file_names[i], "checkpoint", 10) == 0)
 			hs_test_file_write(test->folder, file_names[i], old.data[i], old.bytes[i]);
@@ -415,16 +415,16 @@ static void a_torn_checkpoint_write_still_starts(void **state)
 	for (unsigned key = 0; key < KEYS; key++)
 		write_key(test, key, 1);
 	file = index_of(test->database.checkpoint.next ? "checkpoint-1" : "checkpoint-0");
-	keep(test, &before);
+	save_files(test, &before);
 	hs_group_checkpoint(&test->group);
-	keep(test, &after);
+	save_files(test, &after);
 	hs_test_embedded_kill(test);
 	for (size_t cut = 0; cut < after.bytes[file] / 2; cut += 8192) {
 		char *torn = hs_mem_dup(before.data[file], before.bytes[file]);
 
 		memcpy(torn, after.data[file], cut);
 		memset(torn + cut, 0xa5, 512);
-		put_back(test, &before);
+		restore_files(test, &before);
 		hs_test_file_write(test->folder, file_names[file], torn, before.bytes[file]);
 		hs_mem_free(&torn);
 		if (hs_test_embedded_open(test) != 0)
@@ -458,9 +458,9 @@ static void a_torn_tail_still_starts(void **state)
 	end = redo->at;
 	hs_buf_deinit(&buf);
 	hs_test_embedded_kill(test);
-	keep(test, &image);
+	save_files(test, &image);
 	for (size_t at = begin; at < end; at += 11) {
-		put_back(test, &image);
+		restore_files(test, &image);
 		flip(test, &image, file, at, 0x10);
 		if (hs_test_embedded_open(test) != 0)
 			fail_msg("byte %zu: %s", at, test->error);
@@ -471,7 +471,7 @@ static void a_torn_tail_still_starts(void **state)
 }
 
 /* Without syncs a power cut may tear any record and leave the next ones whole. */
-static void without_sync_a_gap_is_the_end(void **state)
+static void without_sync_a_gap_ends_the_log(void **state)
 {
 	struct hs_test_embedded *test = *state;
 	struct image image;
@@ -483,7 +483,7 @@ static void without_sync_a_gap_is_the_end(void **state)
 	for (unsigned key = 0; key < KEYS; key++)
 		write_key(test, key, 1);
 	hs_test_embedded_kill(test);
-	keep(test, &image);
+	save_files(test, &image);
 	flip(test, &image, file, 1000, 1);
 	assert_int_equal(hs_test_embedded_open(test), 0);
 	assert_true(lost(test, 1) > KEYS / 2);
@@ -504,7 +504,7 @@ static void a_short_log_is_refused(void **state)
 
 		snprintf(length, sizeof length, "%zu", image.bytes[file]);
 		for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
-			put_back(test, &image);
+			restore_files(test, &image);
 			if (lengths[i] == SIZE_MAX)
 				remove_file(test, file_names[file]);
 			else
@@ -538,7 +538,7 @@ static void a_log_cut_short_in_resizing_starts(void **state)
 	/* Growing: one file is longer, half or all of the way, and the checkpoint is of before. */
 	fill(test, &image);
 	for (size_t bytes = small + 4096; bytes <= large; bytes += large - small - 4096) {
-		put_back(test, &image);
+		restore_files(test, &image);
 		memcpy(longer, image.data[index_of("log-0")], small);
 		hs_test_file_write(test->folder, "log-0", longer, bytes);
 		test->options.log_bytes = large;
@@ -548,10 +548,10 @@ static void a_log_cut_short_in_resizing_starts(void **state)
 	}
 	forget(&image);
 	/* The checkpoint of that start vouches for the new size. */
-	keep(test, &image);
+	save_files(test, &image);
 	hs_test_file_write(test->folder, "log-1", image.data[index_of("log-1")], small);
 	assert_int_equal(hs_test_embedded_open(test), HS_ECORRUPT);
-	put_back(test, &image);
+	restore_files(test, &image);
 	/* Shrinking: the checkpoint is of the new size, and one file was not cut. */
 	test->options.log_bytes = small;
 	assert_int_equal(hs_test_embedded_open(test), 0);
@@ -564,7 +564,7 @@ static void a_log_cut_short_in_resizing_starts(void **state)
 }
 
 /* Repair passes over the broken record and keeps what lies behind it. */
-static void repair_keeps_what_lies_behind_a_gap(void **state)
+static void repair_keeps_records_behind_a_gap(void **state)
 {
 	struct hs_test_embedded *test = *state;
 	struct image image;
@@ -575,7 +575,7 @@ static void repair_keeps_what_lies_behind_a_gap(void **state)
 	for (unsigned key = 0; key < KEYS; key++)
 		write_key(test, key, 1);
 	hs_test_embedded_kill(test);
-	keep(test, &image);
+	save_files(test, &image);
 	flip(test, &image, file, 1000, 1);
 	assert_int_equal(hs_test_embedded_open(test), HS_ECORRUPT);
 	assert_non_null(strstr(test->error, "is broken at byte"));
@@ -603,10 +603,10 @@ int main(void)
 		TEST(a_log_that_does_not_reach_back_is_refused),
 		TEST(a_torn_checkpoint_write_still_starts),
 		TEST(a_torn_tail_still_starts),
-		TEST(without_sync_a_gap_is_the_end),
+		TEST(without_sync_a_gap_ends_the_log),
 		TEST(a_short_log_is_refused),
 		TEST(a_log_cut_short_in_resizing_starts),
-		TEST(repair_keeps_what_lies_behind_a_gap),
+		TEST(repair_keeps_records_behind_a_gap),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

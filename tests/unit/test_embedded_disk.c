@@ -43,7 +43,7 @@ static int setup(void **state)
 	struct bench *bench = hs_mem_zalloc(sizeof *bench);
 
 	faults_heal();
-	faults_hasty = true;
+	faults_skip_sync = true;
 	faults_journal = memfd_create("journal", MFD_CLOEXEC);
 	assert_true(faults_journal >= 0);
 	*state = bench;
@@ -203,7 +203,7 @@ static void run_group(struct bench *bench)
 		learn(bench, keys[i], numbers[i], hs_test_embedded_reply(&bench->test, i));
 	bench->test.now.mono_us += below(bench, 1000) * 1000;
 	if (below(bench, 3) == 0)
-		hs_group_tend(&bench->test.group);
+		hs_group_maintain(&bench->test.group);
 }
 
 /* The disk works again, or lost what it had lost: every acknowledged write must be there. */
@@ -235,7 +235,7 @@ static void run_trial(struct bench *bench, uint32_t kinds, const char *file, uin
 	for (int i = 0; i < 5; i++)
 		run_group(bench);
 	check_reads(bench);
-	hs_group_tend(&bench->test.group);
+	hs_group_maintain(&bench->test.group);
 	check_reads(bench);
 	check_restart(bench);
 	end(bench);
@@ -312,7 +312,7 @@ static void denied_syncs_of_any_file(void **state)
 }
 
 /* The filesystem is shut down or has become read-only. */
-static void everything_is_denied(void **state)
+static void every_write_is_denied(void **state)
 {
 	struct bench *bench = *state;
 
@@ -411,9 +411,9 @@ static void a_store_that_was_given_up_is_read(void **state)
 	assert_string_equal(hs_test_embedded_do(test, "set {a}new 1"), "+OK\r\n");
 	faults_arm(FAULT_META, "/store-000", 1, FOREVER, EIO);
 	test->now.mono_us += 10 * 1000 * 1000;
-	hs_group_tend(&test->group); /* {b} is in store 0 */
-	assert_true(test->group.parts[0].lost);
-	assert_false(test->group.parts[1].lost);
+	hs_group_maintain(&test->group); /* {b} is in store 0 */
+	assert_true(test->group.parts[0].given_up);
+	assert_false(test->group.parts[1].given_up);
 
 	assert_string_equal(hs_test_embedded_read(test, "get {b}old"), "$1\r\n1\r\n");
 	hs_reader_idle(&test->reader);
@@ -470,7 +470,7 @@ int main(void)
 		TEST(denied_meta_pages),
 		TEST(denied_writes_of_any_file),
 		TEST(denied_syncs_of_any_file),
-		TEST(everything_is_denied),
+		TEST(every_write_is_denied),
 		TEST(a_start_that_fails_loses_nothing),
 		TEST(a_late_failure_of_the_log_takes_the_group_back),
 		TEST(a_store_that_was_given_up_is_read),

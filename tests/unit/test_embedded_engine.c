@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/slot.h"
 #include "engine/embedded/embedded.h"
-#include "route/slot.h"
+#include "route/slot_map.h"
 #include "tests/lib/embedded.h"
 
 #include <setjmp.h>
@@ -196,7 +196,7 @@ static bool read_back(struct worker *worker, int i)
 }
 
 /* Every write passes through here. */
-static void what_is_kept_needs_no_telling(void **state)
+static void tracked_keys_need_no_tracking_session(void **state)
 {
 	struct world *world = *state;
 	struct worker *worker = &world->workers[0];
@@ -307,7 +307,7 @@ static void workers_are_answered_exactly(void **state)
 	assert_int_equal(keys, WORKERS * (BATCH - 2) + 1);
 }
 
-static void what_is_queued_at_the_end_is_done(void **state)
+static void queued_operations_are_done_at_the_end(void **state)
 {
 	struct world *world = *state;
 	struct worker *worker = &world->workers[1];
@@ -383,7 +383,7 @@ static int break_log(const struct world *world)
 }
 
 /* What cannot be made durable is refused from then on, and every partition says so. */
-static void a_log_that_fails_is_told(void **state)
+static void a_failing_log_is_reported(void **state)
 {
 	struct world *world = *state;
 	struct worker *worker = &world->workers[0];
@@ -392,7 +392,7 @@ static void a_log_that_fails_is_told(void **state)
 	signal(SIGPIPE, SIG_IGN);
 	world->engine->calls->partition_stats(world->engine, 1, &partition);
 	assert_int_equal(partition.state, HS_PARTITION_OK);
-	assert_string_equal(partition.trouble, "");
+	assert_string_equal(partition.unavailable_reason, "");
 	assert_int_equal(break_log(world), 2);
 	for (int i = 0; i < 2; i++) {
 		compose(worker, i, "set", "key", "value");
@@ -404,7 +404,7 @@ static void a_log_that_fails_is_told(void **state)
 	for (uint16_t id = 0; id < 2; id++) {
 		world->engine->calls->partition_stats(world->engine, id, &partition);
 		assert_int_equal(partition.state, HS_PARTITION_READONLY);
-		assert_memory_equal(partition.trouble, "cannot ", 7);
+		assert_memory_equal(partition.unavailable_reason, "cannot ", 7);
 	}
 }
 
@@ -412,9 +412,11 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(workers_are_answered_exactly),   TEST(what_is_queued_at_the_end_is_done),
-		TEST(the_committer_sweeps_by_itself), TEST(a_log_that_fails_is_told),
-		TEST(what_is_kept_needs_no_telling),
+		TEST(workers_are_answered_exactly),
+		TEST(queued_operations_are_done_at_the_end),
+		TEST(the_committer_sweeps_by_itself),
+		TEST(a_failing_log_is_reported),
+		TEST(tracked_keys_need_no_tracking_session),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

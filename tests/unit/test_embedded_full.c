@@ -76,7 +76,7 @@ static unsigned fill(struct hs_test_embedded *test, bool *present)
 		if (present[key])
 			continue;
 		reply = set(test, key, 'x');
-		hs_group_tend(&test->group);
+		hs_group_maintain(&test->group);
 		if (strcmp(reply, "+OK\r\n") == 0) {
 			present[key] = true;
 			taken++;
@@ -143,7 +143,7 @@ static void freed_room_is_used_again(void **state)
 			if (!present[key] || (round < 4 && hs_prng_below(&prng, 2)))
 				continue;
 			assert_string_equal(del(test, key), ":1\r\n");
-			hs_group_tend(&test->group);
+			hs_group_maintain(&test->group);
 			present[key] = false;
 			deleted++;
 		}

@@ -129,7 +129,7 @@ static void reads_alone_touch_no_log(void **state)
 	assert_int_equal(test->database.redo.lsn, lsn + 1);
 }
 
-static void a_transaction_is_one(void **state)
+static void a_transaction_is_atomic(void **state)
 {
 	struct hs_test_embedded *test = *state;
 	const char *const lines[] = {"set {b}1 x", "incr {b}1", "get {b}1"};
@@ -144,15 +144,15 @@ static void a_transaction_is_one(void **state)
 }
 
 /* Lets the time pass after which a store commits what it keeps. */
-static void commit_kept(struct hs_test_embedded *test)
+static void commit_postponed(struct hs_test_embedded *test)
 {
 	test->now.mono_us += 10000000;
-	while (hs_group_tend(&test->group) <= test->now.mono_us)
+	while (hs_group_maintain(&test->group) <= test->now.mono_us)
 		continue;
 }
 
 /* Who counts wants to know of every read that found nothing, also where its answer does not say. */
-static void reads_of_nothing_are_told(void **state)
+static void reads_of_missing_keys_are_reported(void **state)
 {
 	static const struct {
 		const char *words;
@@ -170,7 +170,7 @@ static void reads_of_nothing_are_told(void **state)
 	struct exec exec;
 
 	hs_test_embedded_do(test, "set {b}1 x");
-	commit_kept(test);
+	commit_postponed(test);
 	for (size_t i = 0; i < sizeof reads / sizeof *reads; i++) {
 		/* Whatever stood there before. */
 		size_t number = hs_test_embedded_add(test, reads[i].words, NONE);
@@ -323,7 +323,7 @@ static void expiry_is_judged_when_it_runs(void **state)
 /* Answered before it is committed: a reader of that very key is turned away, readers of others are
  * not; the time or the reader makes it commit; and after the reader the next write commits at once.
  */
-static void what_is_kept_is_never_missed(void **state)
+static void postponed_commits_are_never_missed(void **state)
 {
 	struct hs_test_embedded *test = *state;
 	struct hs_store *store = &test->database.stores[0];
@@ -334,7 +334,7 @@ static void what_is_kept_is_never_missed(void **state)
 	assert_int_equal(atomic_load(&store->commits), commits);
 	assert_string_equal(hs_test_embedded_read(test, "exists {b}2"), ":0\r\n");
 	assert_int_equal(atomic_load(&store->commits), commits);
-	assert_false(atomic_load(&store->wanted));
+	assert_false(atomic_load(&store->redirected_reads));
 
 	/* The writer answers, and commits. */
 	assert_string_equal(hs_test_embedded_read(test, "get {b}1"), "$1\r\ny\r\n");
@@ -346,7 +346,7 @@ static void what_is_kept_is_never_missed(void **state)
 	/* Many read what is written: no more keeping, for a while. */
 	hs_test_embedded_do(test, "set {b}1 z");
 	assert_int_equal(atomic_load(&store->commits), commits + 1);
-	atomic_store(&store->wanted, 100);
+	atomic_store(&store->redirected_reads, 100);
 	hs_test_embedded_do(test, "set {b}1 z");
 	assert_int_equal(atomic_load(&store->commits), commits + 2);
 	hs_test_embedded_do(test, "set {b}1 z");
@@ -366,9 +366,9 @@ static void what_is_kept_is_never_missed(void **state)
 
 	/* Killed with changes kept: the log has them. */
 	test->now.mono_us += 1000000;
-	commit_kept(test);
+	commit_postponed(test);
 	hs_test_embedded_do(test, "set {b}4 v");
-	assert_true(store->write.kept.len > 0);
+	assert_true(store->write.postponed.len > 0);
 	hs_test_embedded_kill(test);
 	assert_int_equal(hs_test_embedded_open(test), 0);
 	assert_string_equal(hs_test_embedded_read(test, "get {b}4"), "$1\r\nv\r\n");
@@ -383,13 +383,13 @@ static void snapshots_are_as_new_as_the_refresh(void **state)
 	size_t id;
 
 	hs_test_embedded_do(test, "set {b}1 x");
-	commit_kept(test);
+	commit_postponed(test);
 	assert_string_equal(hs_test_embedded_read(test, "get {b}1"), "$1\r\nx\r\n");
 	id = mdb_txn_id(store->read.txn);
 	assert_string_equal(hs_test_embedded_read(test, "get {b}1"), "$1\r\nx\r\n");
 	assert_int_equal(mdb_txn_id(store->read.txn), id);
 	hs_test_embedded_do(test, "set {b}1 y");
-	commit_kept(test);
+	commit_postponed(test);
 	assert_string_equal(hs_test_embedded_read(test, "get {b}1"), "$1\r\ny\r\n");
 	assert_int_not_equal(mdb_txn_id(store->read.txn), id);
 	assert_int_equal(hs_counter_get(&test->reader.counters.hits), 3);
@@ -478,7 +478,7 @@ static const char *read_at(struct hs_test_embedded *test, const char *words, int
 static void show_all(struct hs_test_embedded *test)
 {
 	test->now.mono_us += 10 * 1000 * 1000;
-	hs_group_tend(&test->group);
+	hs_group_maintain(&test->group);
 }
 
 /* A worker that is kept from going on between reading its clock and reading the store sees data from after that
@@ -498,7 +498,7 @@ static void a_read_is_not_dated_before_its_data(void **state)
 }
 
 /* A clock that was a day ahead for a while must not make keys expire for readers until the next commit. */
-static void a_clock_that_was_wrong_is_not_believed_for_long(void **state)
+static void a_wrong_clock_is_corrected_for_readers(void **state)
 {
 	struct hs_test_embedded *test = *state;
 	const int64_t day_us = (int64_t)86400 * 1000 * 1000;
@@ -512,7 +512,7 @@ static void a_clock_that_was_wrong_is_not_believed_for_long(void **state)
 }
 
 /* A write that found the key alive may have run and not be shown yet: the writer says whether it has expired. */
-static void a_worker_does_not_say_that_a_key_has_expired(void **state)
+static void a_worker_does_not_decide_that_a_key_has_expired(void **state)
 {
 	struct hs_test_embedded *test = *state;
 
@@ -533,19 +533,19 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(operations_run_in_order),
 		TEST(reads_alone_touch_no_log),
-		TEST(a_transaction_is_one),
+		TEST(a_transaction_is_atomic),
 		TEST(a_watched_key_that_changed_fails_it),
 		TEST(unwatching_drops_it),
 		TEST(a_lost_transaction_runs_again),
 		TEST(expired_keys_are_swept),
 		TEST(snapshots_are_as_new_as_the_refresh),
-		TEST(what_is_kept_is_never_missed),
+		TEST(postponed_commits_are_never_missed),
 		TEST(commits_are_timed_for_the_stores_in_them),
-		TEST(reads_of_nothing_are_told),
+		TEST(reads_of_missing_keys_are_reported),
 		TEST(expiry_is_judged_when_it_runs),
 		TEST(a_read_is_not_dated_before_its_data),
-		TEST(a_clock_that_was_wrong_is_not_believed_for_long),
-		TEST(a_worker_does_not_say_that_a_key_has_expired),
+		TEST(a_wrong_clock_is_corrected_for_readers),
+		TEST(a_worker_does_not_decide_that_a_key_has_expired),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

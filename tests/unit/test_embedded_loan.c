@@ -2,7 +2,7 @@
  * snapshot, and finds exactly what was there when the read's turn came: everything before it,
  * nothing behind it.
  *
- * Method: groups run by hand, with loans; replies that were left unmade are made when the test says
+ * Method: groups run by hand, with loans; replies that were left reply_unwritten are made when the test says
  * so, after more was written. */
 #include "base/limits.h"
 #include "base/mem.h"
@@ -21,7 +21,7 @@ enum { LARGE = 300 * 1024 };
 
 struct bench {
 	struct hs_test_embedded test;
-	struct hs_loans loans;
+	struct hs_snapshot_loans loans;
 	char value[LARGE];
 };
 
@@ -32,7 +32,7 @@ static int setup(void **state)
 	hs_test_embedded_init(&bench->test);
 	bench->test.options.log_bytes = 64 * HS_MIB;
 	assert_int_equal(hs_test_embedded_open(&bench->test), 0);
-	hs_loans_init(&bench->loans, &bench->test.database);
+	hs_snapshot_loans_init(&bench->loans, &bench->test.database);
 	bench->test.group.loans = &bench->loans;
 	*state = bench;
 	return 0;
@@ -42,7 +42,7 @@ static int teardown(void **state)
 {
 	struct bench *bench = *state;
 
-	hs_loans_deinit(&bench->loans);
+	hs_snapshot_loans_deinit(&bench->loans);
 	hs_test_embedded_close(&bench->test);
 	hs_test_embedded_deinit(&bench->test);
 	hs_mem_free(&bench);
@@ -61,22 +61,22 @@ static size_t add_set(struct bench *bench, char fill)
 				    (struct hs_bytes){bench->value, sizeof bench->value});
 }
 
-static bool unmade(struct bench *bench, size_t number)
+static bool reply_unwritten(struct bench *bench, size_t number)
 {
-	return bench->test.ops[number].op.unmade;
+	return bench->test.ops[number].op.reply_unwritten;
 }
 
 /* What the worker does. */
-static const char *make(struct bench *bench, size_t number)
+static const char *write_reply(struct bench *bench, size_t number)
 {
 	struct hs_op *op = &bench->test.ops[number].op;
-	struct hs_loan *loan = op->engine_data;
+	struct hs_snapshot_loan *loan = op->engine_data;
 
-	assert_true(op->unmade);
+	assert_true(op->reply_unwritten);
 	assert_int_equal(op->out->len, 0);
 	hs_reader_run_loan(&bench->test.reader, loan, op);
-	op->unmade = false;
-	hs_loan_put(loan);
+	op->reply_unwritten = false;
+	hs_snapshot_loan_put(loan);
 	return hs_test_embedded_reply(&bench->test, number);
 }
 
@@ -100,7 +100,7 @@ static uint32_t lent(struct bench *bench)
 	return count;
 }
 
-static void test_each_read_finds_its_own_time(void **state)
+static void test_each_read_sees_its_own_point_in_time(void **state)
 {
 	struct bench *bench = *state;
 	size_t reads[3];
@@ -112,7 +112,7 @@ static void test_each_read_finds_its_own_time(void **state)
 	hs_test_embedded_run(&bench->test);
 	assert_int_equal(lent(bench), 3);
 	for (int i = 2; i >= 0; i--)
-		holds(make(bench, reads[i]), (char)('a' + i));
+		holds(write_reply(bench, reads[i]), (char)('a' + i));
 	assert_int_equal(lent(bench), 0);
 	assert_int_equal(hs_counter_get(&bench->test.group.counters.lent), 3);
 }
@@ -131,9 +131,9 @@ static void test_reads_in_a_row_share(void **state)
 	hs_test_embedded_run(&bench->test);
 	assert_int_equal(lent(bench), 1);
 	for (int i = 0; i < 7; i++)
-		holds(make(bench, reads[i]), 'a');
+		holds(write_reply(bench, reads[i]), 'a');
 	assert_int_equal(lent(bench), 1);
-	hs_loan_put(bench->test.ops[reads[7]].op.engine_data);
+	hs_snapshot_loan_put(bench->test.ops[reads[7]].op.engine_data);
 	assert_int_equal(lent(bench), 0);
 }
 
@@ -147,9 +147,9 @@ static void test_small_reads_and_writes_stay(void **state)
 	small = add(bench, "GET small");
 	taken = add(bench, "GETDEL k");
 	hs_test_embedded_run(&bench->test);
-	assert_false(unmade(bench, small));
+	assert_false(reply_unwritten(bench, small));
 	assert_string_equal(hs_test_embedded_reply(&bench->test, small), "$1\r\n1\r\n");
-	assert_false(unmade(bench, taken));
+	assert_false(reply_unwritten(bench, taken));
 	holds(hs_test_embedded_reply(&bench->test, taken), 'a');
 }
 
@@ -165,9 +165,9 @@ static void test_more_than_may_be_lent(void **state)
 	hs_test_embedded_run(&bench->test);
 	assert_int_equal(lent(bench), HS_STORE_LOANS);
 	for (int i = 0; i < HS_STORE_LOANS; i++)
-		holds(make(bench, reads[i]), (char)('a' + i));
+		holds(write_reply(bench, reads[i]), (char)('a' + i));
 	for (int i = HS_STORE_LOANS; i < HS_STORE_LOANS + 2; i++) {
-		assert_false(unmade(bench, reads[i]));
+		assert_false(reply_unwritten(bench, reads[i]));
 		holds(hs_test_embedded_reply(&bench->test, reads[i]), (char)('a' + i));
 	}
 }
@@ -192,8 +192,8 @@ static void test_transaction_of_reads(void **state)
 	bench->test.ops[exec].op.kind = HS_OP_EXEC;
 	bench->test.ops[exec].op.tx = &tx;
 	hs_test_embedded_run(&bench->test);
-	assert_true(unmade(bench, exec));
-	reply = make(bench, exec);
+	assert_true(reply_unwritten(bench, exec));
+	reply = write_reply(bench, exec);
 	assert_memory_equal(reply, "*2\r\n", 4);
 	assert_string_equal(reply + strlen(reply) - 7, "+PONG\r\n");
 }
@@ -208,14 +208,14 @@ static void test_a_commit_that_fails_for_a_loan(void **state)
 
 	add_set(bench, 'a');
 	hs_test_embedded_run(test);
-	hs_loans_deinit(&bench->loans);
+	hs_snapshot_loans_deinit(&bench->loans);
 	hs_test_embedded_close(test); /* the key was written before the last start */
 	assert_int_equal(hs_test_embedded_open(test), 0);
-	hs_loans_init(&bench->loans, &test->database);
+	hs_snapshot_loans_init(&bench->loans, &test->database);
 	test->group.loans = &bench->loans;
 	add(bench, "SET {k}x 1");
 	hs_test_embedded_run(test);
-	assert_true(test->database.stores[test->ops[0].op.partition].write.kept.len > 0);
+	assert_true(test->database.stores[test->ops[0].op.partition].write.postponed.len > 0);
 	snprintf(faults->file, sizeof faults->file, "store-");
 	faults->nth = 1;
 	faults->times = 1000;
@@ -225,14 +225,15 @@ static void test_a_commit_that_fails_for_a_loan(void **state)
 	hs_test_embedded_run(test);
 	faults->kinds = 0;
 	assert_true(test->group.failed);
-	assert_false(unmade(bench, number));
+	assert_false(reply_unwritten(bench, number));
 	assert_memory_equal(hs_test_embedded_reply(test, number), "$", 1);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_each_read_finds_its_own_time, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_each_read_sees_its_own_point_in_time, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(test_reads_in_a_row_share, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_small_reads_and_writes_stay, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_more_than_may_be_lent, setup, teardown),

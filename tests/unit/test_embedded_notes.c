@@ -22,14 +22,14 @@
 
 enum {
 	TREES = 2,
-	KEYS_MAX = 4 * HS_NOTES_PLACES,
+	KEYS_MAX = 4 * HS_PENDING_REDO_CELLS,
 	UNTOUCHED = 0,
 	GONE = 1, /* and everything above is the version of a value */
 	STORE = 7,
 };
 
 struct world {
-	struct hs_notes notes;
+	struct hs_pending_redo pending;
 	struct hs_prng prng;
 	size_t keys;
 	uint32_t last; /* version */
@@ -48,15 +48,15 @@ static void put(struct world *world, uint8_t tree, size_t key)
 	size_t bytes = sizeof world->last + 4 * hs_prng_below(&world->prng, 3), at;
 	char text[16];
 
-	hs_notes_put(&world->notes, tree, key_of(text, key), bytes, &at);
-	memset(world->notes.buf.data + at, 0, bytes);
+	hs_pending_redo_put(&world->pending, tree, key_of(text, key), bytes, &at);
+	memset(world->pending.buf.data + at, 0, bytes);
 	world->expected[tree][key] = ++world->last;
-	memcpy(world->notes.buf.data + at, &world->last, sizeof world->last);
+	memcpy(world->pending.buf.data + at, &world->last, sizeof world->last);
 }
 
 static void clear(struct world *world)
 {
-	hs_notes_clear(&world->notes);
+	hs_pending_redo_clear(&world->pending);
 	for (size_t tree = 0; tree < TREES; tree++)
 		for (size_t key = 0; key < world->keys; key++)
 			world->expected[tree][key] = GONE;
@@ -66,12 +66,12 @@ static void clear(struct world *world)
 static void try_out(struct world *world)
 {
 	if (!world->trying) {
-		hs_notes_try(&world->notes);
+		hs_pending_redo_nested_begin(&world->pending);
 		memcpy(world->before, world->expected, sizeof world->before);
 	} else if (hs_prng_below(&world->prng, 2)) {
-		hs_notes_try_keep(&world->notes);
+		hs_pending_redo_nested_commit(&world->pending);
 	} else {
-		hs_notes_try_drop(&world->notes);
+		hs_pending_redo_nested_abort(&world->pending);
 		memcpy(world->expected, world->before, sizeof world->before);
 	}
 	world->trying = !world->trying;
@@ -90,7 +90,7 @@ static void step(struct world *world, bool any)
 	} else if (any && choice < 12) {
 		try_out(world);
 	} else if (choice < 30) {
-		hs_notes_del(&world->notes, tree, key_of(text, key));
+		hs_pending_redo_del(&world->pending, tree, key_of(text, key));
 		world->expected[tree][key] = GONE;
 	} else {
 		put(world, tree, key);
@@ -107,8 +107,8 @@ static void check(struct world *world)
 	int more;
 
 	if (world->trying)
-		hs_notes_try_keep(&world->notes);
-	rest = hs_notes_pack(&world->notes);
+		hs_pending_redo_nested_commit(&world->pending);
+	rest = hs_pending_redo_pack(&world->pending);
 	memset(replayed, 0, sizeof replayed);
 	while ((more = hs_redo_entry_take(&rest, &entry)) == 1) {
 		char text[16] = "key-0";
@@ -129,7 +129,7 @@ static void check(struct world *world)
 		}
 	}
 	assert_int_equal(more, 0);
-	assert_int_equal(entries, world->notes.entries);
+	assert_int_equal(entries, world->pending.entries);
 	for (size_t tree = 0; tree < TREES; tree++) {
 		for (size_t key = 0; key < world->keys; key++) {
 			assert_int_equal(replayed[tree][key], world->expected[tree][key]);
@@ -145,7 +145,7 @@ static void play(uint64_t seed, size_t keys, size_t steps, bool any)
 	struct world *world = hs_mem_zalloc(sizeof *world);
 
 	hs_prng_init(&world->prng, seed);
-	hs_notes_init(&world->notes, STORE);
+	hs_pending_redo_init(&world->pending, STORE);
 	world->keys = keys;
 	for (int record = 0; record < 3; record++) {
 		memset(world->expected, 0, sizeof world->expected);
@@ -155,9 +155,10 @@ static void play(uint64_t seed, size_t keys, size_t steps, bool any)
 		for (size_t i = 0; i < steps; i++)
 			step(world, any);
 		check(world);
-		hs_notes_reset(&world->notes, hs_prng_below(&world->prng, 2) ? SIZE_MAX : 0);
+		hs_pending_redo_reset(&world->pending,
+				      hs_prng_below(&world->prng, 2) ? SIZE_MAX : 0);
 	}
-	hs_notes_deinit(&world->notes);
+	hs_pending_redo_deinit(&world->pending);
 	hs_mem_free(&world);
 }
 
@@ -177,37 +178,37 @@ static void replaying_gives_the_last_of_everything(void **state)
 /* The table's age starts over after four thousand million records: nothing is found by chance. */
 static void ages_start_over(void **state)
 {
-	struct hs_notes notes;
+	struct hs_pending_redo pending;
 	size_t at;
 
 	(void)state;
-	hs_notes_init(&notes, STORE);
-	assert_true(hs_notes_put(&notes, 0, HS_LIT("key"), 1, &at));
-	hs_notes_reset(&notes, SIZE_MAX);
-	notes.age = UINT32_MAX;
-	hs_notes_reset(&notes, SIZE_MAX);
-	assert_int_equal(notes.age, 1);
-	assert_true(hs_notes_put(&notes, 0, HS_LIT("key"), 1, &at));
-	assert_false(hs_notes_put(&notes, 0, HS_LIT("key"), 1, &at));
-	assert_int_equal(notes.entries, 1);
-	hs_notes_deinit(&notes);
+	hs_pending_redo_init(&pending, STORE);
+	assert_true(hs_pending_redo_put(&pending, 0, HS_LIT("key"), 1, &at));
+	hs_pending_redo_reset(&pending, SIZE_MAX);
+	pending.age = UINT32_MAX;
+	hs_pending_redo_reset(&pending, SIZE_MAX);
+	assert_int_equal(pending.age, 1);
+	assert_true(hs_pending_redo_put(&pending, 0, HS_LIT("key"), 1, &at));
+	assert_false(hs_pending_redo_put(&pending, 0, HS_LIT("key"), 1, &at));
+	assert_int_equal(pending.entries, 1);
+	hs_pending_redo_deinit(&pending);
 }
 
 /* Two keys that want the same place, and two trees: each has its own entry. */
-static void others_are_not_taken_for_it(void **state)
+static void colliding_keys_have_entries_of_their_own(void **state)
 {
-	struct hs_notes notes;
+	struct hs_pending_redo pending;
 	char text[16];
 	size_t at;
 
 	(void)state;
-	hs_notes_init(&notes, STORE);
-	for (size_t key = 0; key < 10 * HS_NOTES_PLACES; key++) {
-		assert_true(hs_notes_put(&notes, 0, key_of(text, key), 1, &at));
-		assert_true(hs_notes_put(&notes, 1, key_of(text, key), 1, &at));
+	hs_pending_redo_init(&pending, STORE);
+	for (size_t key = 0; key < 10 * HS_PENDING_REDO_CELLS; key++) {
+		assert_true(hs_pending_redo_put(&pending, 0, key_of(text, key), 1, &at));
+		assert_true(hs_pending_redo_put(&pending, 1, key_of(text, key), 1, &at));
 	}
-	assert_int_equal(notes.entries, 20 * HS_NOTES_PLACES);
-	hs_notes_deinit(&notes);
+	assert_int_equal(pending.entries, 20 * HS_PENDING_REDO_CELLS);
+	hs_pending_redo_deinit(&pending);
 }
 
 static int setup(void **state)
@@ -316,7 +317,7 @@ static void the_log_has_the_end_of_a_group(void **state)
 
 /* A value that grows is one entry of the log however often, but a new run of pages every time: so
  * it fills the group, and what a store may keep. */
-static void what_was_replaced_still_counts(void **state)
+static void replaced_values_still_count(void **state)
 {
 	enum { BYTES = 20 * 1024, OPS = 30 };
 	struct hs_test_embedded *test = *state;
@@ -334,7 +335,7 @@ static void what_was_replaced_still_counts(void **state)
 	/* A group takes an eighth of a log file: 128 KiB, and 20 + 40 + 60 + 80 are more. */
 	assert_int_equal(ran, 4);
 	assert_true(hs_group_full(&test->group));
-	assert_int_equal(test->database.stores[test->ops[0].op.partition].write.notes.entries, 1);
+	assert_int_equal(test->database.stores[test->ops[0].op.partition].write.pending.entries, 1);
 	hs_group_finish(&test->group, false);
 	hs_mem_free(&value);
 	kill_and_open(test);
@@ -346,10 +347,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(replaying_gives_the_last_of_everything),
 		cmocka_unit_test(ages_start_over),
-		cmocka_unit_test(others_are_not_taken_for_it),
+		cmocka_unit_test(colliding_keys_have_entries_of_their_own),
 		cmocka_unit_test_setup_teardown(a_group_writes_a_key_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_log_has_the_end_of_a_group, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_was_replaced_still_counts, setup, teardown),
+		cmocka_unit_test_setup_teardown(replaced_values_still_count, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,7 +4,7 @@
  * with and without patience. */
 
 #include "base/prng.h"
-#include "engine/embedded/patience.h"
+#include "engine/embedded/group_wait.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,81 +15,81 @@
 
 enum { SYNC_US = 1000 };
 
-static void who_is_alone_is_not_waited_for(void **state)
+static void a_single_client_is_not_waited_for(void **state)
 {
-	struct hs_patience patience = {0};
+	struct hs_group_wait wait = {0};
 
 	(void)state;
-	assert_false(hs_patience_wait(&patience, 1, SYNC_US, 5000));
+	assert_false(hs_group_wait_for_more(&wait, 1, SYNC_US, 5000));
 	for (int i = 0; i < 10; i++) {
-		hs_patience_answer(&patience, 1, 0);
-		assert_false(hs_patience_wait(&patience, 1, SYNC_US, 5000));
+		hs_group_wait_answered(&wait, 1, 0);
+		assert_false(hs_group_wait_for_more(&wait, 1, SYNC_US, 5000));
 	}
 	/* A pipeline is more than one, and comes as it went. */
-	hs_patience_answer(&patience, 16, 0);
-	assert_false(hs_patience_wait(&patience, 16, SYNC_US, 5000));
-	assert_false(hs_patience_wait(&patience, 17, SYNC_US, 5000));
+	hs_group_wait_answered(&wait, 16, 0);
+	assert_false(hs_group_wait_for_more(&wait, 16, SYNC_US, 5000));
+	assert_false(hs_group_wait_for_more(&wait, 17, SYNC_US, 5000));
 }
 
-static void those_under_way_are_waited_for(void **state)
+static void returning_clients_are_waited_for(void **state)
 {
-	struct hs_patience patience = {0};
+	struct hs_group_wait wait = {0};
 
 	(void)state;
 	/* One is answered while another waits: that one waits for the first to come back. */
-	hs_patience_answer(&patience, 1, 1);
-	assert_true(hs_patience_wait(&patience, 1, SYNC_US, 5000));
-	assert_int_equal(patience.until_us, 5000 + SYNC_US);
-	assert_true(hs_patience_wait(&patience, 1, SYNC_US, 5500));
-	assert_false(hs_patience_wait(&patience, 2, SYNC_US, 5600));
+	hs_group_wait_answered(&wait, 1, 1);
+	assert_true(hs_group_wait_for_more(&wait, 1, SYNC_US, 5000));
+	assert_int_equal(wait.until_us, 5000 + SYNC_US);
+	assert_true(hs_group_wait_for_more(&wait, 1, SYNC_US, 5500));
+	assert_false(hs_group_wait_for_more(&wait, 2, SYNC_US, 5600));
 	/* From then on they come together. */
-	hs_patience_answer(&patience, 2, 0);
-	assert_true(hs_patience_wait(&patience, 1, SYNC_US, 6000));
+	hs_group_wait_answered(&wait, 2, 0);
+	assert_true(hs_group_wait_for_more(&wait, 1, SYNC_US, 6000));
 	/* No longer than a sync takes. */
-	assert_false(hs_patience_wait(&patience, 1, SYNC_US, 6000 + SYNC_US));
-	hs_patience_answer(&patience, 1, 0);
-	assert_false(hs_patience_wait(&patience, 1, SYNC_US, 8000));
+	assert_false(hs_group_wait_for_more(&wait, 1, SYNC_US, 6000 + SYNC_US));
+	hs_group_wait_answered(&wait, 1, 0);
+	assert_false(hs_group_wait_for_more(&wait, 1, SYNC_US, 8000));
 	/* Nor longer than the limit, nor at all before anything was synced. */
-	hs_patience_answer(&patience, 2, 0);
-	assert_true(hs_patience_wait(&patience, 1, 1000 * 1000, 9000));
-	assert_int_equal(patience.until_us, 9000 + HS_PATIENCE_US_MAX);
-	hs_patience_answer(&patience, 2, 0);
-	assert_false(hs_patience_wait(&patience, 1, 0, 9000));
+	hs_group_wait_answered(&wait, 2, 0);
+	assert_true(hs_group_wait_for_more(&wait, 1, 1000 * 1000, 9000));
+	assert_int_equal(wait.until_us, 9000 + HS_GROUP_WAIT_US_MAX);
+	hs_group_wait_answered(&wait, 2, 0);
+	assert_false(hs_group_wait_for_more(&wait, 1, 0, 9000));
 }
 
 /* One in vain, and whether the next group would wait again. */
-static unsigned groups_until_next_try(struct hs_patience *patience)
+static unsigned groups_until_next_try(struct hs_group_wait *wait)
 {
 	for (unsigned groups = 0; groups < 1000; groups++) {
-		hs_patience_answer(patience, 2, 0);
-		if (hs_patience_wait(patience, 1, SYNC_US, 5000))
+		hs_group_wait_answered(wait, 2, 0);
+		if (hs_group_wait_for_more(wait, 1, SYNC_US, 5000))
 			return groups;
 	}
 	return 1000;
 }
 
-static void waiting_in_vain_is_tried_ever_more_rarely(void **state)
+static void waiting_in_vain_backs_off(void **state)
 {
 	static const unsigned rests[] = {0, 0, 1, 9, 64, 64, 64};
-	struct hs_patience patience = {0};
+	struct hs_group_wait wait = {0};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof rests / sizeof *rests; i++) {
-		assert_int_equal(groups_until_next_try(&patience), rests[i]);
-		assert_false(hs_patience_wait(&patience, 1, SYNC_US, 5000 + SYNC_US));
+		assert_int_equal(groups_until_next_try(&wait), rests[i]);
+		assert_false(hs_group_wait_for_more(&wait, 1, SYNC_US, 5000 + SYNC_US));
 	}
 	/* When it was not it is tried at once again, but has yet to earn its name. */
-	assert_int_equal(groups_until_next_try(&patience), HS_PATIENCE_REST_MAX);
-	assert_false(hs_patience_wait(&patience, 2, SYNC_US, 5100));
-	assert_int_equal(groups_until_next_try(&patience), 0);
-	assert_false(hs_patience_wait(&patience, 1, SYNC_US, 5000 + SYNC_US));
-	assert_int_equal(groups_until_next_try(&patience), HS_PATIENCE_REST_MAX / 2);
+	assert_int_equal(groups_until_next_try(&wait), HS_GROUP_WAIT_SKIP_MAX);
+	assert_false(hs_group_wait_for_more(&wait, 2, SYNC_US, 5100));
+	assert_int_equal(groups_until_next_try(&wait), 0);
+	assert_false(hs_group_wait_for_more(&wait, 1, SYNC_US, 5000 + SYNC_US));
+	assert_int_equal(groups_until_next_try(&wait), HS_GROUP_WAIT_SKIP_MAX / 2);
 	for (int i = 0; i < 10; i++) {
-		assert_false(hs_patience_wait(&patience, 2, SYNC_US, 5100));
-		assert_int_equal(groups_until_next_try(&patience), 0);
+		assert_false(hs_group_wait_for_more(&wait, 2, SYNC_US, 5100));
+		assert_int_equal(groups_until_next_try(&wait), 0);
 	}
-	assert_false(hs_patience_wait(&patience, 1, SYNC_US, 5000 + SYNC_US));
-	assert_int_equal(groups_until_next_try(&patience), 0);
+	assert_false(hs_group_wait_for_more(&wait, 1, SYNC_US, 5000 + SYNC_US));
+	assert_int_equal(groups_until_next_try(&wait), 0);
 }
 
 /* A disk and clients, each either away until its time comes, or waiting for an answer. */
@@ -153,7 +153,7 @@ static size_t sync_all(struct world *world, uint64_t *now)
 
 static void play(struct world *world, bool with)
 {
-	struct hs_patience patience = {0};
+	struct hs_group_wait wait = {0};
 	uint64_t now = 1;
 
 	hs_prng_init(&world->prng, 7);
@@ -169,17 +169,17 @@ static void play(struct world *world, bool with)
 			now = next;
 			continue;
 		}
-		if (with && hs_patience_wait(&patience, count, SYNC_US, now)) {
-			now = next < patience.until_us ? next : patience.until_us;
+		if (with && hs_group_wait_for_more(&wait, count, SYNC_US, now)) {
+			now = next < wait.until_us ? next : wait.until_us;
 			continue;
 		}
 		answered = sync_all(world, &now);
 		/* Those who came meanwhile wait already. */
-		hs_patience_answer(&patience, answered, arrive(world, now));
+		hs_group_wait_answered(&wait, answered, arrive(world, now));
 	}
 }
 
-static void two_halves_become_one(void **state)
+static void two_halves_become_one_group(void **state)
 {
 	struct world world = {.clients = 50, .away_us = SYNC_US / 5};
 	uint64_t syncs, answers;
@@ -194,7 +194,7 @@ static void two_halves_become_one(void **state)
 	assert_true(world.answers > answers * 5 / 4);
 }
 
-static void one_client_notices_nothing(void **state)
+static void a_single_client_is_not_slowed_down(void **state)
 {
 	struct world world = {.clients = 1, .away_us = SYNC_US / 5};
 	uint64_t answers, wait_us;
@@ -209,7 +209,7 @@ static void one_client_notices_nothing(void **state)
 }
 
 /* Clients that stay away for long and come by chance: nobody is there to be waited for. */
-static void chance_is_not_waited_for(void **state)
+static void random_arrivals_are_not_waited_for(void **state)
 {
 	struct world world = {.clients = 20, .away_us = 20 * SYNC_US, .by_chance = true};
 	uint64_t mean_us;
@@ -225,12 +225,12 @@ static void chance_is_not_waited_for(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_is_alone_is_not_waited_for),
-		cmocka_unit_test(those_under_way_are_waited_for),
-		cmocka_unit_test(waiting_in_vain_is_tried_ever_more_rarely),
-		cmocka_unit_test(two_halves_become_one),
-		cmocka_unit_test(one_client_notices_nothing),
-		cmocka_unit_test(chance_is_not_waited_for),
+		cmocka_unit_test(a_single_client_is_not_waited_for),
+		cmocka_unit_test(returning_clients_are_waited_for),
+		cmocka_unit_test(waiting_in_vain_backs_off),
+		cmocka_unit_test(two_halves_become_one_group),
+		cmocka_unit_test(a_single_client_is_not_slowed_down),
+		cmocka_unit_test(random_arrivals_are_not_waited_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -150,7 +150,7 @@ static void a_killed_process_loses_nothing(void **state)
 		check_model(test, &model);
 		for (size_t i = hs_prng_below(&model.prng, 60); i > 0; i--) {
 			write_group(test, &model);
-			hs_group_tend(&test->group);
+			hs_group_maintain(&test->group);
 		}
 		checkpoints += hs_counter_get(&test->database.checkpoint.counters.checkpoints) - 1;
 		hs_test_embedded_kill(test);
@@ -226,7 +226,7 @@ static void write_on(struct hs_test_embedded *test, struct model *model)
 	bool commits = hs_prng_below(&model->prng, 4) > 0;
 
 	for (unsigned id = 0; id < STORES; id++)
-		atomic_store(&test->database.stores[id].wanted, commits ? 100 : 0);
+		atomic_store(&test->database.stores[id].redirected_reads, commits ? 100 : 0);
 	test->now.mono_us += 1000000; /* nobody is eager for what was wanted before */
 	write_group(test, model);
 }
@@ -422,7 +422,7 @@ static void a_folder_that_cannot_be_made_is_named(void **state)
 	assert_non_null(strstr(test->error, "/proc/no-such-folder"));
 }
 
-static void damage_is_told_not_overwritten(void **state)
+static void damage_is_reported_not_overwritten(void **state)
 {
 	struct hs_test_embedded *test = *state;
 	char from[HS_PATH_BYTES_MAX], to[HS_PATH_BYTES_MAX];
@@ -447,7 +447,7 @@ static void damage_is_told_not_overwritten(void **state)
 }
 
 /* A making that was cut short leaves stores, but its format file has the other name. */
-static void an_unfinished_making_starts_over(void **state)
+static void an_unfinished_creation_starts_over(void **state)
 {
 	struct hs_test_embedded *test = *state;
 	char from[HS_PATH_BYTES_MAX], to[HS_PATH_BYTES_MAX];
@@ -465,7 +465,7 @@ static void an_unfinished_making_starts_over(void **state)
 	assert_string_equal(hs_test_embedded_read(test, "get a"), "$1\r\nb\r\n");
 }
 
-static void partitions_and_log_size_of_another_time(void **state)
+static void changed_partitions_and_log_size(void **state)
 {
 	struct hs_test_embedded *test = *state;
 	struct model model = {.last = 0};
@@ -504,9 +504,9 @@ int main(void)
 		TEST(a_folder_in_use_is_refused),
 		TEST(a_newer_format_is_refused),
 		TEST(a_folder_that_cannot_be_made_is_named),
-		TEST(damage_is_told_not_overwritten),
-		TEST(an_unfinished_making_starts_over),
-		TEST(partitions_and_log_size_of_another_time),
+		TEST(damage_is_reported_not_overwritten),
+		TEST(an_unfinished_creation_starts_over),
+		TEST(changed_partitions_and_log_size),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

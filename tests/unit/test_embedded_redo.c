@@ -125,7 +125,7 @@ static void both_files_are_read(void **state)
 }
 
 /* Every byte of the last record matters, and none behind it. */
-static void a_torn_record_ends_it(void **state)
+static void a_torn_record_ends_the_log(void **state)
 {
 	struct fixture *f = *state;
 	uint64_t begin, end;
@@ -150,7 +150,7 @@ static void a_torn_record_ends_it(void **state)
 	assert_int_equal(read_back(f, 100, fills), 2);
 }
 
-static void records_of_an_earlier_turn_do_not_fit(void **state)
+static void records_of_an_earlier_turn_are_rejected(void **state)
 {
 	struct fixture *f = *state;
 	char fills[64];
@@ -169,7 +169,7 @@ static void records_of_an_earlier_turn_do_not_fit(void **state)
 
 /* Without syncs a crash can leave record n+1 on disk and n not. Then n is written anew, somewhere
  * else; if its successor's place is where n+1 lies, n+1 must not be taken for it. */
-static void numbers_leap_at_a_start(void **state)
+static void sequence_numbers_skip_at_a_start(void **state)
 {
 	struct fixture *f = *state;
 	char fills[64];
@@ -223,7 +223,7 @@ static void a_record_may_be_longer_than_a_file(void **state)
 
 /* A value made of heads that claim a high number and a long body. The search for records computes no
  * checksum over what they claim: the work stays in proportion to the files. */
-static void forged_heads_cost_nothing(void **state)
+static void forged_headers_cost_nothing(void **state)
 {
 	enum { HEADS = 300, HEAD_BYTES = 32, BODY_BYTES = HEADS * HEAD_BYTES / 2 };
 	struct fixture *f = *state;
@@ -273,14 +273,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(records_come_back_in_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(both_files_are_read, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_torn_record_ends_it, setup, teardown),
-		cmocka_unit_test_setup_teardown(records_of_an_earlier_turn_do_not_fit, setup,
+		cmocka_unit_test_setup_teardown(a_torn_record_ends_the_log, setup, teardown),
+		cmocka_unit_test_setup_teardown(records_of_an_earlier_turn_are_rejected, setup,
 						teardown),
-		cmocka_unit_test_setup_teardown(numbers_leap_at_a_start, setup, teardown),
+		cmocka_unit_test_setup_teardown(sequence_numbers_skip_at_a_start, setup, teardown),
 		cmocka_unit_test_setup_teardown(another_seed_reads_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_record_may_be_longer_than_a_file, setup,
 						teardown),
-		cmocka_unit_test_setup_teardown(forged_heads_cost_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(forged_headers_cost_nothing, setup, teardown),
 		cmocka_unit_test(damaged_entries_are_noticed),
 	};
 

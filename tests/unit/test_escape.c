@@ -22,7 +22,7 @@ static void check(struct hs_bytes bytes, const char *expected)
 	hs_buf_deinit(&text);
 }
 
-static void test_what_can_be_seen_stays(void **state)
+static void test_visible_characters_stay(void **state)
 {
 	(void)state;
 	check(HS_LIT(""), "");
@@ -32,7 +32,7 @@ static void test_what_can_be_seen_stays(void **state)
 	      "\u00a0\u07ff\u0800\uffff\U00010000\U0010ffff");
 }
 
-static void test_what_would_be_taken_for_something_else(void **state)
+static void test_quotes_and_backslashes(void **state)
 {
 	(void)state;
 	check(HS_LIT("a\\b\"c"), "a\\\\b\\\"c");
@@ -158,8 +158,8 @@ static void test_can_be_read_back(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_can_be_seen_stays),
-		cmocka_unit_test(test_what_would_be_taken_for_something_else),
+		cmocka_unit_test(test_visible_characters_stay),
+		cmocka_unit_test(test_quotes_and_backslashes),
 		cmocka_unit_test(test_controls),
 		cmocka_unit_test(test_invalid_utf8),
 		cmocka_unit_test(test_appends),

@@ -40,12 +40,12 @@ static const char *read_all(struct hs_event_queue *box)
 	static char text[64];
 	size_t len = 0;
 
-	for (struct hs_note *note = hs_event_queue_take(box); note;
-	     note = hs_event_queue_done(box, note))
-		text[len++] = note->event->kind == HS_EVENT_CHANGED ? '-'
-			      : note->event->kind == HS_EVENT_CHANGED_ALL
+	for (struct hs_queued_event *queued = hs_event_queue_take(box); queued;
+	     queued = hs_event_queue_done(box, queued))
+		text[len++] = queued->event->kind == HS_EVENT_CHANGED ? '-'
+			      : queued->event->kind == HS_EVENT_CHANGED_ALL
 				      ? '*'
-				      : note->event->channel.data[0];
+				      : queued->event->channel.data[0];
 	text[len] = '\0';
 	return text;
 }
@@ -71,24 +71,24 @@ static void test_full_of_messages(void **state)
 
 	(void)state;
 	for (size_t bytes = 0; bytes < HS_EVENT_QUEUE_BYTES_MAX; bytes += LARGE)
-		assert_int_equal(put(&box, HS_EVENT_MESSAGE, "a", LARGE), HS_NEWSBOX_TAKEN);
-	assert_int_equal(put(&box, HS_EVENT_MESSAGE, "b", 1), HS_NEWSBOX_FULL);
-	assert_int_equal(put(&box, HS_EVENT_PATTERN_MESSAGE, "b", 1), HS_NEWSBOX_STILL_FULL);
-	assert_int_equal(put(&box, HS_EVENT_UNSUBSCRIBED, "u", 0), HS_NEWSBOX_TAKEN);
+		assert_int_equal(put(&box, HS_EVENT_MESSAGE, "a", LARGE), HS_EVENT_QUEUED);
+	assert_int_equal(put(&box, HS_EVENT_MESSAGE, "b", 1), HS_EVENT_QUEUE_FULL);
+	assert_int_equal(put(&box, HS_EVENT_PATTERN_MESSAGE, "b", 1), HS_EVENT_QUEUE_STILL_FULL);
+	assert_int_equal(put(&box, HS_EVENT_UNSUBSCRIBED, "u", 0), HS_EVENT_QUEUED);
 	assert_string_equal(read_all(&box), "aaaau"); /* nothing is said of keys */
 	assert_int_equal(box.bytes, 0);
-	assert_int_equal(put(&box, HS_EVENT_MESSAGE, "c", 1), HS_NEWSBOX_TAKEN);
+	assert_int_equal(put(&box, HS_EVENT_MESSAGE, "c", 1), HS_EVENT_QUEUED);
 	assert_string_equal(read_all(&box), "c");
 }
 
-static void test_full_and_keys_change(void **state)
+static void test_changed_keys_when_the_queue_is_full(void **state)
 {
 	struct hs_event_queue box = {.bytes = 0};
 
 	(void)state;
 	for (enum hs_event_kind kind = HS_EVENT_CHANGED; kind <= HS_EVENT_CHANGED_ALL; kind++) {
 		put(&box, HS_EVENT_CHANGED, "", HS_EVENT_QUEUE_BYTES_MAX);
-		assert_int_equal(put(&box, kind, "", 1), HS_NEWSBOX_FULL);
+		assert_int_equal(put(&box, kind, "", 1), HS_EVENT_QUEUE_FULL);
 		assert_string_equal(read_all(&box), "-*"); /* behind what was there */
 		assert_string_equal(read_all(&box), "");
 		assert_int_equal(box.bytes, 0);
@@ -99,13 +99,13 @@ static void test_full_and_keys_change(void **state)
 static void test_dropped_while_reading(void **state)
 {
 	struct hs_event_queue box = {.bytes = 0};
-	struct hs_note *note;
+	struct hs_queued_event *queued;
 
 	(void)state;
 	put(&box, HS_EVENT_MESSAGE, "a", HS_EVENT_QUEUE_BYTES_MAX);
-	note = hs_event_queue_take(&box);
-	assert_int_equal(put(&box, HS_EVENT_CHANGED, "", 1), HS_NEWSBOX_FULL);
-	assert_null(hs_event_queue_done(&box, note));
+	queued = hs_event_queue_take(&box);
+	assert_int_equal(put(&box, HS_EVENT_CHANGED, "", 1), HS_EVENT_QUEUE_FULL);
+	assert_null(hs_event_queue_done(&box, queued));
 	assert_string_equal(read_all(&box), "*");
 	assert_int_equal(box.bytes, 0);
 }
@@ -115,7 +115,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_in_order),
 		cmocka_unit_test(test_full_of_messages),
-		cmocka_unit_test(test_full_and_keys_change),
+		cmocka_unit_test(test_changed_keys_when_the_queue_is_full),
 		cmocka_unit_test(test_dropped_while_reading),
 	};
 

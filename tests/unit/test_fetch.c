@@ -2,7 +2,7 @@
  * while nobody used it costs nobody an answer; every limit holds.
  * Method: the test plays the workers: it takes the sockets out of their mail, reads what is asked and
  * writes what it likes, in pieces or not at all. */
-#include "serve/fetch.h"
+#include "serve/key_reader.h"
 
 #include "base/mem.h"
 
@@ -16,19 +16,24 @@
 
 #include <cmocka.h>
 
-enum { WORKERS = 2, ENDS_MAX = HS_HTTP_FETCHES_MAX + 8, PATIENCE_US = 20000, LONG_US = 600000000 };
+enum {
+	WORKERS = 2,
+	ENDS_MAX = HS_HTTP_KEY_READS_MAX + 8,
+	PATIENCE_US = 20000,
+	LONG_US = 600000000
+};
 
 struct world {
 	uv_loop_t loop;
 	struct hs_host host;
 	struct hs_worker workers[WORKERS];
-	struct hs_fetch *fetch;
+	struct hs_key_reader *fetch;
 	int fds[ENDS_MAX]; /* the workers' ends, as they came */
 	size_t fds_count;
 	size_t ended;
 	struct {
-		enum hs_fetch_end end;
-		char key[16], value[64], word[16];
+		enum hs_key_read_outcome outcome;
+		char key[16], value[64], error_word[16];
 	} ends[ENDS_MAX]; /* by the number of the request, which is its context */
 };
 
@@ -37,20 +42,21 @@ static void on_wake(uv_async_t *wake)
 	(void)wake;
 }
 
-static void done(void *owner, void *context, struct hs_fetch_result *result)
+static void done(void *owner, void *context, struct hs_key_read_result *result)
 {
 	struct world *world = owner;
 	size_t number = (uintptr_t)context;
 
 	assert_true(number < ENDS_MAX);
 	world->ended++;
-	world->ends[number].end = result->end;
+	world->ends[number].outcome = result->outcome;
 	snprintf(world->ends[number].key, sizeof world->ends[0].key, "%.*s", (int)result->key.len,
 		 result->key.data);
 	snprintf(world->ends[number].value, sizeof world->ends[0].value, "%.*s",
 		 (int)result->value.len, result->value.len > 0 ? result->value.data : "");
-	snprintf(world->ends[number].word, sizeof world->ends[0].word, "%.*s",
-		 (int)result->word.len, result->word.len > 0 ? result->word.data : "");
+	snprintf(world->ends[number].error_word, sizeof world->ends[0].error_word, "%.*s",
+		 (int)result->error_word.len,
+		 result->error_word.len > 0 ? result->error_word.data : "");
 }
 
 static struct world *create(uint64_t patience_us)
@@ -62,13 +68,13 @@ static struct world *create(uint64_t patience_us)
 	world->host.workers_count = WORKERS;
 	for (int i = 0; i < WORKERS; i++)
 		uv_async_init(&world->loop, &world->workers[i].wake, on_wake);
-	world->fetch = hs_fetch_create(&world->loop, &world->host, patience_us, done, world);
+	world->fetch = hs_key_reader_create(&world->loop, &world->host, patience_us, done, world);
 	return world;
 }
 
 static void destroy(struct world *world)
 {
-	hs_fetch_destroy(&world->fetch);
+	hs_key_reader_destroy(&world->fetch);
 	for (int i = 0; i < WORKERS; i++)
 		uv_close((uv_handle_t *)&world->workers[i].wake, NULL);
 	uv_run(&world->loop, UV_RUN_DEFAULT);
@@ -79,22 +85,22 @@ static void destroy(struct world *world)
 	hs_mem_free(&world);
 }
 
-static void open_mail(struct world *world)
+static void handle_message(struct world *world)
 {
 	for (int i = 0; i < WORKERS; i++) {
-		struct hs_worker_message *mail = hs_mpsc_take(
-			&world->workers[i].mail, offsetof(struct hs_worker_message, next));
+		struct hs_worker_message *message = hs_mpsc_take(
+			&world->workers[i].message, offsetof(struct hs_worker_message, next));
 
-		while (mail) {
-			struct hs_worker_message *next = mail->next;
+		while (message) {
+			struct hs_worker_message *next = message->next;
 
-			assert_int_equal(mail->kind, HS_WORKER_CLIENT);
-			assert_true(mail->own);
-			assert_true(mail->client_id > 0);
+			assert_int_equal(message->kind, HS_WORKER_CLIENT);
+			assert_true(message->internal);
+			assert_true(message->client_id > 0);
 			assert_true(world->fds_count < ENDS_MAX);
-			world->fds[world->fds_count++] = mail->fd;
-			hs_mem_free(&mail);
-			mail = next;
+			world->fds[world->fds_count++] = message->fd;
+			hs_mem_free(&message);
+			message = next;
 		}
 	}
 }
@@ -103,7 +109,7 @@ static void run(struct world *world)
 {
 	for (int i = 0; i < 3; i++)
 		uv_run(&world->loop, UV_RUN_NOWAIT);
-	open_mail(world);
+	handle_message(world);
 }
 
 static void get(struct world *world, size_t number)
@@ -111,8 +117,8 @@ static void get(struct world *world, size_t number)
 	struct hs_buf key = {0};
 
 	hs_buf_printf(&key, "k%zu", number);
-	hs_fetch_get(world->fetch, &key, (void *)(uintptr_t)number);
-	open_mail(world);
+	hs_key_reader_get(world->fetch, &key, (void *)(uintptr_t)number);
+	handle_message(world);
 }
 
 static void expect_asked(struct world *world, size_t fd, const char *key)
@@ -137,21 +143,21 @@ static void hang_up(struct world *world, size_t fd)
 	world->fds[fd] = -1;
 }
 
-static void test_what_can_be_answered(void **state)
+static void test_each_kind_of_answer(void **state)
 {
 	static const struct {
 		const char *reply;
-		enum hs_fetch_end end;
-		const char *value, *word;
+		enum hs_key_read_outcome outcome;
+		const char *value, *error_word;
 	} cases[] = {
-		{"$5\r\nhello\r\n", HS_FETCH_VALUE, "hello", ""},
-		{"$0\r\n\r\n", HS_FETCH_VALUE, "", ""},
-		{"$-1\r\n", HS_FETCH_MISSING, "", ""},
-		{"_\r\n", HS_FETCH_MISSING, "", ""},
-		{"-WRONGTYPE Operation\r\n", HS_FETCH_WRONG_TYPE, "", "WRONGTYPE"},
-		{"-CLUSTERDOWN at 10.0.0.1\r\n", HS_FETCH_ERROR, "", "CLUSTERDOWN"},
-		{"-lower case\r\n", HS_FETCH_ERROR, "", ""},
-		{":1\r\n", HS_FETCH_ERROR, "", ""},
+		{"$5\r\nhello\r\n", HS_KEY_READ_VALUE, "hello", ""},
+		{"$0\r\n\r\n", HS_KEY_READ_VALUE, "", ""},
+		{"$-1\r\n", HS_KEY_READ_MISSING, "", ""},
+		{"_\r\n", HS_KEY_READ_MISSING, "", ""},
+		{"-WRONGTYPE Operation\r\n", HS_KEY_READ_WRONG_TYPE, "", "WRONGTYPE"},
+		{"-CLUSTERDOWN at 10.0.0.1\r\n", HS_KEY_READ_ERROR, "", "CLUSTERDOWN"},
+		{"-lower case\r\n", HS_KEY_READ_ERROR, "", ""},
+		{":1\r\n", HS_KEY_READ_ERROR, "", ""},
 	};
 	struct world *world = create(LONG_US);
 
@@ -168,10 +174,10 @@ static void test_what_can_be_answered(void **state)
 			say(world, 0, (char[2]){cases[i].reply[at], '\0'});
 		}
 		assert_int_equal(world->ended, i + 1);
-		assert_int_equal(world->ends[i].end, cases[i].end);
+		assert_int_equal(world->ends[i].outcome, cases[i].outcome);
 		assert_string_equal(world->ends[i].key, key);
 		assert_string_equal(world->ends[i].value, cases[i].value);
-		assert_string_equal(world->ends[i].word, cases[i].word);
+		assert_string_equal(world->ends[i].error_word, cases[i].error_word);
 	}
 	assert_int_equal(world->fds_count, 1);
 	destroy(world);
@@ -190,7 +196,7 @@ static void test_one_at_a_time_on_a_channel(void **state)
 	assert_string_equal(world->ends[1].value, "b");
 	say(world, 0, "$1\r\na\r\n");
 	assert_string_equal(world->ends[0].value, "a");
-	assert_int_equal(hs_fetch_stats(world->fetch)->waiting, 0);
+	assert_int_equal(hs_key_reader_stats(world->fetch)->waiting, 0);
 	destroy(world);
 }
 
@@ -212,7 +218,7 @@ static void test_a_worker_that_ends_an_idle_channel(void **state)
 	hang_up(world, 1);
 	run(world);
 	assert_int_equal(world->ended, 2);
-	assert_int_equal(world->ends[1].end, HS_FETCH_ENDED);
+	assert_int_equal(world->ends[1].outcome, HS_KEY_READ_CONNECTION_LOST);
 	assert_int_equal(world->fds_count, 2);
 	/* Gone, and noticed: nothing to make good. */
 	get(world, 2);
@@ -224,7 +230,7 @@ static void test_a_worker_that_ends_an_idle_channel(void **state)
 	destroy(world);
 }
 
-static void test_nonsense(void **state)
+static void test_malformed_replies(void **state)
 {
 	static const char *const cases[] = {"nonsense\r\n", "$1\r\na\r\n$1\r\nb\r\n", "$x\r\n"};
 	struct world *world = create(LONG_US);
@@ -233,7 +239,7 @@ static void test_nonsense(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		get(world, i);
 		say(world, i, cases[i]);
-		assert_int_equal(world->ends[i].end, HS_FETCH_ENDED);
+		assert_int_equal(world->ends[i].outcome, HS_KEY_READ_CONNECTION_LOST);
 		assert_int_equal(world->ended, i + 1);
 	}
 	/* Nor does one speak without being asked. */
@@ -251,18 +257,18 @@ static void test_too_many(void **state)
 	size_t open = 0;
 
 	(void)state;
-	for (size_t i = 0; i < HS_HTTP_FETCHES_MAX; i++)
+	for (size_t i = 0; i < HS_HTTP_KEY_READS_MAX; i++)
 		get(world, i);
 	assert_int_equal(world->ended, 0);
-	get(world, HS_HTTP_FETCHES_MAX);
+	get(world, HS_HTTP_KEY_READS_MAX);
 	assert_int_equal(world->ended, 1);
-	assert_int_equal(world->ends[HS_HTTP_FETCHES_MAX].end, HS_FETCH_BUSY);
-	assert_int_equal(hs_fetch_stats(world->fetch)->refused, 1);
-	for (size_t i = 0; i < HS_HTTP_FETCHES_MAX; i++)
+	assert_int_equal(world->ends[HS_HTTP_KEY_READS_MAX].outcome, HS_KEY_READ_BUSY);
+	assert_int_equal(hs_key_reader_stats(world->fetch)->refused, 1);
+	for (size_t i = 0; i < HS_HTTP_KEY_READS_MAX; i++)
 		say(world, i, "$-1\r\n");
-	assert_int_equal(world->ended, HS_HTTP_FETCHES_MAX + 1);
+	assert_int_equal(world->ended, HS_HTTP_KEY_READS_MAX + 1);
 	/* Few stay. */
-	for (size_t i = 0; i < HS_HTTP_FETCHES_MAX; i++) {
+	for (size_t i = 0; i < HS_HTTP_KEY_READS_MAX; i++) {
 		char text[128];
 
 		assert_true(read(world->fds[i], text, sizeof text) > 0);
@@ -281,10 +287,10 @@ static void test_too_late(void **state)
 	get(world, 1);
 	while (world->ended < 2)
 		uv_run(&world->loop, UV_RUN_ONCE);
-	assert_int_equal(world->ends[0].end, HS_FETCH_LATE);
-	assert_int_equal(world->ends[1].end, HS_FETCH_LATE);
-	assert_int_equal(hs_fetch_stats(world->fetch)->timeouts, 2);
-	assert_int_equal(hs_fetch_stats(world->fetch)->waiting, 0);
+	assert_int_equal(world->ends[0].outcome, HS_KEY_READ_TIMEOUT);
+	assert_int_equal(world->ends[1].outcome, HS_KEY_READ_TIMEOUT);
+	assert_int_equal(hs_key_reader_stats(world->fetch)->timeouts, 2);
+	assert_int_equal(hs_key_reader_stats(world->fetch)->waiting, 0);
 	destroy(world);
 }
 
@@ -295,12 +301,12 @@ static void test_too_large(void **state)
 	(void)state;
 	get(world, 0);
 	say(world, 0, "$536870912\r\n"); /* the length alone is enough */
-	assert_int_equal(world->ends[0].end, HS_FETCH_LARGE);
+	assert_int_equal(world->ends[0].outcome, HS_KEY_READ_TOO_LARGE);
 	assert_int_equal(world->ended, 1);
 	destroy(world);
 }
 
-static void test_the_end(void **state)
+static void test_shutdown(void **state)
 {
 	struct world *world = create(LONG_US);
 
@@ -310,25 +316,25 @@ static void test_the_end(void **state)
 	say(world, 1, "$1\r\nb\r\n");
 	atomic_store(&world->host.stopping, true);
 	get(world, 2);
-	assert_int_equal(world->ends[2].end, HS_FETCH_ENDED);
+	assert_int_equal(world->ends[2].outcome, HS_KEY_READ_CONNECTION_LOST);
 	assert_int_equal(world->fds_count, 2);
-	hs_fetch_destroy(&world->fetch);
+	hs_key_reader_destroy(&world->fetch);
 	assert_int_equal(world->ended, 3);
-	assert_int_equal(world->ends[0].end, HS_FETCH_ENDED);
+	assert_int_equal(world->ends[0].outcome, HS_KEY_READ_CONNECTION_LOST);
 	destroy(world);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_can_be_answered),
+		cmocka_unit_test(test_each_kind_of_answer),
 		cmocka_unit_test(test_one_at_a_time_on_a_channel),
 		cmocka_unit_test(test_a_worker_that_ends_an_idle_channel),
-		cmocka_unit_test(test_nonsense),
+		cmocka_unit_test(test_malformed_replies),
 		cmocka_unit_test(test_too_many),
 		cmocka_unit_test(test_too_late),
 		cmocka_unit_test(test_too_large),
-		cmocka_unit_test(test_the_end),
+		cmocka_unit_test(test_shutdown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

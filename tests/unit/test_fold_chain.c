@@ -1,11 +1,11 @@
 /* Goal: what a client asks of several hot keys, and of others in between, leaves in one round and in its
  * order (absorb/fold/chain.c); and where that order could not be kept, it waits.
  *
- * Method: scripts against a core whose engine is the test (tests/lib/folds_world.h). */
-#include "tests/lib/folds_world.h"
+ * Method: scripts against a core whose engine is the test (tests/lib/fold_stage_world.h). */
+#include "tests/lib/fold_stage_world.h"
 
 /* Its number is known to be far from the limits. */
-static void make_roomy(struct world *world, const char *key)
+static void make_far_from_overflow(struct world *world, const char *key)
 {
 	char words[64];
 
@@ -13,17 +13,17 @@ static void make_roomy(struct world *world, const char *key)
 	say(world, 'A', words);
 	say(world, 'B', words);
 	end_round(world);
-	look(world);
+	take_sent(world);
 	reply(world, "INCRBY", ":2\r\n");
-	listen(world, 'A');
-	listen(world, 'B');
+	take_received(world, 'A');
+	take_received(world, 'B');
 }
 
-static void open_roomy_world(struct world *world)
+static void open_world_far_from_overflow(struct world *world)
 {
 	open_world(world);
-	make_roomy(world, "{a}k");
-	make_roomy(world, "{a}l");
+	make_far_from_overflow(world, "{a}k");
+	make_far_from_overflow(world, "{a}l");
 }
 
 /* All that is under way is taken for one client's. */
@@ -39,7 +39,7 @@ static void test_pipelines_leave_together(void **state)
 	static struct world world;
 
 	(void)state;
-	open_roomy_world(&world);
+	open_world_far_from_overflow(&world);
 	say(&world, 'A', "INCR {a}k\r\nINCR {a}l\r\nINCR {a}k");
 	say(&world, 'B', "INCR {a}l\r\nINCR {a}k");
 	say(&world, 'C', "INCR {a}k\r\nINCR {a}l\r\nINCR {a}k");
@@ -54,10 +54,10 @@ static void test_pipelines_leave_together(void **state)
 	reply(&world, "INCRBY {a}l", ":6\r\n");
 	reply(&world, "INCRBY {a}k", ":6\r\n");
 	reply(&world, "INCRBY {a}k", ":8\r\n");
-	heard(&world, 'A', ":3\r\n:5\r\n:7\r\n");
-	heard(&world, 'B', ":3\r\n:5\r\n");
-	heard(&world, 'C', ":4\r\n:6\r\n:8\r\n");
-	heard(&world, 'D', ":4\r\n:6\r\n");
+	received(&world, 'A', ":3\r\n:5\r\n:7\r\n");
+	received(&world, 'B', ":3\r\n:5\r\n");
+	received(&world, 'C', ":4\r\n:6\r\n:8\r\n");
+	received(&world, 'D', ":4\r\n:6\r\n");
 	/* Who asks for one key alone is not made one with the others. */
 	for (int who = 'A'; who <= 'D'; who++)
 		say(&world, (char)who, who < 'C' ? "INCR {a}k" : "INCR {a}l");
@@ -67,16 +67,16 @@ static void test_pipelines_leave_together(void **state)
 	reply(&world, "INCRBY", ":10\r\n");
 	reply(&world, "INCRBY", ":10\r\n");
 	for (int who = 'A'; who <= 'D'; who++)
-		listen(&world, (char)who);
+		take_received(&world, (char)who);
 	close_world(&world);
 }
 
-static void test_others_stand_in_line(void **state)
+static void test_other_commands_stand_in_the_chain(void **state)
 {
 	static struct world world;
 
 	(void)state;
-	open_roomy_world(&world);
+	open_world_far_from_overflow(&world);
 	say(&world, 'A', "INCR {a}k\r\nAPPEND {a}x y\r\nPING\r\nINCR {a}k");
 	say(&world, 'B', "INCR {a}k");
 	sent(&world, "");
@@ -99,13 +99,13 @@ static void test_others_stand_in_line(void **state)
 	reply(&world, "GET", "$1\r\ny\r\n");
 	reply(&world, "GET", "$1\r\ny\r\n");
 	reply(&world, "INCR", ":3\r\n");
-	heard(&world, 'A', ":3\r\n:1\r\n+PONG\r\n:5\r\n$1\r\ny\r\n:3\r\n");
-	heard(&world, 'B', ":4\r\n$1\r\ny\r\n");
+	received(&world, 'A', ":3\r\n:1\r\n+PONG\r\n:5\r\n$1\r\ny\r\n:3\r\n");
+	received(&world, 'B', ":4\r\n$1\r\ny\r\n");
 	close_world(&world);
 }
 
 /* An increment that could meet a limit may have to be run again: nothing goes behind it. */
-static void test_nothing_goes_behind_what_may_be_run_again(void **state)
+static void test_nothing_follows_a_command_that_may_be_retried(void **state)
 {
 	static struct world world;
 
@@ -120,8 +120,8 @@ static void test_nothing_goes_behind_what_may_be_run_again(void **state)
 		end_round(&world);
 		sent(&world, "SET {a}l 1");
 		reply(&world, "SET", "+OK\r\n");
-		listen(&world, 'A');
-		listen(&world, 'B');
+		take_received(&world, 'A');
+		take_received(&world, 'B');
 	}
 	close_world(&world);
 }
@@ -137,30 +137,30 @@ static void test_other_writes_may_lead_to_a_limit(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
 		print_message("%s\n", words[i]);
-		open_roomy_world(&world);
+		open_world_far_from_overflow(&world);
 		say(&world, 'C', words[i]);
 		say(&world, 'B', "INCR {a}k");
 		say(&world, 'A', "INCR {a}k\r\nSET {a}l 1");
 		end_round(&world);
-		look(&world);
+		take_sent(&world);
 		assert_int_equal(world.count, 2);
 		reply(&world, "INCRBY {a}k 2", "-ERR increment or decrement would overflow\r\n");
-		look(&world);
+		take_sent(&world);
 		reply(&world, "INCR {a}k", ":9223372036854775807\r\n");
 		reply(&world, "INCR {a}k", "-ERR increment or decrement would overflow\r\n");
 		end_round(&world);
 		sent(&world, "SET {a}l 1");
 		reply(&world, "SET {a}l", "+OK\r\n");
 		reply(&world, "", "*1\r\n+OK\r\n");
-		heard(&world, 'A', "-ERR increment or decrement would overflow\r\n+OK\r\n");
-		listen(&world, 'B');
-		listen(&world, 'C');
+		received(&world, 'A', "-ERR increment or decrement would overflow\r\n+OK\r\n");
+		take_received(&world, 'B');
+		take_received(&world, 'C');
 		close_world(&world);
 	}
 }
 
 /* What was sent has its round's name: the rest would leave with another. */
-static void test_a_chain_waits_for_a_queue_under_way(void **state)
+static void test_a_chain_waits_for_a_batch_in_flight(void **state)
 {
 	static struct world world;
 
@@ -182,19 +182,19 @@ static void test_a_chain_waits_for_a_queue_under_way(void **state)
 	assert_one_name(&world);
 	reply(&world, "GET {a}l", "$1\r\n1\r\n");
 	reply(&world, "GET {a}x", "$-1\r\n");
-	heard(&world, 'A', "+OK\r\n$1\r\n1\r\n$-1\r\n");
-	heard(&world, 'B', "+OK\r\n");
-	heard(&world, 'C', ":1\r\n");
+	received(&world, 'A', "+OK\r\n$1\r\n1\r\n$-1\r\n");
+	received(&world, 'B', "+OK\r\n");
+	received(&world, 'C', ":1\r\n");
 	close_world(&world);
 }
 
 /* A client is in one batch of a flight, also when its queue is planned twice in a round. */
-static void test_what_a_plan_left_over_waits_for_the_next(void **state)
+static void test_the_rest_of_a_plan_waits_for_the_next_batch(void **state)
 {
 	static struct world world;
 
 	(void)state;
-	open_roomy_world(&world);
+	open_world_far_from_overflow(&world);
 	say(&world, 'A', "INCR {a}k\r\nTTL {a}k\r\nINCR {a}l");
 	say(&world, 'B', "INCR {a}k\r\nTTL {a}k");
 	say(&world, 'C', "INCR {a}l\r\nINCR {a}k");
@@ -210,19 +210,19 @@ static void test_what_a_plan_left_over_waits_for_the_next(void **state)
 	assert_one_name(&world);
 	reply(&world, "TTL", ":-1\r\n");
 	reply(&world, "INCR", ":4\r\n");
-	heard(&world, 'A', ":3\r\n:-1\r\n:4\r\n");
-	heard(&world, 'B', ":4\r\n:-1\r\n");
-	heard(&world, 'C', ":3\r\n:5\r\n");
+	received(&world, 'A', ":3\r\n:-1\r\n:4\r\n");
+	received(&world, 'B', ":4\r\n:-1\r\n");
+	received(&world, 'C', ":3\r\n:5\r\n");
 	close_world(&world);
 }
 
 /* The number was far from its limit when last seen. Who has others behind it is refused. */
-static void test_a_limit_that_comes_as_a_surprise(void **state)
+static void test_an_unexpected_overflow(void **state)
 {
 	static struct world world;
 
 	(void)state;
-	open_roomy_world(&world);
+	open_world_far_from_overflow(&world);
 	say(&world, 'A', "INCR {a}k\r\nINCR {a}l");
 	say(&world, 'B', "INCR {a}k");
 	end_round(&world);
@@ -231,22 +231,22 @@ static void test_a_limit_that_comes_as_a_surprise(void **state)
 	sent(&world, "INCR {a}k"); /* B's, again */
 	reply(&world, "INCR {a}l", ":3\r\n");
 	reply(&world, "INCR {a}k", ":9223372036854775807\r\n");
-	heard(&world, 'A',
-	      "-BUSY refused together with others, and a later command of this client was sent "
-	      "already; not run\r\n:3\r\n");
-	heard(&world, 'B', ":9223372036854775807\r\n");
+	received(&world, 'A',
+		 "-BUSY refused together with others, and a later command of this client was sent "
+		 "already; not run\r\n:3\r\n");
+	received(&world, 'B', ":9223372036854775807\r\n");
 	assert_int_equal(counted(&hs_fold_stats(world.core)->busy), 1);
-	assert_int_equal(counted(&hs_fold_stats(world.core)->again), 1);
+	assert_int_equal(counted(&hs_fold_stats(world.core)->retry), 1);
 	close_world(&world);
 }
 
 /* Where a refused write would have the others run again, they share a batch only with their like. */
-static void test_who_has_others_behind_it_joins_its_like(void **state)
+static void test_members_with_followers_are_batched_apart(void **state)
 {
 	static struct world world;
 
 	(void)state;
-	open_roomy_world(&world);
+	open_world_far_from_overflow(&world);
 	say(&world, 'B', "SET {a}k 5");
 	say(&world, 'A', "GET {a}k\r\nSET {a}l 1");
 	say(&world, 'C', "GET {a}k\r\nSET {a}l 2");
@@ -260,11 +260,11 @@ static void test_who_has_others_behind_it_joins_its_like(void **state)
 	sent(&world, "GET {a}k"); /* E's: it was to follow from that */
 	reply(&world, "SET {a}l", "+OK\r\n");
 	reply(&world, "GET {a}k", "$1\r\n5\r\n");
-	heard(&world, 'A', "$1\r\n5\r\n+OK\r\n");
-	heard(&world, 'B', "+OK\r\n");
-	heard(&world, 'C', "$1\r\n5\r\n+OK\r\n");
-	heard(&world, 'D', "-OOM no room\r\n$1\r\n2\r\n");
-	heard(&world, 'E', "$1\r\n5\r\n");
+	received(&world, 'A', "$1\r\n5\r\n+OK\r\n");
+	received(&world, 'B', "+OK\r\n");
+	received(&world, 'C', "$1\r\n5\r\n+OK\r\n");
+	received(&world, 'D', "-OOM no room\r\n$1\r\n2\r\n");
+	received(&world, 'E', "$1\r\n5\r\n");
 	close_world(&world);
 }
 
@@ -274,11 +274,11 @@ static void test_a_chain_keeps_to_its_dialect(void **state)
 	static struct world world;
 
 	(void)state;
-	open_roomy_world(&world);
+	open_world_far_from_overflow(&world);
 	say(&world, 'C', "HELLO 3");
 	say(&world, 'D', "HELLO 3");
-	listen(&world, 'C');
-	listen(&world, 'D');
+	take_received(&world, 'C');
+	take_received(&world, 'D');
 	say(&world, 'C', "INCR {a}k");
 	say(&world, 'A', "INCR {a}k\r\nINCR {a}l");
 	say(&world, 'D', "INCR {a}k");
@@ -292,19 +292,19 @@ static void test_a_chain_keeps_to_its_dialect(void **state)
 		reply(&world, "INCR {a}k", i == 3 ? ":3\r\n" : ":4\r\n");
 	reply(&world, "INCRBY {a}k", ":6\r\n");
 	reply(&world, "INCR {a}l", ":3\r\n");
-	heard(&world, 'A', ":4\r\n:3\r\n");
-	heard(&world, 'C', ":3\r\n");
-	listen(&world, 'B');
-	listen(&world, 'D');
+	received(&world, 'A', ":4\r\n:3\r\n");
+	received(&world, 'C', ":3\r\n");
+	take_received(&world, 'B');
+	take_received(&world, 'D');
 	close_world(&world);
 }
 
-static void test_who_goes_leaves_no_chain(void **state)
+static void test_a_disconnected_client_leaves_no_chain(void **state)
 {
 	static struct world world;
 
 	(void)state;
-	open_roomy_world(&world);
+	open_world_far_from_overflow(&world);
 	say(&world, 'A', "INCR {a}k\r\nINCR {a}l\r\nAPPEND {a}x y\r\nINCR {a}k");
 	say(&world, 'B', "INCR {a}k\r\nINCR {a}l");
 	leave(&world, 'A');
@@ -323,8 +323,8 @@ static void test_who_goes_leaves_no_chain(void **state)
 	reply(&world, "SET", "+OK\r\n");
 	end_round(&world);
 	sent(&world, "");
-	heard(&world, 'B', ":3\r\n:3\r\n");
-	heard(&world, 'D', "+OK\r\n$-1\r\n");
+	received(&world, 'B', ":3\r\n:3\r\n");
+	received(&world, 'D', "+OK\r\n$-1\r\n");
 	close_world(&world);
 }
 
@@ -334,7 +334,7 @@ static void test_a_chain_that_is_refused_at_once(void **state)
 	static struct world world;
 
 	(void)state;
-	open_roomy_world(&world);
+	open_world_far_from_overflow(&world);
 	say(&world, 'A',
 	    "INCR {a}k\r\nAPPEND {a}x y\r\nINCR {a}l\r\nGET {a}x\r\nHELLO 2\r\nGET {a}k");
 	say(&world, 'B', "INCR {a}k\r\nINCR {a}l");
@@ -343,37 +343,37 @@ static void test_a_chain_that_is_refused_at_once(void **state)
 	sent(&world, "");
 	world.refusal = NULL;
 	assert_true(
-		strncmp(listen(&world, 'A'),
+		strncmp(take_received(&world, 'A'),
 			"-BUSY not sent\r\n-BUSY not sent\r\n-BUSY not sent\r\n-BUSY not sent\r\n*",
 			64) == 0);
-	heard(&world, 'B', "-BUSY not sent\r\n-BUSY not sent\r\n");
+	received(&world, 'B', "-BUSY not sent\r\n-BUSY not sent\r\n");
 	end_round(&world);
-	look(&world);
+	take_sent(&world);
 	while (world.count > 0)
 		reply(&world, "GET", "$1\r\n2\r\n");
 	close_world(&world);
 }
 
 /* Those in line for a key count among those who wait for it. */
-static void test_a_line_has_a_limit(void **state)
+static void test_a_chain_has_a_limit(void **state)
 {
 	static struct world world;
 	char words[1024] = "INCR {a}k";
 	size_t len = strlen(words);
 
 	(void)state;
-	open_roomy_world(&world);
+	open_world_far_from_overflow(&world);
 	for (int i = 0; i < WAITERS; i++)
 		len += (size_t)snprintf(words + len, sizeof words - len, "\r\nINCR {a}l");
 	say(&world, 'A', words);
 	assert_int_equal(counted(&hs_fold_stats(world.core)->waiting), WAITERS + 1);
 	say(&world, 'B', "INCR {a}l");
-	assert_non_null(strstr(listen(&world, 'B'), "fold-waiters-max"));
+	assert_non_null(strstr(take_received(&world, 'B'), "fold-waiters-max"));
 	end_round(&world);
 	sent(&world, "INCR {a}k | INCRBY {a}l 16");
 	reply(&world, "INCR", ":3\r\n");
 	reply(&world, "INCRBY", ":18\r\n");
-	listen(&world, 'A');
+	take_received(&world, 'A');
 	close_world(&world);
 }
 
@@ -396,7 +396,7 @@ static void test_a_chain_outlives_its_queues(void **state)
 	sent(&world, "INCR {a}k | DEL {a}x");
 	reply(&world, "INCR", ":2\r\n");
 	reply(&world, "DEL", ":0\r\n");
-	heard(&world, 'A', "+OK\r\n$-1\r\n:2\r\n:0\r\n");
+	received(&world, 'A', "+OK\r\n$-1\r\n:2\r\n:0\r\n");
 	close_world(&world);
 }
 
@@ -404,17 +404,17 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pipelines_leave_together),
-		cmocka_unit_test(test_others_stand_in_line),
-		cmocka_unit_test(test_nothing_goes_behind_what_may_be_run_again),
+		cmocka_unit_test(test_other_commands_stand_in_the_chain),
+		cmocka_unit_test(test_nothing_follows_a_command_that_may_be_retried),
 		cmocka_unit_test(test_other_writes_may_lead_to_a_limit),
-		cmocka_unit_test(test_a_chain_waits_for_a_queue_under_way),
-		cmocka_unit_test(test_what_a_plan_left_over_waits_for_the_next),
-		cmocka_unit_test(test_a_limit_that_comes_as_a_surprise),
-		cmocka_unit_test(test_who_has_others_behind_it_joins_its_like),
+		cmocka_unit_test(test_a_chain_waits_for_a_batch_in_flight),
+		cmocka_unit_test(test_the_rest_of_a_plan_waits_for_the_next_batch),
+		cmocka_unit_test(test_an_unexpected_overflow),
+		cmocka_unit_test(test_members_with_followers_are_batched_apart),
 		cmocka_unit_test(test_a_chain_keeps_to_its_dialect),
-		cmocka_unit_test(test_who_goes_leaves_no_chain),
+		cmocka_unit_test(test_a_disconnected_client_leaves_no_chain),
 		cmocka_unit_test(test_a_chain_that_is_refused_at_once),
-		cmocka_unit_test(test_a_line_has_a_limit),
+		cmocka_unit_test(test_a_chain_has_a_limit),
 		cmocka_unit_test(test_a_chain_outlives_its_queues),
 	};
 

@@ -1,12 +1,12 @@
 /* Goal: folding keeps the order of what one client asks, whatever stands beside a folded request and
  * wherever its slot moves (law 2); and makes nobody wait in vain for that.
  *
- * Method: scripts against a core whose engine is the test (tests/lib/folds_world.h). */
-#include "tests/lib/folds_world.h"
+ * Method: scripts against a core whose engine is the test (tests/lib/fold_stage_world.h). */
+#include "tests/lib/fold_stage_world.h"
 
 /* ---- a client's own order ---- */
 
-static void test_others_wait_behind_folded_ones(void **state)
+static void test_other_commands_wait_behind_folded_ones(void **state)
 {
 	static const char *const words[] = {
 		"DEL {a}k",	 "GETDEL {a}k", "GET {a}x",  "MGET {a}k {b}k",	"DEL {a}k {b}k",
@@ -28,23 +28,23 @@ static void test_others_wait_behind_folded_ones(void **state)
 		end_round(&world);
 		sent(&world, "");
 		reply(&world, "INCRBY", ":2\r\n");
-		heard(&world, 'A', ":1\r\n");
-		heard(&world, 'B', ":2\r\n");
+		received(&world, 'A', ":1\r\n");
+		received(&world, 'B', ":2\r\n");
 		end_round(&world);
-		assert_true(strncmp(look(&world), words[i], strcspn(words[i], " ")) == 0);
+		assert_true(strncmp(take_sent(&world), words[i], strcspn(words[i], " ")) == 0);
 		while (world.count > 0) {
 			reply(&world, "", ":1\r\n");
 			end_round(&world);
-			look(&world);
+			take_sent(&world);
 		}
-		listen(&world, 'A');
-		listen(&world, 'B');
+		take_received(&world, 'A');
+		take_received(&world, 'B');
 		close_world(&world);
 	}
 }
 
 /* Who hears of a change must find it. The message goes to partition 0, where the key is. */
-static void test_a_message_waits_behind_folded_ones(void **state)
+static void test_a_message_waits_behind_folded_commands(void **state)
 {
 	static struct world world;
 
@@ -65,12 +65,12 @@ static void test_a_message_waits_behind_folded_ones(void **state)
 	reply(&world, "PUBLISH", ":0\r\n");
 	reply(&world, "SET", "+OK\r\n");
 	reply(&world, "PUBLISH", ":0\r\n");
-	heard(&world, 'A', "+OK\r\n:0\r\n");
-	heard(&world, 'B', "+OK\r\n+OK\r\n:0\r\n");
+	received(&world, 'A', "+OK\r\n:0\r\n");
+	received(&world, 'B', "+OK\r\n+OK\r\n:0\r\n");
 	close_world(&world);
 }
 
-static void test_a_transaction_waits_behind_folded_ones(void **state)
+static void test_a_transaction_waits_behind_folded_commands(void **state)
 {
 	static struct world world;
 
@@ -93,12 +93,12 @@ static void test_a_transaction_waits_behind_folded_ones(void **state)
 	assert_true(world.ops[0]->client == world.ops[1]->client);
 	reply(&world, "EXEC", "*1\r\n$1\r\n2\r\n");
 	reply(&world, "INCRBY", ":4\r\n");
-	heard(&world, 'A', ":1\r\n+OK\r\n+QUEUED\r\n*1\r\n$1\r\n2\r\n:3\r\n:4\r\n");
-	heard(&world, 'B', ":2\r\n");
+	received(&world, 'A', ":1\r\n+OK\r\n+QUEUED\r\n*1\r\n$1\r\n2\r\n:3\r\n:4\r\n");
+	received(&world, 'B', ":2\r\n");
 	close_world(&world);
 }
 
-static void test_folded_ones_go_behind_others(void **state)
+static void test_folded_commands_go_behind_other_commands(void **state)
 {
 	static struct world world;
 
@@ -120,10 +120,10 @@ static void test_folded_ones_go_behind_others(void **state)
 	assert_true(world.ops[0]->client == world.ops[1]->client);
 	reply(&world, "DEL", ":1\r\n");
 	reply(&world, "INCRBY", ":2\r\n");
-	heard(&world, 'A', ":1\r\n:1\r\n+PONG\r\n");
-	heard(&world, 'B', ":1\r\n");
-	heard(&world, 'C', ":2\r\n");
-	heard(&world, 'D', ":2\r\n");
+	received(&world, 'A', ":1\r\n:1\r\n+PONG\r\n");
+	received(&world, 'B', ":1\r\n");
+	received(&world, 'C', ":2\r\n");
+	received(&world, 'D', ":2\r\n");
 	close_world(&world);
 }
 
@@ -161,15 +161,15 @@ static void test_the_id_of_a_request_in_flight_is_restored(void **state)
 	assert_int_equal(world.ops[1]->client, 1);
 	reply(&world, "DEL", ":1\r\n");
 	reply(&world, "GET", "$-1\r\n");
-	heard(&world, 'A', ":1\r\n:3\r\n$-1\r\n");
-	heard(&world, 'B', ":1\r\n");
-	heard(&world, 'C', ":2\r\n");
-	heard(&world, 'D', ":4\r\n");
+	received(&world, 'A', ":1\r\n:3\r\n$-1\r\n");
+	received(&world, 'B', ":1\r\n");
+	received(&world, 'C', ":2\r\n");
+	received(&world, 'D', ":4\r\n");
 	close_world(&world);
 }
 
 /* The same when an increment that was refused with its batch is sent again by itself. */
-static void test_the_id_is_restored_before_one_is_sent_again(void **state)
+static void test_the_id_is_restored_before_a_retry(void **state)
 {
 	static struct world world;
 
@@ -182,14 +182,14 @@ static void test_the_id_is_restored_before_one_is_sent_again(void **state)
 	reply(&world, "DEL", ":1\r\n");
 	reply(&world, "INCR", ":1\r\n");
 	reply(&world, "INCR", ":2\r\n");
-	heard(&world, 'A', ":1\r\n:1\r\n");
-	heard(&world, 'D', ":2\r\n");
-	listen(&world, 'B');
-	listen(&world, 'C');
+	received(&world, 'A', ":1\r\n:1\r\n");
+	received(&world, 'D', ":2\r\n");
+	take_received(&world, 'B');
+	take_received(&world, 'C');
 	close_world(&world);
 }
 
-static void test_one_with_many_others_is_not_folded(void **state)
+static void test_a_client_with_many_other_requests_is_not_folded(void **state)
 {
 	static struct world world;
 
@@ -201,19 +201,19 @@ static void test_one_with_many_others_is_not_folded(void **state)
 	sent(&world, "INCRBY {a}k 2");
 	for (int i = 0; i < 8; i++)
 		say(&world, 'A', "GET {a}x");
-	look(&world);
+	take_sent(&world);
 	say(&world, 'A', "INCR {a}k");
 	sent(&world, "INCR {a}k");
 	reply(&world, "INCRBY", ":2\r\n");
 	while (world.count > 0)
 		reply(&world, "", ":3\r\n");
-	listen(&world, 'A');
-	heard(&world, 'B', ":1\r\n");
-	heard(&world, 'C', ":2\r\n");
+	take_received(&world, 'A');
+	received(&world, 'B', ":1\r\n");
+	received(&world, 'C', ":2\r\n");
 	close_world(&world);
 }
 
-static void test_own_ones_are_released(void **state)
+static void test_a_client_s_own_waiters_are_released(void **state)
 {
 	static struct world world;
 
@@ -235,8 +235,8 @@ static void test_own_ones_are_released(void **state)
 	reply(&world, "DEL", ":1\r\n");
 	reply(&world, "INCR {b}k", ":1\r\n");
 	reply(&world, "GET", "$-1\r\n");
-	heard(&world, 'A', ":1\r\n:2\r\n:1\r\n");
-	heard(&world, 'B', ":1\r\n$-1\r\n");
+	received(&world, 'A', ":1\r\n:2\r\n:1\r\n");
+	received(&world, 'B', ":1\r\n$-1\r\n");
 	close_world(&world);
 }
 
@@ -260,8 +260,8 @@ static void test_a_client_alone_is_not_held_up(void **state)
 	end_round(&world);
 	sent(&world, "GET {a}k");
 	reply(&world, "GET", "$1\r\n3\r\n");
-	heard(&world, 'A', ":1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n");
-	heard(&world, 'B', "$1\r\n3\r\n");
+	received(&world, 'A', ":1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n");
+	received(&world, 'B', "$1\r\n3\r\n");
 	close_world(&world);
 }
 
@@ -288,23 +288,23 @@ static void test_a_long_pipeline_is_held_up_once(void **state)
 	sent(&world, "INCR {a}k");
 	reply(&world, "INCR", ":2\r\n"); /* A's first: all others leave */
 	assert_int_equal(world.count, 64);
-	look(&world);
+	take_sent(&world);
 	while (world.count > 0)
 		reply(&world, "INCR", ":3\r\n");
-	listen(&world, 'A');
+	take_received(&world, 'A');
 	/* From now on it is as before. */
 	say(&world, 'A', "INCR {a}k");
 	say(&world, 'B', "INCR {a}k");
 	end_round(&world);
 	sent(&world, "INCRBY {a}k 2");
 	reply(&world, "INCRBY", ":36\r\n");
-	heard(&world, 'A', ":35\r\n");
-	heard(&world, 'B', ":1\r\n:36\r\n");
+	received(&world, 'A', ":35\r\n");
+	received(&world, 'B', ":1\r\n:36\r\n");
 	close_world(&world);
 }
 
 /* Those who come with others in front of them share the flight of those who wait. */
-static void test_nobody_goes_by_those_who_wait(void **state)
+static void test_arrivals_do_not_pass_waiters(void **state)
 {
 	static struct world world;
 
@@ -322,14 +322,14 @@ static void test_nobody_goes_by_those_who_wait(void **state)
 	sent(&world, "INCRBY {a}k 2");
 	reply(&world, "GET", "$-1\r\n");
 	reply(&world, "INCRBY", ":3\r\n");
-	heard(&world, 'A', "$-1\r\n:3\r\n");
-	heard(&world, 'B', ":1\r\n");
-	heard(&world, 'C', ":2\r\n");
+	received(&world, 'A', "$-1\r\n:3\r\n");
+	received(&world, 'B', ":1\r\n");
+	received(&world, 'C', ":2\r\n");
 	close_world(&world);
 }
 
 /* UNWATCH is answered at once, and still has something for the engine to do. */
-static void test_own_ones_are_not_overtaken_behind_unwatch(void **state)
+static void test_a_client_s_waiters_are_not_overtaken_after_unwatch(void **state)
 {
 	static struct world world;
 
@@ -338,12 +338,12 @@ static void test_own_ones_are_not_overtaken_behind_unwatch(void **state)
 	say(&world, 'A', "WATCH {a}x");
 	sent(&world, "WATCH {a}x");
 	reply(&world, "WATCH", "+OK\r\n");
-	heard(&world, 'A', "+OK\r\n");
+	received(&world, 'A', "+OK\r\n");
 	say(&world, 'A', "SET {a}k 1");
 	say(&world, 'A', "UNWATCH");
 	say(&world, 'A', "GET {a}k");
 	end_round(&world);
-	look(&world);
+	take_sent(&world);
 	while (world.count > 0) {
 		char text[64];
 
@@ -358,9 +358,9 @@ static void test_own_ones_are_not_overtaken_behind_unwatch(void **state)
 		reply(&world, "",
 		      world.ops[0]->command->id == HS_CMD_ID_GET ? "$1\r\n1\r\n" : "+OK\r\n");
 		end_round(&world);
-		look(&world);
+		take_sent(&world);
 	}
-	heard(&world, 'A', "+OK\r\n+OK\r\n$1\r\n1\r\n");
+	received(&world, 'A', "+OK\r\n+OK\r\n$1\r\n1\r\n");
 	close_world(&world);
 }
 
@@ -381,7 +381,7 @@ static void test_slots_that_move(void **state)
 	end_round(&world);
 	sent(&world, "SET {a}k 2"); /* and all that follows from it */
 	reply(&world, "SET", "+OK\r\n");
-	heard(&world, 'A', "+OK\r\n+OK\r\n$1\r\n2\r\n");
+	received(&world, 'A', "+OK\r\n+OK\r\n$1\r\n2\r\n");
 	/* Others go where it is now, behind what is on its way to where it was. */
 	say(&world, 'A', "INCR {a}k");
 	say(&world, 'B', "INCR {a}k");
@@ -392,14 +392,14 @@ static void test_slots_that_move(void **state)
 	reply(&world, "INCRBY", ":4\r\n");
 	sent(&world, "DEL {a}k");
 	reply(&world, "DEL", ":1\r\n");
-	heard(&world, 'A', ":3\r\n:1\r\n");
-	heard(&world, 'B', ":4\r\n");
+	received(&world, 'A', ":3\r\n:1\r\n");
+	received(&world, 'B', ":4\r\n");
 	close_world(&world);
 }
 
 /* What is in flight for a slot that has moved keeps its client's id, and so does what follows it: nothing of the
  * slot is folded before it is answered. */
-static void test_nothing_is_folded_behind_one_that_waits_where_its_slot_was(void **state)
+static void test_nothing_is_folded_behind_a_request_at_the_old_owner(void **state)
 {
 	static struct world world;
 	uint64_t client;
@@ -421,8 +421,8 @@ static void test_nothing_is_folded_behind_one_that_waits_where_its_slot_was(void
 	end_round(&world);
 	sent(&world, "INCR {a}k");
 	reply(&world, "INCR", ":2\r\n");
-	heard(&world, 'A', "*2\r\n$-1\r\n$-1\r\n:2\r\n");
-	heard(&world, 'B', ":1\r\n");
+	received(&world, 'A', "*2\r\n$-1\r\n$-1\r\n:2\r\n");
+	received(&world, 'B', ":1\r\n");
 	close_world(&world);
 }
 
@@ -447,27 +447,27 @@ static void test_a_queue_that_has_moved_leaves_room_for_others(void **state)
 	sent(&world, "INCR {b}k");
 	reply(&world, "INCR {a}k", ":2\r\n");
 	reply(&world, "INCR {b}k", ":1\r\n");
-	heard(&world, 'A', ":1\r\n:2\r\n:1\r\n");
+	received(&world, 'A', ":1\r\n:2\r\n:1\r\n");
 	close_world(&world);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_others_wait_behind_folded_ones),
-		cmocka_unit_test(test_a_message_waits_behind_folded_ones),
-		cmocka_unit_test(test_a_transaction_waits_behind_folded_ones),
-		cmocka_unit_test(test_folded_ones_go_behind_others),
+		cmocka_unit_test(test_other_commands_wait_behind_folded_ones),
+		cmocka_unit_test(test_a_message_waits_behind_folded_commands),
+		cmocka_unit_test(test_a_transaction_waits_behind_folded_commands),
+		cmocka_unit_test(test_folded_commands_go_behind_other_commands),
 		cmocka_unit_test(test_the_id_of_a_request_in_flight_is_restored),
-		cmocka_unit_test(test_the_id_is_restored_before_one_is_sent_again),
-		cmocka_unit_test(test_one_with_many_others_is_not_folded),
-		cmocka_unit_test(test_own_ones_are_released),
+		cmocka_unit_test(test_the_id_is_restored_before_a_retry),
+		cmocka_unit_test(test_a_client_with_many_other_requests_is_not_folded),
+		cmocka_unit_test(test_a_client_s_own_waiters_are_released),
 		cmocka_unit_test(test_a_client_alone_is_not_held_up),
 		cmocka_unit_test(test_a_long_pipeline_is_held_up_once),
-		cmocka_unit_test(test_nobody_goes_by_those_who_wait),
-		cmocka_unit_test(test_own_ones_are_not_overtaken_behind_unwatch),
+		cmocka_unit_test(test_arrivals_do_not_pass_waiters),
+		cmocka_unit_test(test_a_client_s_waiters_are_not_overtaken_after_unwatch),
 		cmocka_unit_test(test_slots_that_move),
-		cmocka_unit_test(test_nothing_is_folded_behind_one_that_waits_where_its_slot_was),
+		cmocka_unit_test(test_nothing_is_folded_behind_a_request_at_the_old_owner),
 		cmocka_unit_test(test_a_queue_that_has_moved_leaves_room_for_others),
 	};
 

@@ -20,7 +20,7 @@ enum { ASKS_MAX = 32, WORDS_MAX = 8, TEXT_MAX = 4096 };
 struct desk {
 	struct hs_fold fold;
 	struct hs_fold_client clients[26];
-	struct hs_fold_member asks[ASKS_MAX];
+	struct hs_fold_member members[ASKS_MAX];
 	struct hs_bytes argv[ASKS_MAX][WORDS_MAX];
 	size_t count;
 	char text[TEXT_MAX];  /* the queue's, cut into words */
@@ -42,7 +42,7 @@ static void show(struct desk *desk, const char *format, ...)
 /* "a3:GET k"; '' is the empty word. */
 static struct hs_fold_member *read_ask(struct desk *desk, char *line)
 {
-	struct hs_fold_member *ask = &desk->asks[desk->count];
+	struct hs_fold_member *ask = &desk->members[desk->count];
 	struct hs_bytes *argv = desk->argv[desk->count++];
 	char *words = strchr(line, ':'), *rest = NULL;
 
@@ -73,7 +73,7 @@ static void desk_init(struct desk *desk, const char *queue)
 	}
 }
 
-static struct hs_fold_batch *first_step(struct desk *desk)
+static struct hs_fold_batch *first_batch(struct desk *desk)
 {
 	assert_false(hs_list_empty(&desk->plan));
 	return hs_list_entry(desk->plan.next, struct hs_fold_batch, link);
@@ -82,10 +82,10 @@ static struct hs_fold_batch *first_step(struct desk *desk)
 static void drop_plan(struct desk *desk)
 {
 	while (!hs_list_empty(&desk->plan)) {
-		struct hs_fold_batch *batch = first_step(desk);
+		struct hs_fold_batch *batch = first_batch(desk);
 
-		while (!hs_list_empty(&batch->asks))
-			hs_list_remove(batch->asks.next);
+		while (!hs_list_empty(&batch->members))
+			hs_list_remove(batch->members.next);
 		hs_fold_free(&batch);
 		assert_null(batch);
 	}
@@ -103,7 +103,7 @@ static const char *plan(struct desk *desk)
 		for (size_t i = 0; i < batch->argc; i++)
 			show(desk, "%.*s ", (int)batch->argv[i].len, batch->argv[i].data);
 		show(desk, "for");
-		for (struct hs_link *link = batch->asks.next; link != &batch->asks;
+		for (struct hs_link *link = batch->members.next; link != &batch->members;
 		     link = link->next) {
 			struct hs_fold_member *ask =
 				hs_list_entry(link, struct hs_fold_member, link);
@@ -138,17 +138,17 @@ static void on_answer(void *context, struct hs_fold_member *ask, struct hs_bytes
 	note(context, ask, reply);
 }
 
-static void on_again(void *context, struct hs_fold_member *ask)
+static void on_poll_again(void *context, struct hs_fold_member *ask)
 {
 	note(context, ask, HS_LIT(" again"));
 }
 
-static const struct hs_fold_calls calls = {on_answer, on_again};
+static const struct hs_fold_calls calls = {on_answer, on_poll_again};
 
 /* Answers the first batch of the plan: "a:1, b$1/1, c again". */
 static const char *answer(struct desk *desk, const char *reply)
 {
-	struct hs_fold_batch *batch = first_step(desk);
+	struct hs_fold_batch *batch = first_batch(desk);
 	struct hs_buf scratch = {0};
 
 	desk->shown[0] = '\0';
@@ -268,7 +268,7 @@ static void test_kinds_of_learned_commands(void **state)
 {
 	static const struct hs_key_spec spec = {.search = HS_KEY_SEARCH_INDEX, .index = 1};
 	static const unsigned never[] = {HS_CMD_WRITE,	   HS_CMD_BLOCKING, HS_CMD_MOVABLEKEYS,
-					 HS_CMD_CONTAINER, HS_CMD_PUBSUB,   HS_CMD_UNSURE};
+					 HS_CMD_CONTAINER, HS_CMD_PUBSUB,   HS_CMD_EFFECT_UNKNOWN};
 	static const char *const names[] = {"srandmember", "hrandfield", "zrandmember", "hscan",
 					    "sscan",	   "zscan",	 "spop",	"json.get"};
 	static const enum hs_command_place places[] = {HS_PLACE_CORE, HS_PLACE_ALL, HS_PLACE_ANY,
@@ -324,7 +324,7 @@ static void test_kinds_of_learned_commands(void **state)
 
 /* ---- plans ---- */
 
-static void test_equal_reads_share_a_step(void **state)
+static void test_equal_reads_share_a_batch(void **state)
 {
 	(void)state;
 	assert_plan("a:GET k; b:get k; c:Get k", "GET k for a b c");
@@ -337,7 +337,7 @@ static void test_equal_reads_share_a_step(void **state)
 		    "TTL k for a | INCR k for b | TTL k for c d");
 }
 
-static void test_adds_are_one(void **state)
+static void test_adds_become_one_command(void **state)
 {
 	(void)state;
 	assert_plan("a:INCR k", "INCR k for a");
@@ -359,7 +359,7 @@ static void test_adds_are_one(void **state)
 }
 
 /* However the signs are: a number is never near both limits. */
-static void test_adds_reach_so_far(void **state)
+static void test_range_of_adds(void **state)
 {
 	(void)state;
 	assert_plan("a:INCRBY k 4611686018427387902; b:INCR k; c:INCRBY k 0; d:GET k",
@@ -421,7 +421,7 @@ static void test_sets_become_the_last(void **state)
 	assert_plan("a:SET k 1; b:SET k 5 px 9; c:INCR k", "SET k 6 px 9 for a b c");
 }
 
-static void test_a_client_is_in_one_step(void **state)
+static void test_a_client_is_in_one_batch(void **state)
 {
 	struct desk desk;
 	struct hs_fold other;
@@ -448,27 +448,27 @@ static void test_a_client_is_in_one_step(void **state)
 	/* An ask goes from one queue to another. */
 	hs_fold_init(&other);
 	hs_list_init(&more);
-	hs_fold_add(&other, &desk.asks[0]);
+	hs_fold_add(&other, &desk.members[0]);
 	hs_fold_plan(&other, &more);
 	assert_true(hs_list_empty(&other.waiting));
 	batch = hs_list_entry(more.next, struct hs_fold_batch, link);
 	assert_int_equal(batch->count, 1);
-	hs_list_remove(&desk.asks[0].link);
+	hs_list_remove(&desk.members[0].link);
 	hs_fold_free(&batch);
 }
 
-static void test_a_caller_may_go_while_it_waits(void **state)
+static void test_a_waiting_caller_may_disconnect(void **state)
 {
 	struct desk desk;
 
 	(void)state;
 	desk_init(&desk, "a:INCR k; b:INCR k; c:INCR k");
-	hs_list_remove(&desk.asks[1].link);
+	hs_list_remove(&desk.members[1].link);
 	assert_string_equal(plan(&desk), "INCRBY k 2 for a c");
 	drop_plan(&desk);
 }
 
-static void test_bytes_as_they_came(void **state)
+static void test_bytes_are_sent_as_they_came(void **state)
 {
 	static const char raw[] = "raw0raw1raw2raw3";
 	struct desk desk;
@@ -476,38 +476,38 @@ static void test_bytes_as_they_came(void **state)
 	(void)state;
 	desk_init(&desk, "a:SET k 1; b:SET k 2; c3:GET k; d:TTL k");
 	for (size_t i = 0; i < desk.count; i++)
-		desk.asks[i].raw = (struct hs_bytes){raw + 4 * i, 4};
+		desk.members[i].raw = (struct hs_bytes){raw + 4 * i, 4};
 	plan(&desk);
-	assert_memory_equal(first_step(&desk)->raw.data, "raw1", 4);
-	assert_ptr_equal(first_step(&desk)->argv, desk.argv[1]);
+	assert_memory_equal(first_batch(&desk)->raw.data, "raw1", 4);
+	assert_ptr_equal(first_batch(&desk)->argv, desk.argv[1]);
 	drop_plan(&desk);
 
 	desk_init(&desk, "a3:GET k; b3:GET k");
-	desk.asks[0].raw = HS_LIT("raw0");
+	desk.members[0].raw = HS_LIT("raw0");
 	plan(&desk);
-	assert_memory_equal(first_step(&desk)->raw.data, "raw0", 4);
-	assert_int_equal(first_step(&desk)->resp, 3);
-	assert_ptr_equal(first_step(&desk)->command, hs_command_by_id(HS_CMD_ID_GET));
+	assert_memory_equal(first_batch(&desk)->raw.data, "raw0", 4);
+	assert_int_equal(first_batch(&desk)->resp, 3);
+	assert_ptr_equal(first_batch(&desk)->command, hs_command_by_id(HS_CMD_ID_GET));
 	drop_plan(&desk);
 
 	desk_init(&desk, "a:INCR k; b3:INCR k");
-	desk.asks[0].raw = HS_LIT("raw0");
+	desk.members[0].raw = HS_LIT("raw0");
 	plan(&desk);
-	assert_int_equal(first_step(&desk)->raw.len, 0);
-	assert_int_equal(first_step(&desk)->resp, 2);
-	assert_int_equal(first_step(&desk)->kind, HS_FOLD_ADD);
-	assert_ptr_equal(first_step(&desk)->command, hs_command_by_id(HS_CMD_ID_INCRBY));
+	assert_int_equal(first_batch(&desk)->raw.len, 0);
+	assert_int_equal(first_batch(&desk)->resp, 2);
+	assert_int_equal(first_batch(&desk)->kind, HS_FOLD_ADD);
+	assert_ptr_equal(first_batch(&desk)->command, hs_command_by_id(HS_CMD_ID_INCRBY));
 	drop_plan(&desk);
 
 	desk_init(&desk, "a:SET k 1; b:INCR k");
-	desk.asks[0].raw = HS_LIT("raw0");
+	desk.members[0].raw = HS_LIT("raw0");
 	plan(&desk);
-	assert_int_equal(first_step(&desk)->raw.len, 0);
-	assert_ptr_equal(first_step(&desk)->command, hs_command_by_id(HS_CMD_ID_SET));
+	assert_int_equal(first_batch(&desk)->raw.len, 0);
+	assert_ptr_equal(first_batch(&desk)->command, hs_command_by_id(HS_CMD_ID_SET));
 	drop_plan(&desk);
 }
 
-static void test_bytes_decide_not_their_hash(void **state)
+static void test_reads_are_equal_by_bytes_not_by_hash(void **state)
 {
 	struct desk desk;
 
@@ -515,7 +515,7 @@ static void test_bytes_decide_not_their_hash(void **state)
 	desk_init(&desk, "a:GETRANGE k 0 1; b:GETRANGE k 0 2; c:GETRANGE k 0 1; d:GETBIT k 1; "
 			 "e3:GETBIT k 1");
 	for (size_t i = 0; i < desk.count; i++)
-		desk.asks[i].signature = 63;
+		desk.members[i].signature = 63;
 	assert_string_equal(plan(&desk), "GETRANGE k 0 1 for a c | GETRANGE k 0 2 for b | "
 					 "GETBIT k 1 for d | GETBIT k 1 for e");
 	drop_plan(&desk);
@@ -529,12 +529,12 @@ struct crowd {
 };
 
 /* `kinds` different reads (or INCR for 0), one behind the other, by as many clients. */
-static size_t steps_of_crowd(size_t count, size_t kinds)
+static size_t batches_of_crowd(size_t count, size_t kinds)
 {
 	struct crowd *crowd = hs_mem_zalloc(count * sizeof *crowd);
 	struct hs_fold fold;
 	struct hs_link plans;
-	size_t batches = 0, asks = 0;
+	size_t batches = 0, members = 0;
 
 	hs_fold_init(&fold);
 	hs_list_init(&plans);
@@ -562,24 +562,24 @@ static size_t steps_of_crowd(size_t count, size_t kinds)
 		struct hs_fold_batch *batch = hs_list_entry(plans.next, struct hs_fold_batch, link);
 
 		batches++;
-		asks += batch->count;
-		hs_list_init(&batch->asks);
+		members += batch->count;
+		hs_list_init(&batch->members);
 		hs_fold_free(&batch);
 	}
-	assert_int_equal(asks, count);
+	assert_int_equal(members, count);
 	hs_mem_free(&crowd);
 	return batches;
 }
 
-static void test_crowds(void **state)
+static void test_many_waiters(void **state)
 {
 	(void)state;
-	assert_int_equal(steps_of_crowd(20000, 0), 1);
-	assert_int_equal(steps_of_crowd(20000, 1), 1);
-	assert_int_equal(steps_of_crowd(20000, 48), 48);
+	assert_int_equal(batches_of_crowd(20000, 0), 1);
+	assert_int_equal(batches_of_crowd(20000, 1), 1);
+	assert_int_equal(batches_of_crowd(20000, 48), 48);
 	/* Beyond what the table of reads holds they are batches of their own. */
-	assert_int_equal(steps_of_crowd(4 * 60, 60), 48 + 4 * 12);
-	assert_int_equal(steps_of_crowd(20000, 20000), 20000);
+	assert_int_equal(batches_of_crowd(4 * 60, 60), 48 + 4 * 12);
+	assert_int_equal(batches_of_crowd(20000, 20000), 20000);
 }
 
 /* ---- answers ---- */
@@ -740,7 +740,7 @@ static void test_sets_refused(void **state)
 	assert_answers("a:SET k 1; b:GET k", "-NOREPLICAS x\r\n", "a-NOREPLICAS x, b again");
 }
 
-static void test_everybody_gets_what_concerns_all(void **state)
+static void test_every_member_gets_an_error_of_the_batch(void **state)
 {
 	static const char *const errors[] = {
 		"UNKNOWN the connection was lost",
@@ -766,7 +766,7 @@ static void test_everybody_gets_what_concerns_all(void **state)
 	assert_answers("a:INCR k; b3:GET k", "!9\r\nLOADING\r\n\r\n", "a-LOADING  , b-LOADING  ");
 }
 
-static void test_replies_that_make_no_sense(void **state)
+static void test_unexpected_replies(void **state)
 {
 	static const char *const replies[] = {"$1\r\nx\r\n",
 					      "*0\r\n",
@@ -796,7 +796,7 @@ static void test_replies_that_make_no_sense(void **state)
 }
 
 /* What is run again runs later; what its client asked behind it must not have run before. */
-static void test_run_again_keeps_a_clients_order(void **state)
+static void test_retry_keeps_a_client_s_order(void **state)
 {
 	(void)state;
 	assert_answers("a:INCR k; a:GET k; a:INCR k; b:INCR k",
@@ -814,16 +814,16 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_kinds),
 		cmocka_unit_test(test_kinds_of_learned_commands),
-		cmocka_unit_test(test_equal_reads_share_a_step),
-		cmocka_unit_test(test_adds_are_one),
-		cmocka_unit_test(test_adds_reach_so_far),
+		cmocka_unit_test(test_equal_reads_share_a_batch),
+		cmocka_unit_test(test_adds_become_one_command),
+		cmocka_unit_test(test_range_of_adds),
 		cmocka_unit_test(test_a_client_has_one_sign),
 		cmocka_unit_test(test_sets_become_the_last),
-		cmocka_unit_test(test_a_client_is_in_one_step),
-		cmocka_unit_test(test_a_caller_may_go_while_it_waits),
-		cmocka_unit_test(test_bytes_as_they_came),
-		cmocka_unit_test(test_bytes_decide_not_their_hash),
-		cmocka_unit_test(test_crowds),
+		cmocka_unit_test(test_a_client_is_in_one_batch),
+		cmocka_unit_test(test_a_waiting_caller_may_disconnect),
+		cmocka_unit_test(test_bytes_are_sent_as_they_came),
+		cmocka_unit_test(test_reads_are_equal_by_bytes_not_by_hash),
+		cmocka_unit_test(test_many_waiters),
 		cmocka_unit_test(test_answers_of_reads),
 		cmocka_unit_test(test_answers_of_adds),
 		cmocka_unit_test(test_adds_near_the_upper_limit),
@@ -831,9 +831,9 @@ int main(void)
 		cmocka_unit_test(test_answers_of_sets),
 		cmocka_unit_test(test_adds_refused),
 		cmocka_unit_test(test_sets_refused),
-		cmocka_unit_test(test_everybody_gets_what_concerns_all),
-		cmocka_unit_test(test_replies_that_make_no_sense),
-		cmocka_unit_test(test_run_again_keeps_a_clients_order),
+		cmocka_unit_test(test_every_member_gets_an_error_of_the_batch),
+		cmocka_unit_test(test_unexpected_replies),
+		cmocka_unit_test(test_retry_keeps_a_client_s_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,7 +33,7 @@ static void run_seed(uint64_t seed, struct fold_tally *tally)
 		fail_msg("seed %llu: %s", (unsigned long long)seed, wrong);
 }
 
-static void test_folded_is_as_one_by_one(void **state)
+static void test_folded_replies_equal_single_replies(void **state)
 {
 	struct fold_tally tally = {0};
 
@@ -41,18 +41,18 @@ static void test_folded_is_as_one_by_one(void **state)
 	for (uint64_t seed = 1; seed <= WORLDS; seed++)
 		run_seed(seed, &tally);
 	/* Worlds in which nothing is folded would prove nothing. */
-	assert_true(tally.batches < tally.asks * 3 / 4);
-	assert_true(tally.folded > tally.asks / 4);
-	assert_true(tally.mixed > tally.asks / 50);
-	assert_true(tally.turned > tally.asks / 2000);
-	assert_true(tally.turned_low > tally.turned / 4);
-	assert_true(tally.turned_low < tally.turned / 4 * 3);
+	assert_true(tally.batches < tally.members * 3 / 4);
+	assert_true(tally.folded > tally.members / 4);
+	assert_true(tally.mixed > tally.members / 50);
+	assert_true(tally.reordered > tally.members / 2000);
+	assert_true(tally.reordered_low > tally.reordered / 4);
+	assert_true(tally.reordered_low < tally.reordered / 4 * 3);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_folded_is_as_one_by_one),
+		cmocka_unit_test(test_folded_replies_equal_single_replies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

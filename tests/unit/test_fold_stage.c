@@ -1,13 +1,13 @@
 /* Goal: who waits for a hot key, and for how long (absorb/fold/stage.c): joins, one flight at a time, limits,
  * those who go away while they wait, errors, and keys that turn hot and cool.
  *
- * Method: scripts against a core whose engine is the test (tests/lib/folds_world.h). What folding makes
+ * Method: scripts against a core whose engine is the test (tests/lib/fold_stage_world.h). What folding makes
  * of asks is tested in test_fold_plan.c, a client's own order in test_fold_order.c. */
-#include "tests/lib/folds_world.h"
+#include "tests/lib/fold_stage_world.h"
 
 /* ---- joins and flights ---- */
 
-static void test_one_by_itself_goes_as_it_came(void **state)
+static void test_a_single_request_is_sent_as_it_came(void **state)
 {
 	static struct world world;
 
@@ -18,12 +18,12 @@ static void test_one_by_itself_goes_as_it_came(void **state)
 	end_round(&world);
 	sent(&world, "incr {a}k");
 	reply(&world, "incr", ":1\r\n");
-	heard(&world, 'A', ":1\r\n");
+	received(&world, 'A', ":1\r\n");
 	assert_int_equal(counted(&hs_fold_stats(world.core)->requests), 0);
 	close_world(&world);
 }
 
-static void test_one_flight_at_a_time(void **state)
+static void test_one_batch_at_a_time(void **state)
 {
 	static struct world world;
 	const struct hs_fold_stats *stats;
@@ -42,17 +42,17 @@ static void test_one_flight_at_a_time(void **state)
 	sent(&world, "GET {b}k");
 	assert_int_equal(counted(&stats->waiting), 2);
 	reply(&world, "INCRBY", ":11\r\n");
-	heard(&world, 'A', ":10\r\n");
-	heard(&world, 'B', ":11\r\n");
-	heard(&world, 'C', "");
+	received(&world, 'A', ":10\r\n");
+	received(&world, 'B', ":11\r\n");
+	received(&world, 'C', "");
 	sent(&world, "");
 	end_round(&world);
 	sent(&world, "INCRBY {a}k 1");
 	reply(&world, "INCRBY", ":12\r\n");
-	heard(&world, 'C', ":12\r\n");
-	heard(&world, 'D', "$2\r\n12\r\n");
+	received(&world, 'C', ":12\r\n");
+	received(&world, 'D', "$2\r\n12\r\n");
 	reply(&world, "GET", "$-1\r\n");
-	heard(&world, 'E', "$-1\r\n");
+	received(&world, 'E', "$-1\r\n");
 	assert_int_equal(counted(&stats->requests), 4);
 	assert_int_equal(counted(&stats->commands), 2);
 	assert_int_equal(counted(&hs_core_stats(world.core)->command[HS_CMD_ID_INCR].calls), 3);
@@ -61,7 +61,7 @@ static void test_one_flight_at_a_time(void **state)
 
 static void answer_kind(struct world *world, enum hs_op_kind kind)
 {
-	look(world);
+	take_sent(world);
 	for (size_t i = 0; i < world->count; i++) {
 		struct hs_op *op = world->ops[i];
 
@@ -70,7 +70,7 @@ static void answer_kind(struct world *world, enum hs_op_kind kind)
 		memmove(&world->ops[i], &world->ops[i + 1],
 			(world->count - i - 1) * sizeof(struct hs_op *));
 		world->count--;
-		world->looked--;
+		world->sent_count--;
 		hs_buf_append(op->out, "+OK\r\n", 5);
 		hs_core_complete(world->core, later(world, 1), op);
 		return;
@@ -80,7 +80,7 @@ static void answer_kind(struct world *world, enum hs_op_kind kind)
 
 /* The engine answers UNTRACK before a folded batch that was sent earlier. Both requests are put away: a server
  * that stops waits until the core has none in flight. */
-static void test_tracking_ends_while_a_batch_is_under_way(void **state)
+static void test_tracking_ends_while_a_batch_is_in_flight(void **state)
 {
 	static struct world world;
 
@@ -88,7 +88,7 @@ static void test_tracking_ends_while_a_batch_is_under_way(void **state)
 	open_world(&world);
 	say(&world, 'C', "CLIENT TRACKING ON");
 	answer_kind(&world, HS_OP_TRACK);
-	heard(&world, 'C', "+OK\r\n");
+	received(&world, 'C', "+OK\r\n");
 	say(&world, 'A', "INCR {a}k");
 	say(&world, 'B', "INCR {a}k");
 	end_round(&world);
@@ -96,45 +96,45 @@ static void test_tracking_ends_while_a_batch_is_under_way(void **state)
 	leave(&world, 'C');
 	answer_kind(&world, HS_OP_UNTRACK);
 	reply(&world, "INCRBY", ":2\r\n");
-	heard(&world, 'A', ":1\r\n");
-	heard(&world, 'B', ":2\r\n");
+	received(&world, 'A', ":1\r\n");
+	received(&world, 'B', ":2\r\n");
 	assert_int_equal(world.core->self->inflight, 0);
 	close_world(&world);
 }
 
 /* Two requests for a command are not worth it when three are wanted; folding is tried again later. */
-static void test_what_does_not_pay_rests(void **state)
+static void test_folding_pauses_when_it_gains_nothing(void **state)
 {
 	static struct world world;
 
 	(void)state;
 	open_world(&world);
-	world.core->options.hot.worth = 3;
+	world.core->options.hot.fold_gain_min = 3;
 	for (int i = 0; i < 32; i++) {
 		say(&world, 'A', "INCR {a}k");
 		say(&world, 'B', "INCR {a}k");
 		end_round(&world);
 		sent(&world, "INCRBY {a}k 2");
 		reply(&world, "INCRBY", ":2\r\n");
-		listen(&world, 'A');
-		listen(&world, 'B');
+		take_received(&world, 'A');
+		take_received(&world, 'B');
 	}
 	for (int i = 0; i < 1024; i++) {
 		say(&world, 'A', "INCR {a}k");
 		sent(&world, "INCR {a}k");
 		reply(&world, "INCR", ":1\r\n");
-		listen(&world, 'A');
+		take_received(&world, 'A');
 	}
 	say(&world, 'A', "INCR {a}k");
 	sent(&world, "");
 	end_round(&world);
 	sent(&world, "INCR {a}k");
 	reply(&world, "INCR", ":1\r\n");
-	heard(&world, 'A', ":1\r\n");
+	received(&world, 'A', ":1\r\n");
 	close_world(&world);
 }
 
-static void test_a_read_joins_none_that_was_sent(void **state)
+static void test_a_read_joins_no_batch_in_flight(void **state)
 {
 	static struct world world;
 
@@ -148,13 +148,13 @@ static void test_a_read_joins_none_that_was_sent(void **state)
 	end_round(&world);
 	sent(&world, "");
 	reply(&world, "GET", "$1\r\n1\r\n");
-	heard(&world, 'A', "$1\r\n1\r\n");
-	heard(&world, 'B', "$1\r\n1\r\n");
-	heard(&world, 'C', "");
+	received(&world, 'A', "$1\r\n1\r\n");
+	received(&world, 'B', "$1\r\n1\r\n");
+	received(&world, 'C', "");
 	end_round(&world);
 	sent(&world, "GET {a}k");
 	reply(&world, "GET", "$1\r\n2\r\n");
-	heard(&world, 'C', "$1\r\n2\r\n");
+	received(&world, 'C', "$1\r\n2\r\n");
 	close_world(&world);
 }
 
@@ -166,8 +166,8 @@ static void test_both_dialects(void **state)
 	open_world(&world);
 	say(&world, 'C', "HELLO 3");
 	say(&world, 'D', "HELLO 3");
-	listen(&world, 'C');
-	listen(&world, 'D');
+	take_received(&world, 'C');
+	take_received(&world, 'D');
 	for (int who = 'A'; who <= 'D'; who++)
 		say(&world, (char)who, "GET {a}k");
 	end_round(&world);
@@ -176,10 +176,10 @@ static void test_both_dialects(void **state)
 	assert_int_equal(world.ops[1]->resp, 3);
 	reply(&world, "GET", "$-1\r\n");
 	reply(&world, "GET", "_\r\n");
-	heard(&world, 'A', "$-1\r\n");
-	heard(&world, 'B', "$-1\r\n");
-	heard(&world, 'C', "_\r\n");
-	heard(&world, 'D', "_\r\n");
+	received(&world, 'A', "$-1\r\n");
+	received(&world, 'B', "$-1\r\n");
+	received(&world, 'C', "_\r\n");
+	received(&world, 'D', "_\r\n");
 	close_world(&world);
 }
 
@@ -197,10 +197,10 @@ static void test_replies_in_turn(void **state)
 	end_round(&world);
 	sent(&world, "GET {b}x | INCRBY {a}k 2");
 	reply(&world, "INCRBY", ":2\r\n");
-	heard(&world, 'A', "");
-	heard(&world, 'B', ":2\r\n");
+	received(&world, 'A', "");
+	received(&world, 'B', ":2\r\n");
 	reply(&world, "GET", "$1\r\nx\r\n");
-	heard(&world, 'A', "$1\r\nx\r\n:1\r\n+PONG\r\n");
+	received(&world, 'A', "$1\r\nx\r\n:1\r\n+PONG\r\n");
 	close_world(&world);
 }
 
@@ -216,14 +216,14 @@ static void test_reads_at_once_do_not_wait(void **state)
 	say(&world, 'A', "INCR {a}k");
 	say(&world, 'B', "INCR {a}k");
 	say(&world, 'C', "GET {a}k");
-	heard(&world, 'C', "$4\r\nread\r\n");
+	received(&world, 'C', "$4\r\nread\r\n");
 	say(&world, 'A', "GET {a}k"); /* behind its own write */
-	heard(&world, 'A', "");
+	received(&world, 'A', "");
 	end_round(&world);
 	sent(&world, "INCRBY {a}k 2");
 	reply(&world, "INCRBY", ":2\r\n");
-	heard(&world, 'A', ":1\r\n$1\r\n2\r\n");
-	heard(&world, 'B', ":2\r\n");
+	received(&world, 'A', ":1\r\n$1\r\n2\r\n");
+	received(&world, 'B', ":2\r\n");
 	close_world(&world);
 }
 
@@ -241,9 +241,9 @@ static void test_busy_at_the_limit(void **state)
 	for (int i = 0; i < WAITERS; i++)
 		say(&world, 'B', "GET {a}k");
 	say(&world, 'C', "GET {a}k");
-	heard(&world, 'C',
-	      "-BUSY 16 requests wait for this key already (fold-waiters-max); not "
-	      "run\r\n");
+	received(&world, 'C',
+		 "-BUSY 16 requests wait for this key already (fold-waiters-max); not "
+		 "run\r\n");
 	say(&world, 'C', "GET {b}k");
 	assert_int_equal(counted(&hs_fold_stats(world.core)->busy), 1);
 	reply(&world, "GET", "$1\r\n1\r\n");
@@ -256,11 +256,11 @@ static void test_busy_at_the_limit(void **state)
 	end_round(&world);
 	sent(&world, "GET {a}k");
 	reply(&world, "GET", "$1\r\n3\r\n");
-	heard(&world, 'A', "$1\r\n1\r\n");
-	heard(&world, 'C',
-	      "$1\r\nb\r\n-BUSY 16 requests wait for this key already (fold-waiters-max); not "
-	      "run\r\n$1\r\n3\r\n");
-	assert_int_equal(strlen(listen(&world, 'B')), WAITERS * strlen("$1\r\n2\r\n"));
+	received(&world, 'A', "$1\r\n1\r\n");
+	received(&world, 'C',
+		 "$1\r\nb\r\n-BUSY 16 requests wait for this key already (fold-waiters-max); not "
+		 "run\r\n$1\r\n3\r\n");
+	assert_int_equal(strlen(take_received(&world, 'B')), WAITERS * strlen("$1\r\n2\r\n"));
 	close_world(&world);
 }
 
@@ -283,7 +283,7 @@ static void test_many_replies_at_once_keep_the_output_limit(void **state)
 	assert_int_equal(hs_session_out(world.client[0])->len, strlen("$10\r\n0123456789\r\n"));
 	assert_int_equal(counted(&hs_core_stats(world.core)->cut_output), 1);
 	assert_false(hs_session_cut(world.client[1]));
-	heard(&world, 'B', "$10\r\n0123456789\r\n");
+	received(&world, 'B', "$10\r\n0123456789\r\n");
 	close_world(&world);
 }
 
@@ -330,7 +330,7 @@ static void test_refusals_in_a_row_keep_the_output_limit(void **state)
 	close_world(&world);
 }
 
-static void test_who_goes_while_waiting_is_left_out(void **state)
+static void test_a_client_that_disconnects_while_waiting_is_left_out(void **state)
 {
 	static struct world world;
 
@@ -348,13 +348,13 @@ static void test_who_goes_while_waiting_is_left_out(void **state)
 	say(&world, 'C', "INCR {a}k");
 	leave(&world, 'C');
 	reply(&world, "INCRBY", ":2\r\n");
-	heard(&world, 'A', ":1\r\n");
+	received(&world, 'A', ":1\r\n");
 	end_round(&world);
 	sent(&world, "");
 	close_world(&world);
 }
 
-static void test_who_goes_before_a_second_try_has_none(void **state)
+static void test_a_client_that_disconnects_before_a_retry_is_left_out(void **state)
 {
 	static struct world world;
 
@@ -377,14 +377,14 @@ static void test_who_goes_before_a_second_try_has_none(void **state)
 	sent(&world, "INCR {a}k");
 	reply(&world, "APPEND", ":2\r\n");
 	reply(&world, "INCR", ":10\r\n");
-	heard(&world, 'A', ":9\r\n:2\r\n");
-	heard(&world, 'C', ":10\r\n");
+	received(&world, 'A', ":9\r\n:2\r\n");
+	received(&world, 'C', ":10\r\n");
 	close_world(&world);
 }
 
 /* ---- errors ---- */
 
-static void test_an_unknown_outcome_is_told_to_all(void **state)
+static void test_an_unknown_outcome_is_reported_to_all(void **state)
 {
 	static const char unknown[] = "-UNKNOWN the connection was lost\r\n";
 	static struct world world;
@@ -397,9 +397,9 @@ static void test_an_unknown_outcome_is_told_to_all(void **state)
 	end_round(&world);
 	sent(&world, "INCRBY {a}k 2");
 	reply(&world, "INCRBY", unknown);
-	heard(&world, 'A', unknown);
-	heard(&world, 'B', unknown);
-	heard(&world, 'C', unknown);
+	received(&world, 'A', unknown);
+	received(&world, 'B', unknown);
+	received(&world, 'C', unknown);
 	end_round(&world);
 	sent(&world, ""); /* and nothing is tried again */
 	assert_int_equal(counted(&hs_core_stats(world.core)->command[HS_CMD_ID_INCR].failed), 2);
@@ -420,8 +420,8 @@ static void test_refused_at_once(void **state)
 	say(&world, 'A', "PING");
 	say(&world, 'A', "DEL {a}k");
 	end_round(&world);
-	heard(&world, 'A', "-CLUSTERDOWN not sent\r\n+PONG\r\n-CLUSTERDOWN not sent\r\n");
-	heard(&world, 'B', down);
+	received(&world, 'A', "-CLUSTERDOWN not sent\r\n+PONG\r\n-CLUSTERDOWN not sent\r\n");
+	received(&world, 'B', down);
 	/* One by one, with more behind each that has to wait for it. */
 	say(&world, 'A', "GET {a}k");
 	say(&world, 'B', "INCR {a}k");
@@ -429,10 +429,10 @@ static void test_refused_at_once(void **state)
 	say(&world, 'A', "GET {a}k");
 	say(&world, 'B', "APPEND {a}k x");
 	end_round(&world);
-	heard(&world, 'A',
-	      "-CLUSTERDOWN not sent\r\n-CLUSTERDOWN not sent\r\n-CLUSTERDOWN not "
-	      "sent\r\n");
-	heard(&world, 'B', "-CLUSTERDOWN not sent\r\n-CLUSTERDOWN not sent\r\n");
+	received(&world, 'A',
+		 "-CLUSTERDOWN not sent\r\n-CLUSTERDOWN not sent\r\n-CLUSTERDOWN not "
+		 "sent\r\n");
+	received(&world, 'B', "-CLUSTERDOWN not sent\r\n-CLUSTERDOWN not sent\r\n");
 	assert_int_equal(world.client[0]->in.len, 0);
 	/* And a second try. */
 	world.refusal = NULL;
@@ -443,8 +443,8 @@ static void test_refused_at_once(void **state)
 	sent(&world, "INCRBY {a}k 2");
 	world.refusal = down;
 	reply(&world, "INCRBY", "-ERR increment or decrement would overflow\r\n");
-	heard(&world, 'A', "-CLUSTERDOWN not sent\r\n-CLUSTERDOWN not sent\r\n");
-	heard(&world, 'B', down);
+	received(&world, 'A', "-CLUSTERDOWN not sent\r\n-CLUSTERDOWN not sent\r\n");
+	received(&world, 'B', down);
 	close_world(&world);
 }
 
@@ -476,10 +476,10 @@ static void test_hot_and_cool(void **state)
 
 			snprintf(words, sizeof words, "APPEND {a}%c x", j < 2 ? 'k' : 'A' + j);
 			say(&world, 'A', words);
-			look(&world);
+			take_sent(&world);
 			reply(&world, "APPEND", ":1\r\n");
 		}
-		listen(&world, 'A');
+		take_received(&world, 'A');
 		hs_core_tick(world.core, later(&world, 10000));
 	}
 	assert_int_equal(counted(&stats->keys), 1);
@@ -494,11 +494,11 @@ static void test_hot_and_cool(void **state)
 	hs_core_tick(world.core, later(&world, 1500000));
 	assert_int_equal(counted(&stats->keys), 0);
 	for (int who = 'A'; who <= 'C'; who++)
-		listen(&world, (char)who);
+		take_received(&world, (char)who);
 	close_world(&world);
 }
 
-static void test_fold_no_while_some_wait(void **state)
+static void test_folding_is_turned_off_while_requests_wait(void **state)
 {
 	static struct world world;
 
@@ -523,10 +523,10 @@ static void test_fold_no_while_some_wait(void **state)
 	reply(&world, "INCRBY", ":4\r\n");
 	sent(&world, "INCR {a}k");
 	reply(&world, "INCR", ":5\r\n");
-	heard(&world, 'A', ":1\r\n");
-	heard(&world, 'B', ":3\r\n:5\r\n");
-	heard(&world, 'C', ":4\r\n");
-	heard(&world, 'D', ":2\r\n");
+	received(&world, 'A', ":1\r\n");
+	received(&world, 'B', ":3\r\n:5\r\n");
+	received(&world, 'C', ":4\r\n");
+	received(&world, 'D', ":2\r\n");
 	hs_core_tick(world.core, later(&world, 100));
 	assert_int_equal(counted(&hs_fold_stats(world.core)->keys), 0);
 	close_world(&world);
@@ -535,11 +535,11 @@ static void test_fold_no_while_some_wait(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one_by_itself_goes_as_it_came),
-		cmocka_unit_test(test_one_flight_at_a_time),
-		cmocka_unit_test(test_tracking_ends_while_a_batch_is_under_way),
-		cmocka_unit_test(test_what_does_not_pay_rests),
-		cmocka_unit_test(test_a_read_joins_none_that_was_sent),
+		cmocka_unit_test(test_a_single_request_is_sent_as_it_came),
+		cmocka_unit_test(test_one_batch_at_a_time),
+		cmocka_unit_test(test_tracking_ends_while_a_batch_is_in_flight),
+		cmocka_unit_test(test_folding_pauses_when_it_gains_nothing),
+		cmocka_unit_test(test_a_read_joins_no_batch_in_flight),
 		cmocka_unit_test(test_both_dialects),
 		cmocka_unit_test(test_replies_in_turn),
 		cmocka_unit_test(test_reads_at_once_do_not_wait),
@@ -547,12 +547,12 @@ int main(void)
 		cmocka_unit_test(test_many_replies_at_once_keep_the_output_limit),
 		cmocka_unit_test(test_shared_replies_out_of_turn_keep_the_output_limit),
 		cmocka_unit_test(test_refusals_in_a_row_keep_the_output_limit),
-		cmocka_unit_test(test_who_goes_while_waiting_is_left_out),
-		cmocka_unit_test(test_who_goes_before_a_second_try_has_none),
-		cmocka_unit_test(test_an_unknown_outcome_is_told_to_all),
+		cmocka_unit_test(test_a_client_that_disconnects_while_waiting_is_left_out),
+		cmocka_unit_test(test_a_client_that_disconnects_before_a_retry_is_left_out),
+		cmocka_unit_test(test_an_unknown_outcome_is_reported_to_all),
 		cmocka_unit_test(test_refused_at_once),
 		cmocka_unit_test(test_hot_and_cool),
-		cmocka_unit_test(test_fold_no_while_some_wait),
+		cmocka_unit_test(test_folding_is_turned_off_while_requests_wait),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

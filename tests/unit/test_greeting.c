@@ -52,7 +52,7 @@ static void expect_composed(const struct hs_greeting_options *options, const cha
 	hs_greeting_deinit(&greeting);
 }
 
-static void test_what_is_said(void **state)
+static void test_composed_greetings(void **state)
 {
 	struct hs_login anybody = login("", "", 0), by_password = login("", "pw", 0),
 			user = login("me", "p w", 7), nopass = login("alice", "", 0);
@@ -60,16 +60,16 @@ static void test_what_is_said(void **state)
 	(void)state;
 	expect_composed(
 		&(struct hs_greeting_options){
-			.login = &anybody, .resp = 2, .expected_id = "", .bare = false},
+			.login = &anybody, .resp = 2, .expected_id = "", .hello_only = false},
 		"*4\r\n$5\r\nHELLO\r\n$1\r\n2\r\n$7\r\nSETNAME\r\n$8\r\nheatsink\r\n");
 	expect_composed(
 		&(struct hs_greeting_options){
-			.login = &by_password, .resp = 3, .expected_id = "", .bare = false},
+			.login = &by_password, .resp = 3, .expected_id = "", .hello_only = false},
 		"*7\r\n$5\r\nHELLO\r\n$1\r\n3\r\n$4\r\nAUTH\r\n$7\r\ndefault\r\n$2\r\npw\r\n"
 		"$7\r\nSETNAME\r\n$8\r\nheatsink\r\n");
 	expect_composed(
 		&(struct hs_greeting_options){
-			.login = &user, .resp = 3, .expected_id = MYID, .bare = false},
+			.login = &user, .resp = 3, .expected_id = MYID, .hello_only = false},
 		"*7\r\n$5\r\nHELLO\r\n$1\r\n3\r\n$4\r\nAUTH\r\n$2\r\nme\r\n$3\r\np w\r\n"
 		"$7\r\nSETNAME\r\n$8\r\nheatsink\r\n"
 		"*2\r\n$6\r\nSELECT\r\n$1\r\n7\r\n*2\r\n$7\r\nCLUSTER\r\n$4\r\nMYID\r\n");
@@ -80,12 +80,12 @@ static void test_what_is_said(void **state)
 		"$7\r\nSETNAME\r\n$8\r\nheatsink\r\n");
 	expect_composed(
 		&(struct hs_greeting_options){
-			.login = &nopass, .resp = 3, .expected_id = "", .classic = true},
+			.login = &nopass, .resp = 3, .expected_id = "", .any_resp_server = true},
 		"*3\r\n$4\r\nAUTH\r\n$5\r\nalice\r\n$0\r\n\r\n*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n");
 	/* Bare: HELLO alone. */
 	expect_composed(
 		&(struct hs_greeting_options){
-			.login = &user, .resp = 3, .expected_id = "", .bare = true},
+			.login = &user, .resp = 3, .expected_id = "", .hello_only = true},
 		"*7\r\n$5\r\nHELLO\r\n$1\r\n3\r\n$4\r\nAUTH\r\n$2\r\nme\r\n$3\r\np w\r\n"
 		"$7\r\nSETNAME\r\n$8\r\nheatsink\r\n");
 }
@@ -155,7 +155,7 @@ static void expect_failed(const struct hs_login *who, const char *id, struct hs_
 	}
 }
 
-static void test_it_is_ready_when_all_is_answered(void **state)
+static void test_ready_when_all_is_answered(void **state)
 {
 	struct hs_login anybody = login("", "", 0), user = login("me", "pw", 7);
 
@@ -183,7 +183,7 @@ static void test_bytes_behind_the_greeting(void **state)
 		     sizeof(HELLO_3 "+OK\r\n$40\r\n" MYID "\r\n") - 1, 42);
 }
 
-static void test_another_node_is_there(void **state)
+static void test_an_unexpected_node_id(void **state)
 {
 	struct hs_login anybody = login("", "", 0);
 
@@ -192,31 +192,33 @@ static void test_another_node_is_there(void **state)
 		      "another node is there than the cluster says: " MYID);
 }
 
-static void test_it_refuses(void **state)
+static void test_the_server_refuses(void **state)
 {
 	struct hs_login anybody = login("", "", 7), user = login("me", "pw", 0);
 
 	(void)state;
 	expect_failed(&anybody, "", HS_LIT("-NOAUTH HELLO must be called with …\r\n"),
-		      HS_NO_LOGIN " as 'default': check engine-user, engine-password (it wants a "
-				  "password: NOAUTH)");
+		      HS_LOGIN_REFUSED
+		      " as 'default': check engine-user, engine-password (it wants a "
+		      "password: NOAUTH)");
 	expect_failed(&user, "", HS_LIT("-WRONGPASS invalid username-password pair\r\n"),
-		      HS_NO_LOGIN " as 'me': check engine-user, engine-password (WRONGPASS invalid "
-				  "username-password pair)");
+		      HS_LOGIN_REFUSED
+		      " as 'me': check engine-user, engine-password (WRONGPASS invalid "
+		      "username-password pair)");
 	expect_failed(&user, "", HS_LIT("-ERR max number of clients reached\r\n"),
-		      HS_REFUSES_US ": ERR max number of clients reached");
+		      HS_GREETING_REFUSED ": ERR max number of clients reached");
 	/* SELECT's and CLUSTER MYID's answers count as HELLO's. */
 	expect_failed(&anybody, "", HS_LIT(HELLO_3 "-ERR DB index is out of range\r\n"),
-		      HS_REFUSES_US ": ERR DB index is out of range");
+		      HS_GREETING_REFUSED ": ERR DB index is out of range");
 	expect_failed(&user, MYID, HS_LIT(HELLO_3 "-ERR cluster support disabled\r\n"),
-		      HS_REFUSES_US ": ERR cluster support disabled");
+		      HS_GREETING_REFUSED ": ERR cluster support disabled");
 }
 
 /* Of a classic greeting, whose last word is PING: what one server answers, in pieces of one byte. */
 static enum hs_greeting_step answer_classic(const struct hs_login *who, const char *text)
 {
 	struct hs_greeting_options options = {
-		.login = who, .resp = 2, .expected_id = "", .classic = true};
+		.login = who, .resp = 2, .expected_id = "", .any_resp_server = true};
 	enum hs_greeting_step step = HS_GREETING_MORE;
 	struct hs_greeting greeting;
 	struct hs_buf out = {0};
@@ -261,7 +263,7 @@ static void test_a_classic_greeting_that_is_refused(void **state)
 		HS_GREETING_READY);
 }
 
-static void test_what_is_no_reply(void **state)
+static void test_malformed_replies(void **state)
 {
 	struct hs_login anybody = login("", "", 7);
 
@@ -312,13 +314,13 @@ static void test_the_id_is_its_own_copy(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_is_said),
-		cmocka_unit_test(test_it_is_ready_when_all_is_answered),
+		cmocka_unit_test(test_composed_greetings),
+		cmocka_unit_test(test_ready_when_all_is_answered),
 		cmocka_unit_test(test_bytes_behind_the_greeting),
-		cmocka_unit_test(test_another_node_is_there),
-		cmocka_unit_test(test_it_refuses),
+		cmocka_unit_test(test_an_unexpected_node_id),
+		cmocka_unit_test(test_the_server_refuses),
 		cmocka_unit_test(test_a_classic_greeting_that_is_refused),
-		cmocka_unit_test(test_what_is_no_reply),
+		cmocka_unit_test(test_malformed_replies),
 		cmocka_unit_test(test_answers_that_are_too_long),
 		cmocka_unit_test(test_the_id_is_its_own_copy),
 	};

@@ -63,7 +63,7 @@ static void test_windows_decay(void **state)
 
 /* Five thousand requests are less than half of one in the short window after ten times its length,
  * and in the long one stay for much longer. */
-static void test_what_cooled_leaves_the_list(void **state)
+static void test_cooled_keys_leave_the_list(void **state)
 {
 	struct fixture *fixture = *state;
 
@@ -183,7 +183,7 @@ static void test_reset_forgets_tables_and_nothing_else(void **state)
 	assert_int_equal(top(fixture, HS_HEAT_PREFIXES, HS_HEAT_BY_OPS, HS_HEAT_LONG), 1);
 }
 
-static void test_notes_count_when_settled(void **state)
+static void test_noted_requests_count_when_settled(void **state)
 {
 	struct fixture *fixture = *state;
 	struct hs_heat_access access = to(HS_LIT("noted:1"));
@@ -205,7 +205,7 @@ static void test_notes_count_when_settled(void **state)
 }
 
 /* Notes of one key in a row count together; what differs from them, and what failed, counts by itself. */
-static void test_notes_in_a_row(void **state)
+static void test_several_notes_before_settling(void **state)
 {
 	struct fixture *fixture = *state;
 	struct hs_heat_access one = to(HS_LIT("row:1")), other = to(HS_LIT("row:2")), missed = one;
@@ -344,7 +344,7 @@ static void test_memory_is_bounded(void **state)
 }
 
 /* The hash that is shown says nothing of where the tables keep a key: the id's seed is a secret. */
-static void test_the_hash_that_is_shown_is_another(void **state)
+static void test_the_shown_hash_is_not_the_table_s(void **state)
 {
 	struct hs_heat_options options = {
 		.seed = 1, .name_seeds = {2, 3}, .partitions = PARTITIONS};
@@ -365,10 +365,10 @@ static void test_the_hash_that_is_shown_is_another(void **state)
 	hs_heat_find(&one, 1, HS_HEAT_KEYS, HS_LIT("k"), 0, START, &row);
 	hs_heat_find(&other, 1, HS_HEAT_KEYS, HS_LIT("k"), 0, START, &again);
 	assert_int_not_equal(row.id, again.id);
-	assert_int_equal(row.shown, again.shown);
-	assert_int_equal(row.shown, hs_heat_shown(one, HS_LIT("k")));
+	assert_int_equal(row.public_id, again.public_id);
+	assert_int_equal(row.public_id, hs_heat_public_id(one, HS_LIT("k")));
 	hs_heat_top(&one, 1, &(struct hs_heat_query){.what = HS_HEAT_KEYS}, START + MS, &row, 1);
-	assert_int_equal(row.shown, again.shown);
+	assert_int_equal(row.public_id, again.public_id);
 	hs_heat_destroy(&one);
 	hs_heat_destroy(&other);
 }
@@ -395,18 +395,18 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_an_even_rate_shows_at_once),
 		TEST(test_windows_decay),
-		TEST(test_what_cooled_leaves_the_list),
+		TEST(test_cooled_keys_leave_the_list),
 		TEST(test_time_stands_still_and_goes_back),
 		TEST(test_time_jumps_ahead),
 		TEST(test_reader_behind_the_worker),
 		TEST(test_reset_forgets_tables_and_nothing_else),
-		TEST(test_notes_count_when_settled),
-		TEST(test_notes_in_a_row),
+		TEST(test_noted_requests_count_when_settled),
+		TEST(test_several_notes_before_settling),
 		TEST(test_runs),
 		TEST(test_partitions_count_exactly),
 		TEST(test_ranges_of_slots),
 		TEST(test_memory_is_bounded),
-		TEST(test_the_hash_that_is_shown_is_another),
+		TEST(test_the_shown_hash_is_not_the_table_s),
 		TEST(test_seed_decides_where_keys_land),
 	};
 

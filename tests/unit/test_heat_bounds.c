@@ -469,7 +469,7 @@ static double two_requests(const struct world *world, enum hs_heat_window window
 
 /* Bounds that are always right could be useless. While all keys fit, they are exact but for the
  * request with which an entry began. */
-static void test_exact_while_it_fits(void **state)
+static void test_exact_while_all_keys_fit(void **state)
 {
 	struct world world;
 	struct phase phase = {.shape = ZIPF,
@@ -549,7 +549,7 @@ int main(void)
 		cmocka_unit_test(test_many_distinct_keys),
 		cmocka_unit_test(test_a_very_hot_key),
 		cmocka_unit_test(test_small_values_after_a_giant),
-		cmocka_unit_test(test_exact_while_it_fits),
+		cmocka_unit_test(test_exact_while_all_keys_fit),
 		cmocka_unit_test(test_tight_where_it_matters),
 	};
 

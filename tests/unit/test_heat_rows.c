@@ -75,7 +75,7 @@ static void test_long_names_are_cut(void **state)
 	assert_int_equal(one.full_len, sizeof big);
 }
 
-static void test_names_that_start_like_this(void **state)
+static void test_rows_by_name_prefix(void **state)
 {
 	struct fixture *fixture = *state;
 	struct hs_heat_query query = {.what = HS_HEAT_KEYS, .starts = HS_LIT("user:1")};
@@ -219,7 +219,7 @@ static void test_reads_and_writes_apart(void **state)
 }
 
 /* What is huge matters also when it is asked for a few times a second. */
-static void test_a_rare_giant_stays_in_sight(void **state)
+static void test_a_rare_large_value_stays_listed(void **state)
 {
 	struct fixture *fixture = *state;
 	struct hs_heat_access access = to(HS_LIT("giant"));
@@ -349,7 +349,7 @@ static void test_workers_add_up(void **state)
 		hs_heat_destroy(&heats[i]);
 }
 
-static void test_room_for_few_rows(void **state)
+static void test_an_array_of_few_rows(void **state)
 {
 	struct fixture *fixture = *state;
 	struct hs_heat_query query = {.what = HS_HEAT_KEYS};
@@ -401,7 +401,7 @@ static void test_a_table_much_too_small(void **state)
 
 /* What may have been missed fades like what was seen: two minutes after a storm of keys nobody can
  * have had more than a trace of it, whether or not the set was touched again. */
-static void test_what_was_missed_fades(void **state)
+static void test_missed_requests_decay(void **state)
 {
 	struct fixture *fixture = *state;
 	struct hs_heat_row row;
@@ -455,20 +455,20 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_any_bytes_are_a_name),
 		TEST(test_long_names_are_cut),
-		TEST(test_names_that_start_like_this),
+		TEST(test_rows_by_name_prefix),
 		TEST(test_prefixes_have_three_levels),
 		TEST(test_prefixes_far_into_a_key),
 		TEST(test_a_tenant_shows_as_one_line),
 		TEST(test_slots),
 		TEST(test_reads_and_writes_apart),
-		TEST(test_a_rare_giant_stays_in_sight),
+		TEST(test_a_rare_large_value_stays_listed),
 		TEST(test_misses_and_conflicts),
 		TEST(test_percentiles),
 		TEST(test_percentiles_of_many),
 		TEST(test_workers_add_up),
-		TEST(test_room_for_few_rows),
+		TEST(test_an_array_of_few_rows),
 		TEST(test_a_table_much_too_small),
-		TEST(test_what_was_missed_fades),
+		TEST(test_missed_requests_decay),
 		TEST(test_newcomers_get_their_name),
 	};
 

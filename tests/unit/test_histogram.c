@@ -92,7 +92,7 @@ static void test_small_values_are_exact(void **state)
 	assert_true(hs_histogram_mean(&histogram) == 49.5);
 }
 
-static void test_merged_is_as_one(void **state)
+static void test_merged_equals_one_histogram(void **state)
 {
 	struct hs_histogram one = {0}, parts[3] = {{0}}, merged = {0};
 	struct hs_prng prng;
@@ -143,7 +143,7 @@ int main(void)
 		cmocka_unit_test(test_percentiles_are_within_a_hundredth),
 		cmocka_unit_test(test_around_every_power_of_two),
 		cmocka_unit_test(test_small_values_are_exact),
-		cmocka_unit_test(test_merged_is_as_one),
+		cmocka_unit_test(test_merged_equals_one_histogram),
 		cmocka_unit_test(test_empty_and_single),
 		cmocka_unit_test(test_beyond_the_last_bucket),
 	};

@@ -115,7 +115,7 @@ static uint64_t sum_of(const struct world *world, enum hs_hotkeys_metric metric,
 	return 0;
 }
 
-static void test_life(void **state)
+static void test_start_stop_and_reset(void **state)
 {
 	const struct hs_hotkeys_options options = options_of(10);
 	struct world world;
@@ -268,7 +268,7 @@ static void test_duration_ends_it(void **state)
 	world_deinit(&world);
 }
 
-static void test_slots_keep_the_others_out(void **state)
+static void test_slots_exclude_other_keys(void **state)
 {
 	struct hs_hotkeys_options options = options_of(10);
 	const struct hs_hotkeys_totals *totals;
@@ -354,7 +354,7 @@ static void test_runs_of_slots(void **state)
 
 /* More keys than are summed up, at every reading others; the heavy ones come when there is no place
  * left, with the worker that is read last. */
-static void test_the_heavy_find_a_place_among_many(void **state)
+static void test_heavy_keys_are_found_among_many(void **state)
 {
 	enum { READINGS = 10, SMALL = 170 * WORKERS_MAX, HEAVY = 100 };
 	struct hs_hotkeys_key keys[HS_HOTKEYS_COUNT_MAX];
@@ -417,7 +417,7 @@ static void test_a_reset_of_the_tables_is_survived(void **state)
 
 /* A key with a long past that nobody asks for goes out of sight; when it comes back in a session,
  * its past does not count. */
-static void test_a_long_past_does_not_count(void **state)
+static void test_traffic_before_the_session_does_not_count(void **state)
 {
 	struct world world;
 
@@ -514,16 +514,16 @@ static void test_silent_keys_never_count_too_much(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_life),
+		cmocka_unit_test(test_start_stop_and_reset),
 		cmocka_unit_test(test_sums_are_those_since_start),
 		cmocka_unit_test(test_lists_are_in_order_and_as_long_as_asked_for),
 		cmocka_unit_test(test_duration_ends_it),
-		cmocka_unit_test(test_slots_keep_the_others_out),
+		cmocka_unit_test(test_slots_exclude_other_keys),
 		cmocka_unit_test(test_a_slot_counts_all_its_keys),
 		cmocka_unit_test(test_runs_of_slots),
-		cmocka_unit_test(test_the_heavy_find_a_place_among_many),
+		cmocka_unit_test(test_heavy_keys_are_found_among_many),
 		cmocka_unit_test(test_a_reset_of_the_tables_is_survived),
-		cmocka_unit_test(test_a_long_past_does_not_count),
+		cmocka_unit_test(test_traffic_before_the_session_does_not_count),
 		cmocka_unit_test(test_random_sessions_are_exact),
 		cmocka_unit_test(test_silent_keys_never_count_too_much),
 	};

@@ -267,7 +267,7 @@ static void test_many_requests_on_a_connection(void **state)
 	close(fd);
 }
 
-static void test_what_is_not_there(void **state)
+static void test_missing_pages(void **state)
 {
 	struct world *world = *state;
 
@@ -326,7 +326,7 @@ static void test_queries(void **state)
 	assert_heard(world, "size=-1: must be a number from 0 to 4194304\n");
 }
 
-static void test_a_route_that_says_no(void **state)
+static void test_a_route_that_refuses(void **state)
 {
 	struct world *world = *state;
 
@@ -336,7 +336,7 @@ static void test_a_route_that_says_no(void **state)
 	assert_heard(world, "not yet\n");
 }
 
-static void test_names_of_this_machine(void **state)
+static void test_accepted_host_headers(void **state)
 {
 	static const char *const fine[] = {"localhost", "LOCALHOST:8380", "127.0.0.1:8380",
 					   "10.1.2.3",	"[::1]:8380",	  "[::1]",
@@ -504,7 +504,7 @@ static void wait_out(struct world *world)
 	run(world);
 }
 
-static void test_who_says_nothing_is_closed(void **state)
+static void test_a_silent_connection_is_closed(void **state)
 {
 	struct world *world = *state;
 	int fd = connect_to(world);
@@ -520,7 +520,7 @@ static void test_who_says_nothing_is_closed(void **state)
 	close(fd);
 }
 
-static void test_who_trickles_is_closed(void **state)
+static void test_a_trickling_connection_is_closed(void **state)
 {
 	struct world *world = *state;
 	const char *request = GET("/small");
@@ -537,7 +537,7 @@ static void test_who_trickles_is_closed(void **state)
 	close(fd);
 }
 
-static void test_who_keeps_asking_stays(void **state)
+static void test_an_active_connection_stays_open(void **state)
 {
 	struct world *world = *state;
 	int fd = connect_to(world);
@@ -554,7 +554,7 @@ static void test_who_keeps_asking_stays(void **state)
 	close(fd);
 }
 
-static void test_who_never_reads_is_closed(void **state)
+static void test_a_connection_that_never_reads_is_closed(void **state)
 {
 	struct world *world = *state;
 	int fd = connect_to(world);
@@ -571,7 +571,7 @@ static void test_who_never_reads_is_closed(void **state)
 	close(fd);
 }
 
-static void test_who_leaves_in_the_middle_costs_nothing(void **state)
+static void test_a_client_that_disconnects_midway_costs_nothing(void **state)
 {
 	struct world *world = *state;
 	int fd = connect_to(world);
@@ -617,7 +617,7 @@ static void test_answers_are_bounded(void **state)
 }
 
 /* Whoever asks together hears the same; whoever comes later hears of the time in between. */
-static void test_an_answer_for_all_who_ask_together(void **state)
+static void test_simultaneous_requests_share_an_answer(void **state)
 {
 	struct world *world = *state;
 	const char *request = GET("/shared");
@@ -665,7 +665,7 @@ static void test_a_request_that_is_too_large(void **state)
 	assert_heard(world, "200 OK");
 }
 
-static void test_what_is_not_http(void **state)
+static void test_requests_that_are_not_http(void **state)
 {
 	struct world *world = *state;
 	int fd = connect_to(world);
@@ -679,7 +679,7 @@ static void test_what_is_not_http(void **state)
 	assert_heard(world, "200 OK");
 }
 
-static void test_the_end_closes_everybody(void **state)
+static void test_shutdown_closes_every_connection(void **state)
 {
 	struct world *world = *state;
 	int idle = connect_to(world), busy = connect_to(world);
@@ -697,28 +697,33 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_head_has_no_body, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many_requests_on_a_connection, setup,
 						teardown),
-		cmocka_unit_test_setup_teardown(test_what_is_not_there, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_missing_pages, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_paths_are_compared_whole, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_queries, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_a_route_that_says_no, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_names_of_this_machine, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_route_that_refuses, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_accepted_host_headers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_second_host_header, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_idle_connections_make_room, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_busy_connections_leave_places_for_probes,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(test_one_connection_too_many, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_who_says_nothing_is_closed, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_who_trickles_is_closed, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_who_keeps_asking_stays, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_who_never_reads_is_closed, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_who_leaves_in_the_middle_costs_nothing, setup,
+		cmocka_unit_test_setup_teardown(test_a_silent_connection_is_closed, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(test_a_trickling_connection_is_closed, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(test_an_active_connection_stays_open, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(test_a_connection_that_never_reads_is_closed, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(test_a_client_that_disconnects_midway_costs_nothing,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(test_answers_are_bounded, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_an_answer_for_all_who_ask_together, setup,
+		cmocka_unit_test_setup_teardown(test_simultaneous_requests_share_an_answer, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_a_request_that_is_too_large, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_what_is_not_http, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_the_end_closes_everybody, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_requests_that_are_not_http, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_shutdown_closes_every_connection, setup,
+						teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -132,12 +132,16 @@ static void test_cache_control(void **state)
 	/* Rounded down, never up. */
 	expect_control((struct hs_rule){.stale_us = 100000, .ttl_us = 60 * S},
 		       "public, max-age=0, must-revalidate");
-	expect_control((struct hs_rule){.stale_us = 2 * S - 1, .ttl_us = 60 * S, .swr_us = S - 1},
+	expect_control((struct hs_rule){.stale_us = 2 * S - 1,
+					.ttl_us = 60 * S,
+					.stale_while_revalidate_us = S - 1},
 		       "public, max-age=1, must-revalidate");
 	/* What the rule keeps no longer, others keep no longer. */
 	expect_control((struct hs_rule){.stale_us = 5 * S, .ttl_us = 3 * S},
 		       "public, max-age=3, must-revalidate");
-	expect_control((struct hs_rule){.stale_us = 100000, .ttl_us = 60 * S, .swr_us = 2 * S},
+	expect_control((struct hs_rule){.stale_us = 100000,
+					.ttl_us = 60 * S,
+					.stale_while_revalidate_us = 2 * S},
 		       "public, max-age=0, stale-while-revalidate=2, stale-if-error=0");
 	expect_control((struct hs_rule){.stale_us = S,
 					.ttl_us = 60 * S,
@@ -145,7 +149,7 @@ static void test_cache_control(void **state)
 		       "public, max-age=1, stale-while-revalidate=0, stale-if-error=3600");
 	expect_control((struct hs_rule){.stale_us = UINT64_MAX,
 					.ttl_us = UINT64_MAX,
-					.swr_us = UINT64_MAX,
+					.stale_while_revalidate_us = UINT64_MAX,
 					.stale_if_error_us = UINT64_MAX},
 		       "public, max-age=18446744073709, stale-while-revalidate=18446744073709, "
 		       "stale-if-error=18446744073709");

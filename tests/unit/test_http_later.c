@@ -24,26 +24,27 @@ enum { WAITING_MAX = 8, TIMEOUT_US = 10000000, ANSWER_BYTES = 4096 };
 
 struct world {
 	struct hs_http *http;
-	struct hs_http_later *waiting[WAITING_MAX];
-	char rest[WAITING_MAX][64];
+	struct hs_http_pending *waiting[WAITING_MAX];
+	char suffix[WAITING_MAX][64];
 	size_t count;
 	uint64_t now_us;
 	char heard[ANSWER_BYTES + 1];
 };
 
-static void begin(void *context, const struct hs_http_request *request, struct hs_http_later *later)
+static void begin(void *context, const struct hs_http_request *request,
+		  struct hs_http_pending *later)
 {
 	struct world *world = context;
 	struct hs_http_answer answer = {.status = 404};
 
-	if (hs_bytes_equal(request->rest, HS_LIT("none"))) {
+	if (hs_bytes_equal(request->suffix, HS_LIT("none"))) {
 		hs_buf_printf(&answer.body, "none\n");
 		hs_http_answer(later, &answer);
 		return;
 	}
 	assert_true(world->count < WAITING_MAX);
-	snprintf(world->rest[world->count], sizeof world->rest[0], "%.*s", (int)request->rest.len,
-		 request->rest.data);
+	snprintf(world->suffix[world->count], sizeof world->suffix[0], "%.*s",
+		 (int)request->suffix.len, request->suffix.data);
 	world->waiting[world->count++] = later;
 }
 
@@ -56,7 +57,7 @@ static unsigned compose(void *context, const struct hs_http_request *request, st
 }
 
 static const struct hs_http_route rows[] = {
-	{.path = "/v/", .rest = "<what>", .type = "text/x", .begin = begin, .help = "Later."},
+	{.path = "/v/", .suffix = "<what>", .type = "text/x", .begin = begin, .help = "Later."},
 	{.path = "/v", .type = "text/plain", .compose = compose, .help = "At once."},
 };
 
@@ -154,7 +155,7 @@ static void test_in_any_order(void **state)
 	ask(world, b, "/v/b%2f%00?", "");
 	ask(world, c, "/v", "");
 	assert_int_equal(world->count, 2);
-	assert_string_equal(world->rest[1], "b%2f%00"); /* as it was sent */
+	assert_string_equal(world->suffix[1], "b%2f%00"); /* as it was sent */
 	assert_string_equal(hear(world, a), "");
 	assert_non_null(strstr(hear(world, c), "plain\n"));
 	give(world, 1, 200, "second", "\"t\"");
@@ -246,7 +247,7 @@ static void test_clients_that_left_or_are_late(void **state)
 }
 
 /* Who is answered last still hears it. */
-static void test_the_end(void **state)
+static void test_shutdown(void **state)
 {
 	struct world *world = *state;
 	struct hs_http_answer answer = {.status = 503};
@@ -270,7 +271,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_too_large, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_clients_that_left_or_are_late, setup,
 						teardown),
-		cmocka_unit_test_setup_teardown(test_the_end, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_shutdown, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,7 +44,7 @@ static void test_all_keys(void **state)
 	says("$-1\r\n", "all");
 }
 
-static void test_broken(void **state)
+static void test_malformed_pushes(void **state)
 {
 	(void)state;
 	says("", "!");
@@ -60,7 +60,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_keys),
 		cmocka_unit_test(test_all_keys),
-		cmocka_unit_test(test_broken),
+		cmocka_unit_test(test_malformed_pushes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -102,7 +102,7 @@ static void test_a_time_not_ahead_removes_the_key(void **state)
 	assert_int_equal(stored(store), 1);
 }
 
-static void test_gone_the_millisecond_after(void **state)
+static void test_expired_in_the_millisecond_after(void **state)
 {
 	struct test_store *store = *state;
 
@@ -125,7 +125,7 @@ static void test_gone_the_millisecond_after(void **state)
 }
 
 /* Each writer finds nothing and starts anew, without the old expiry. */
-static void test_writers_replace_what_is_left(void **state)
+static void test_writers_replace_an_expired_value(void **state)
 {
 	static const struct test_line lines[] = {
 		{"SET a 7", "+OK\r\n"},	       {"SET a 7 NX KEEPTTL", "+OK\r\n"},
@@ -208,8 +208,8 @@ int main(void)
 		TEST(test_times_that_do_not_fit),
 		TEST(test_conditions),
 		TEST(test_a_time_not_ahead_removes_the_key),
-		TEST(test_gone_the_millisecond_after),
-		TEST(test_writers_replace_what_is_left),
+		TEST(test_expired_in_the_millisecond_after),
+		TEST(test_writers_replace_an_expired_value),
 		TEST(test_the_sweep_takes_the_oldest_first_and_stops),
 		TEST(test_the_sweep_spares_a_key_given_more_time),
 		TEST(test_long_keys_expire_and_are_swept),

@@ -147,7 +147,7 @@ static void test_strings_are_not_lists(void **state)
 		    {"SCAN 0 TYPE LIST", "*2\r\n$1\r\n0\r\n*1\r\n$4\r\n{t}1\r\n"});
 }
 
-static void test_what_is_not_known_is_not_overwritten(void **state)
+static void test_values_of_unknown_types_are_not_overwritten(void **state)
 {
 	struct test_store *store = *state;
 
@@ -255,7 +255,7 @@ int main(void)
 		TEST(test_refcounts),
 		TEST(test_idle_time_is_since_the_last_write),
 		TEST(test_strings_are_not_lists),
-		TEST(test_what_is_not_known_is_not_overwritten),
+		TEST(test_values_of_unknown_types_are_not_overwritten),
 		TEST(test_damaged_records_are_errors),
 		TEST(test_a_full_store_fails_writes_alone),
 		TEST(test_earlier_replies_stay),

@@ -5,7 +5,7 @@
  */
 #include "base/num.h"
 #include "tests/lib/store.h"
-#include "wire/answer.h"
+#include "wire/parse_reply.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,10 +45,10 @@ static void fill(struct test_store *store, const char *prefix)
 }
 
 /* Reads one element of a reply and moves on behind it. */
-static struct hs_answer take(const char **at)
+static struct hs_parsed_reply take(const char **at)
 {
-	struct hs_answer answer;
-	int64_t len = hs_answer_head(&answer, *at, strlen(*at));
+	struct hs_parsed_reply answer;
+	int64_t len = hs_parse_reply_head(&answer, *at, strlen(*at));
 
 	assert_true(len > 0);
 	*at += len;
@@ -61,7 +61,7 @@ static uint64_t scan(struct test_store *store, uint64_t cursor, const char *opti
 {
 	char line[128];
 	const char *at = line;
-	struct hs_answer answer;
+	struct hs_parsed_reply answer;
 
 	snprintf(line, sizeof line, "SCAN %llu%s", (unsigned long long)cursor, options);
 	at = test_run(store, line);
@@ -198,7 +198,7 @@ static void draw(struct test_store *store, int draws, size_t prefix_len, int *se
 {
 	for (int i = 0; i < draws; i++) {
 		const char *reply = test_run(store, "RANDOMKEY");
-		struct hs_answer answer = take(&reply);
+		struct hs_parsed_reply answer = take(&reply);
 
 		seen[strtoul(answer.text.data + prefix_len, NULL, 10)]++;
 	}
@@ -243,7 +243,7 @@ static void test_randomkey_of_a_few_is_even(void **state)
 		assert_in_range(seen[i], 850, 1150);
 }
 
-static void test_randomkey_finds_the_one_that_lives(void **state)
+static void test_randomkey_finds_the_only_live_key(void **state)
 {
 	struct test_store *store = *state;
 	char line[64];
@@ -286,7 +286,7 @@ int main(void)
 		TEST(test_randomkey_is_random),
 		TEST(test_randomkey_is_random_within_one_slot),
 		TEST(test_randomkey_of_a_few_is_even),
-		TEST(test_randomkey_finds_the_one_that_lives),
+		TEST(test_randomkey_finds_the_only_live_key),
 		TEST(test_flushing),
 	};
 

@@ -118,8 +118,9 @@ static void test_rows(void **state)
 				 HS_CMD_WRITE | HS_CMD_NOSCRIPT | HS_CMD_BLOCKING);
 		/* says neither that it reads nor that it writes, and has keys */
 		assert_true(find(learned, "eval")->flags & HS_CMD_WRITE);
-		assert_true(find(learned, "eval")->flags & HS_CMD_UNSURE); /* and may read */
-		assert_null(find(learned, "publish"));			   /* our own */
+		assert_true(find(learned, "eval")->flags &
+			    HS_CMD_EFFECT_UNKNOWN);    /* and may read */
+		assert_null(find(learned, "publish")); /* our own */
 		hs_learned_destroy(&learned);
 		assert_null(learned);
 	}
@@ -173,7 +174,7 @@ static void test_places_and_merges(void **state)
 }
 
 /* Which requests need a connection to the server for themselves. */
-static void test_what_waits(void **state)
+static void test_which_requests_block(void **state)
 {
 	static const struct {
 		const char *request;
@@ -213,7 +214,7 @@ static void test_what_waits(void **state)
 	}
 }
 
-static void test_what_nobody_knows(void **state)
+static void test_unknown_commands(void **state)
 {
 	struct hs_learned *learned = learn(2, 7);
 	const struct hs_command *parent;
@@ -239,7 +240,7 @@ static void test_what_nobody_knows(void **state)
 
 /* Commands whose effects their arguments do not say: what runs others, what installs code, modules that
  * name no keys. A scripting command that is not known is one of them. */
-static void test_what_is_unchecked(void **state)
+static void test_commands_whose_effects_are_unchecked(void **state)
 {
 	static const char *const lines[] = {
 		"eval -3 noscript,movablekeys 0 0 0 @slow,@scripting - RW,access,update:2:#0/1/1",
@@ -529,7 +530,7 @@ static void test_too_many_rows(void **state)
 	hs_learned_destroy(&second);
 }
 
-static void test_what_is_no_table(void **state)
+static void test_malformed_tables(void **state)
 {
 	static const struct {
 		const char *reply, *error;
@@ -637,16 +638,16 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows),
 		cmocka_unit_test(test_places_and_merges),
-		cmocka_unit_test(test_what_waits),
-		cmocka_unit_test(test_what_nobody_knows),
-		cmocka_unit_test(test_what_is_unchecked),
+		cmocka_unit_test(test_which_requests_block),
+		cmocka_unit_test(test_unknown_commands),
+		cmocka_unit_test(test_commands_whose_effects_are_unchecked),
 		cmocka_unit_test(test_keys),
 		cmocka_unit_test(test_odd_specs),
 		cmocka_unit_test(test_long_names_and_two_keys),
 		cmocka_unit_test(test_asking_again),
 		cmocka_unit_test(test_more_than_identifiers),
 		cmocka_unit_test(test_too_many_rows),
-		cmocka_unit_test(test_what_is_no_table),
+		cmocka_unit_test(test_malformed_tables),
 		cmocka_unit_test(test_odd_entries),
 	};
 

@@ -98,7 +98,7 @@ static void open_world(struct world *world)
 			.workers = WORKERS,
 			.partitions = 1,
 			.shared_connections = true,
-			.together = HS_TOGETHER_ALL,
+			.op_scope = HS_OP_SCOPE_ALL,
 			.node_id = "0123456789abcdef0123456789abcdef01234567",
 			.slowlog_ids = &world->slowlog_ids,
 		};
@@ -204,7 +204,7 @@ static void test_on_any_worker(void **state)
 	}
 }
 
-static void test_who_does_not_wait(void **state)
+static void test_clients_that_do_not_wait(void **state)
 {
 	struct world world;
 	struct hs_session *asks, *waits;
@@ -235,7 +235,7 @@ static void test_who_does_not_wait(void **state)
 
 /* A client that hangs up while it waits: what it was answered before is still sent, then the
  * connection closes, and with it the wait: nothing is taken for somebody who has gone. */
-static void test_who_hangs_up_does_not_wait(void **state)
+static void test_a_disconnected_client_does_not_wait(void **state)
 {
 	struct world world;
 	struct hs_session *waits, *asks;
@@ -292,8 +292,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_on_any_worker),
-		cmocka_unit_test(test_who_does_not_wait),
-		cmocka_unit_test(test_who_hangs_up_does_not_wait),
+		cmocka_unit_test(test_clients_that_do_not_wait),
+		cmocka_unit_test(test_a_disconnected_client_does_not_wait),
 		cmocka_unit_test(test_mistakes),
 	};
 

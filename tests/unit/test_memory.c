@@ -17,7 +17,7 @@ static int looks(struct hs_memory *memory, int count, uint64_t free_bytes)
 	int returned = 0;
 
 	for (int i = 0; i < count; i++)
-		returned += hs_memory_look(memory, free_bytes);
+		returned += hs_memory_sample(memory, free_bytes);
 	return returned;
 }
 
@@ -34,7 +34,7 @@ static void test_a_burst_is_returned_once(void **state)
 }
 
 /* Replies that come and go use it again: at one of the looks it is in use. */
-static void test_what_is_used_again_stays(void **state)
+static void test_reused_memory_stays(void **state)
 {
 	struct hs_memory memory = {0};
 
@@ -50,7 +50,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_burst_is_returned_once),
-		cmocka_unit_test(test_what_is_used_again_stays),
+		cmocka_unit_test(test_reused_memory_stays),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,7 +41,7 @@ static void test_sums(void **state)
 	check(&merge, 2, ":42\r\n");
 }
 
-static void test_keys_are_dealt_out_again(void **state)
+static void test_values_return_to_the_order_of_keys(void **state)
 {
 	static const uint32_t key_part[] = {1, 0, 1, 2, 0};
 	struct hs_merge merge =
@@ -54,7 +54,7 @@ static void test_keys_are_dealt_out_again(void **state)
 	check(&merge, 2, "*5\r\n$1\r\na\r\n$1\r\nb\r\n$4\r\nx\r\ny\r\n*1\r\n:1\r\n$-1\r\n");
 }
 
-static void test_ok_when_all_are(void **state)
+static void test_ok_when_all_parts_are(void **state)
 {
 	const struct hs_merge merge = MERGE(HS_MERGE_OK, PART("+OK\r\n"), PART("+OK\r\n"));
 
@@ -255,8 +255,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sums),
-		cmocka_unit_test(test_keys_are_dealt_out_again),
-		cmocka_unit_test(test_ok_when_all_are),
+		cmocka_unit_test(test_values_return_to_the_order_of_keys),
+		cmocka_unit_test(test_ok_when_all_parts_are),
 		cmocka_unit_test(test_arrays_one_behind_the_other),
 		cmocka_unit_test(test_the_first_that_is_not_null),
 		cmocka_unit_test(test_an_error_is_the_reply),

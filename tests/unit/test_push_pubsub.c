@@ -50,7 +50,7 @@ static void close_world(struct hs_sim_world **world)
 
 static void ask(struct hs_sim_client *client, const char *words)
 {
-	hs_sim_client_ask(client, words);
+	hs_sim_client_request(client, words);
 	hs_sim_world_settle(client->world);
 }
 
@@ -63,7 +63,7 @@ static struct hs_sim_client *connect_resp3(struct hs_sim_world *world, uint32_t 
 	return client;
 }
 
-static void test_messages_reach_listeners_of_all_workers(void **state)
+static void test_messages_reach_subscribers_of_all_workers(void **state)
 {
 	struct hs_sim_world *world = open_world();
 	struct hs_sim_client *here = hs_sim_client_connect(world, 0);
@@ -73,21 +73,21 @@ static void test_messages_reach_listeners_of_all_workers(void **state)
 
 	(void)state;
 	ask(speaker, "PUBLISH a 0");
-	heard(speaker, ":0\r\n");
+	received(speaker, ":0\r\n");
 	ask(here, "SUBSCRIBE a b a");
-	heard(here, SUBSCRIBED("a", 1, 1) SUBSCRIBED("b", 1, 2) SUBSCRIBED("a", 1, 2));
+	received(here, SUBSCRIBED("a", 1, 1) SUBSCRIBED("b", 1, 2) SUBSCRIBED("a", 1, 2));
 	ask(there, "SUBSCRIBE a");
 	ask(there, "PSUBSCRIBE a* x?");
-	heard(there, SUBSCRIBED("a", 1, 1) PSUBSCRIBED("a*", 2, 2) PSUBSCRIBED("x?", 2, 3));
+	received(there, SUBSCRIBED("a", 1, 1) PSUBSCRIBED("a*", 2, 2) PSUBSCRIBED("x?", 2, 3));
 	ask(modern, "SUBSCRIBE a");
-	heard(modern, ">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n");
+	received(modern, ">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n");
 	ask(speaker, "PUBLISH a 1");
 	ask(speaker, "PUBLISH b 2");
 	ask(speaker, "SPUBLISH a 3");
-	heard(speaker, ":4\r\n:1\r\n:0\r\n");
-	heard(here, MESSAGE("1") "*3\r\n$7\r\nmessage\r\n$1\r\nb\r\n$1\r\n2\r\n");
-	heard(there, MESSAGE("1") PMESSAGE("1"));
-	heard(modern, MESSAGE3("1"));
+	received(speaker, ":4\r\n:1\r\n:0\r\n");
+	received(here, MESSAGE("1") "*3\r\n$7\r\nmessage\r\n$1\r\nb\r\n$1\r\n2\r\n");
+	received(there, MESSAGE("1") PMESSAGE("1"));
+	received(modern, MESSAGE3("1"));
 	assert_int_equal(hs_counter_get(&hs_push_stats(hs_sim_world_core(world, 1))->messages), 3);
 	assert_int_equal(hs_counter_get(&hs_push_stats(hs_sim_world_core(world, 1))->subscriptions),
 			 4);
@@ -104,22 +104,22 @@ static void test_shard_channels_are_apart(void **state)
 	ask(client, "SUBSCRIBE a");
 	ask(client, "SSUBSCRIBE a");
 	ask(client, "SSUBSCRIBE a b");
-	heard(client,
-	      SUBSCRIBED("a", 1, 1) SSUBSCRIBED(
-		      "a", 1, 1) "-CROSSSLOT Keys in request don't hash to the same slot\r\n");
+	received(client,
+		 SUBSCRIBED("a", 1, 1) SSUBSCRIBED(
+			 "a", 1, 1) "-CROSSSLOT Keys in request don't hash to the same slot\r\n");
 	ask(speaker, "SPUBLISH a s");
 	ask(speaker, "PUBLISH a m");
-	heard(speaker, ":1\r\n:1\r\n");
-	heard(client, SMESSAGE("s") MESSAGE("m"));
+	received(speaker, ":1\r\n:1\r\n");
+	received(client, SMESSAGE("s") MESSAGE("m"));
 	ask(client, "SUNSUBSCRIBE");
-	heard(client, "*3\r\n$12\r\nsunsubscribe\r\n$1\r\na\r\n:0\r\n");
+	received(client, "*3\r\n$12\r\nsunsubscribe\r\n$1\r\na\r\n:0\r\n");
 	ask(client, "GET x"); /* still listens to a channel */
 	assert_memory_equal(client->received.data, "-ERR Can't execute 'get': only (P|S)", 36);
 	client->received.len = 0;
 	close_world(&world);
 }
 
-static void test_leaving(void **state)
+static void test_unsubscribing(void **state)
 {
 	struct hs_sim_world *world = open_world();
 	struct hs_sim_client *client = hs_sim_client_connect(world, 0);
@@ -128,32 +128,32 @@ static void test_leaving(void **state)
 	(void)state;
 	ask(client, "UNSUBSCRIBE");
 	ask(client, "PUNSUBSCRIBE x");
-	heard(client, "*3\r\n$11\r\nunsubscribe\r\n$-1\r\n:0\r\n"
-		      "*3\r\n$12\r\npunsubscribe\r\n$1\r\nx\r\n:0\r\n");
+	received(client, "*3\r\n$11\r\nunsubscribe\r\n$-1\r\n:0\r\n"
+			 "*3\r\n$12\r\npunsubscribe\r\n$1\r\nx\r\n:0\r\n");
 	ask(client, "SUBSCRIBE a b c");
 	client->received.len = 0;
 	ask(client, "UNSUBSCRIBE x a");
-	heard(client, UNSUBSCRIBED("x", 1, 3) UNSUBSCRIBED("a", 1, 2));
+	received(client, UNSUBSCRIBED("x", 1, 3) UNSUBSCRIBED("a", 1, 2));
 	ask(speaker, "PUBLISH a 1");
 	ask(client, "UNSUBSCRIBE");
-	heard(client, UNSUBSCRIBED("b", 1, 1) UNSUBSCRIBED("c", 1, 0));
+	received(client, UNSUBSCRIBED("b", 1, 1) UNSUBSCRIBED("c", 1, 0));
 	ask(client, "PING");
-	heard(client, "+PONG\r\n");
+	received(client, "+PONG\r\n");
 	ask(client, "SUBSCRIBE a");
 	ask(client, "RESET");
 	ask(client, "PING");
-	heard(client, SUBSCRIBED("a", 1, 1) "+RESET\r\n+PONG\r\n");
+	received(client, SUBSCRIBED("a", 1, 1) "+RESET\r\n+PONG\r\n");
 	ask(speaker, "PUBLISH a 2");
 	ask(client, "SUBSCRIBE a");
 	ask(client, "QUIT");
-	heard(client, SUBSCRIBED("a", 1, 1) "+OK\r\n");
+	received(client, SUBSCRIBED("a", 1, 1) "+OK\r\n");
 	assert_null(client->session);
 	ask(speaker, "PUBLISH a 3");
-	heard(speaker, ":0\r\n:0\r\n:0\r\n");
+	received(speaker, ":0\r\n:0\r\n:0\r\n");
 	close_world(&world);
 }
 
-static void test_what_a_listener_may_say(void **state)
+static void test_commands_a_subscriber_may_send(void **state)
 {
 	struct hs_sim_world *world = open_world();
 	struct hs_sim_client *client = hs_sim_client_connect(world, 0);
@@ -167,27 +167,30 @@ static void test_what_a_listener_may_say(void **state)
 	ask(client, "HELLO 3");
 	ask(client, "CLIENT ID");
 	ask(client, "EXEC");
-	heard(client,
-	      SUBSCRIBED(
-		      "a", 1,
-		      1) "*2\r\n$4\r\npong\r\n$0\r\n\r\n*2\r\n$4\r\npong\r\n$1\r\nx\r\n"
-			 "-ERR wrong number of arguments for 'ping' command\r\n"
-			 "-ERR Can't execute 'hello': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / "
-			 "PING / "
-			 "QUIT / RESET are allowed in this context\r\n"
-			 "-ERR Can't execute 'client|id': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / "
-			 "PING / QUIT / RESET are allowed in this context\r\n"
-			 "-EXECABORT Transaction discarded because of: Can't execute 'exec': only "
-			 "(P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in "
-			 "this "
-			 "context\r\n");
+	received(
+		client,
+		SUBSCRIBED(
+			"a", 1,
+			1) "*2\r\n$4\r\npong\r\n$0\r\n\r\n*2\r\n$4\r\npong\r\n$1\r\nx\r\n"
+			   "-ERR wrong number of arguments for 'ping' command\r\n"
+			   "-ERR Can't execute 'hello': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / "
+			   "PING / "
+			   "QUIT / RESET are allowed in this context\r\n"
+			   "-ERR Can't execute 'client|id': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE "
+			   "/ "
+			   "PING / QUIT / RESET are allowed in this context\r\n"
+			   "-EXECABORT Transaction discarded because of: Can't execute 'exec': "
+			   "only "
+			   "(P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in "
+			   "this "
+			   "context\r\n");
 	ask(modern, "SUBSCRIBE a");
 	modern->received.len = 0;
 	ask(modern, "PING");
 	ask(modern, "GET nope");
 	ask(modern, "PUBLISH a x");
 	/* Its own message comes in front of the number. */
-	heard(modern, "+PONG\r\n_\r\n" MESSAGE3("x") ":2\r\n");
+	received(modern, "+PONG\r\n_\r\n" MESSAGE3("x") ":2\r\n");
 	close_world(&world);
 }
 
@@ -204,12 +207,12 @@ static void test_client_reply_off(void **state)
 	ask(client, "PING");
 	ask(speaker, "PUBLISH a x");
 	ask(client, "UNSUBSCRIBE a");
-	heard(client, SUBSCRIBED("a", 1, 1) MESSAGE("x") UNSUBSCRIBED("a", 1, 0));
+	received(client, SUBSCRIBED("a", 1, 1) MESSAGE("x") UNSUBSCRIBED("a", 1, 0));
 	ask(client, "CLIENT REPLY ON");
 	ask(client, "CLIENT REPLY SKIP");
 	ask(client, "SUBSCRIBE a");
 	ask(client, "PING");
-	heard(client, "+OK\r\n" SUBSCRIBED("a", 1, 1) "*2\r\n$4\r\npong\r\n$0\r\n\r\n");
+	received(client, "+OK\r\n" SUBSCRIBED("a", 1, 1) "*2\r\n$4\r\npong\r\n$0\r\n\r\n");
 	close_world(&world);
 }
 
@@ -237,7 +240,7 @@ static void test_client_list_and_kill(void **state)
 	other->received.len = 0;
 	ask(other, "CLIENT KILL TYPE replica");
 	ask(other, "CLIENT KILL TYPE pubsub");
-	heard(other, ":0\r\n:1\r\n");
+	received(other, ":0\r\n:1\r\n");
 	assert_true(client->cut);
 	close_world(&world);
 }
@@ -253,26 +256,26 @@ static void test_pubsub_looks_at_all_workers(void **state)
 	ask(asks, "PUBSUB CHANNELS");
 	ask(asks, "PUBSUB NUMSUB");
 	ask(asks, "PUBSUB NUMPAT");
-	heard(asks, "*0\r\n*0\r\n:0\r\n");
+	received(asks, "*0\r\n*0\r\n:0\r\n");
 	ask(one, "SUBSCRIBE news {n}1");
 	ask(one, "PSUBSCRIBE p* q*");
 	ask(two, "SUBSCRIBE news x");
 	ask(two, "PSUBSCRIBE p*");
 	ask(two, "SSUBSCRIBE shard");
 	ask(asks, "PUBSUB CHANNELS");
-	heard(asks, "*3\r\n$4\r\nnews\r\n$1\r\nx\r\n$4\r\n{n}1\r\n");
+	received(asks, "*3\r\n$4\r\nnews\r\n$1\r\nx\r\n$4\r\n{n}1\r\n");
 	ask(asks, "PUBSUB CHANNELS n*");
-	heard(asks, "*1\r\n$4\r\nnews\r\n");
+	received(asks, "*1\r\n$4\r\nnews\r\n");
 	ask(asks, "PUBSUB NUMSUB news nope x");
-	heard(asks, "*6\r\n$4\r\nnews\r\n:2\r\n$4\r\nnope\r\n:0\r\n$1\r\nx\r\n:1\r\n");
+	received(asks, "*6\r\n$4\r\nnews\r\n:2\r\n$4\r\nnope\r\n:0\r\n$1\r\nx\r\n:1\r\n");
 	ask(asks, "PUBSUB NUMPAT");
 	ask(asks, "PUBSUB SHARDCHANNELS");
 	ask(asks, "PUBSUB SHARDNUMSUB shard news");
-	heard(asks,
-	      ":2\r\n*1\r\n$5\r\nshard\r\n*4\r\n$5\r\nshard\r\n:1\r\n$4\r\nnews\r\n:0\r\n");
+	received(asks,
+		 ":2\r\n*1\r\n$5\r\nshard\r\n*4\r\n$5\r\nshard\r\n:1\r\n$4\r\nnews\r\n:0\r\n");
 	ask(asks, "PUBSUB Channels a b");
-	heard(asks, "-ERR unknown subcommand or wrong number of arguments for 'Channels'. Try "
-		    "PUBSUB HELP.\r\n");
+	received(asks, "-ERR unknown subcommand or wrong number of arguments for 'Channels'. Try "
+		       "PUBSUB HELP.\r\n");
 	close_world(&world);
 }
 
@@ -289,21 +292,21 @@ static void test_a_message_waits_for_the_writes_before_it(void **state)
 	ask(client, "SUBSCRIBE a");
 	client->received.len = 0;
 	hs_sim_engine_stall(world->engine, FOO_PARTITION);
-	hs_sim_client_ask(speaker, "SET foo 1");
-	hs_sim_client_ask(speaker, "PUBLISH a 1");
-	hs_sim_client_ask(speaker, "PUBLISH a 2");
-	hs_sim_client_ask(speaker, "GET bar");
+	hs_sim_client_request(speaker, "SET foo 1");
+	hs_sim_client_request(speaker, "PUBLISH a 1");
+	hs_sim_client_request(speaker, "PUBLISH a 2");
+	hs_sim_client_request(speaker, "GET bar");
 	hs_sim_world_settle(world);
 	silent(client);
 	silent(speaker);
 	hs_sim_engine_go_on(world->engine, FOO_PARTITION);
 	hs_sim_world_settle(world);
-	heard(client, MESSAGE("1") MESSAGE("2"));
-	heard(speaker, "+OK\r\n:1\r\n:1\r\n$-1\r\n");
+	received(client, MESSAGE("1") MESSAGE("2"));
+	received(speaker, "+OK\r\n:1\r\n:1\r\n$-1\r\n");
 	close_world(&world);
 }
 
-static void test_a_pause_of_writes_is_one_of_messages(void **state)
+static void test_a_pause_of_writes_also_pauses_messages(void **state)
 {
 	struct hs_sim_world *world = open_world();
 	struct hs_sim_client *client = hs_sim_client_connect(world, 0);
@@ -314,18 +317,18 @@ static void test_a_pause_of_writes_is_one_of_messages(void **state)
 	client->received.len = 0;
 	ask(speaker, "CLIENT PAUSE 1000000 WRITE");
 	ask(speaker, "PUBSUB NUMSUB a");
-	heard(speaker, "+OK\r\n*2\r\n$1\r\na\r\n:1\r\n");
-	hs_sim_client_ask(speaker, "PUBLISH a x");
+	received(speaker, "+OK\r\n*2\r\n$1\r\na\r\n:1\r\n");
+	hs_sim_client_request(speaker, "PUBLISH a x");
 	hs_sim_world_pass(world, 1000);
 	silent(client);
 	ask(hs_sim_client_connect(world, 0), "CLIENT UNPAUSE");
-	heard(client, MESSAGE("x"));
-	heard(speaker, ":1\r\n");
+	received(client, MESSAGE("x"));
+	received(speaker, ":1\r\n");
 	close_world(&world);
 }
 
 /* A confirmation has its place among the replies, and nothing is heard before it. */
-static void test_subscribe_waits_for_what_is_under_way(void **state)
+static void test_subscribe_waits_for_requests_in_flight(void **state)
 {
 	struct hs_sim_world *world = open_world();
 	struct hs_sim_client *client = connect_resp3(world, 0);
@@ -333,28 +336,29 @@ static void test_subscribe_waits_for_what_is_under_way(void **state)
 
 	(void)state;
 	hs_sim_engine_stall(world->engine, FOO_PARTITION);
-	hs_sim_client_ask(client, "SET foo 1");
-	hs_sim_client_ask(client, "SUBSCRIBE a");
-	hs_sim_client_ask(client, "PUBLISH a x"); /* its own: it hears it */
+	hs_sim_client_request(client, "SET foo 1");
+	hs_sim_client_request(client, "SUBSCRIBE a");
+	hs_sim_client_request(client, "PUBLISH a x"); /* its own: it hears it */
 	hs_sim_world_settle(world);
 	ask(speaker, "PUBLISH a y");
-	heard(speaker, ":0\r\n");
+	received(speaker, ":0\r\n");
 	silent(client);
 	hs_sim_engine_go_on(world->engine, FOO_PARTITION);
 	hs_sim_world_settle(world);
-	heard(client, "+OK\r\n>3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n" MESSAGE3("x") ":1\r\n");
+	received(client,
+		 "+OK\r\n>3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n" MESSAGE3("x") ":1\r\n");
 	/* Another dialect, when what is under way in the old one is done. */
 	hs_sim_engine_stall(world->engine, FOO_PARTITION);
-	hs_sim_client_ask(client, "GETDEL foo");
-	hs_sim_client_ask(client, "HELLO 2");
+	hs_sim_client_request(client, "GETDEL foo");
+	hs_sim_client_request(client, "HELLO 2");
 	ask(speaker, "PUBLISH a z");
-	heard(client, MESSAGE3("z"));
+	received(client, MESSAGE3("z"));
 	hs_sim_engine_go_on(world->engine, FOO_PARTITION);
 	hs_sim_world_settle(world);
 	assert_memory_equal(client->received.data, "$1\r\n1\r\n*14\r\n", 12);
 	client->received.len = 0;
 	ask(speaker, "PUBLISH a z");
-	heard(client, MESSAGE("z"));
+	received(client, MESSAGE("z"));
 	close_world(&world);
 }
 
@@ -370,26 +374,26 @@ static void test_publish_in_a_transaction(void **state)
 	ask(client, "SUBSCRIBE a");
 	client->received.len = 0;
 	hs_sim_engine_stall(world->engine, FOO_PARTITION);
-	hs_sim_client_ask(speaker, "MULTI");
-	hs_sim_client_ask(speaker, "PUBLISH a 1");
-	hs_sim_client_ask(speaker, "SET foo 1");
-	hs_sim_client_ask(speaker, "PUBLISH b 0");
-	hs_sim_client_ask(speaker, "PUBLISH a 2");
-	hs_sim_client_ask(speaker, "PUBSUB NUMSUB a");
-	hs_sim_client_ask(speaker, "EXEC");
-	hs_sim_client_ask(speaker, "PUBLISH a 3");
+	hs_sim_client_request(speaker, "MULTI");
+	hs_sim_client_request(speaker, "PUBLISH a 1");
+	hs_sim_client_request(speaker, "SET foo 1");
+	hs_sim_client_request(speaker, "PUBLISH b 0");
+	hs_sim_client_request(speaker, "PUBLISH a 2");
+	hs_sim_client_request(speaker, "PUBSUB NUMSUB a");
+	hs_sim_client_request(speaker, "EXEC");
+	hs_sim_client_request(speaker, "PUBLISH a 3");
 	hs_sim_world_settle(world);
 	silent(client); /* it has not happened yet */
 	hs_sim_engine_go_on(world->engine, FOO_PARTITION);
 	hs_sim_world_settle(world);
-	heard(client, MESSAGE("1") MESSAGE("2") MESSAGE("3"));
-	heard(speaker, "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n"
-		       "*5\r\n:1\r\n+OK\r\n:0\r\n:1\r\n*2\r\n$1\r\na\r\n:1\r\n:1\r\n");
+	received(client, MESSAGE("1") MESSAGE("2") MESSAGE("3"));
+	received(speaker, "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n"
+			  "*5\r\n:1\r\n+OK\r\n:0\r\n:1\r\n*2\r\n$1\r\na\r\n:1\r\n:1\r\n");
 	close_world(&world);
 }
 
 /* Whenever it comes: between the commit and the last of the transaction's messages as well. */
-static void test_messages_behind_a_transaction_come_behind_its_own(void **state)
+static void test_messages_after_a_transaction_come_after_its_own(void **state)
 {
 	bool over = false;
 
@@ -404,17 +408,17 @@ static void test_messages_behind_a_transaction_come_behind_its_own(void **state)
 		ask(speaker, "PUBLISH a 1");
 		ask(speaker, "PUBLISH a 2");
 		client->received.len = 0;
-		hs_sim_client_ask(speaker, "EXEC");
+		hs_sim_client_request(speaker, "EXEC");
 		for (int i = 0; i < steps && !over; i++)
 			over = !hs_sim_world_step(world);
-		hs_sim_client_ask(speaker, "PUBLISH a 3");
+		hs_sim_client_request(speaker, "PUBLISH a 3");
 		hs_sim_world_settle(world);
-		heard(client, MESSAGE("1") MESSAGE("2") MESSAGE("3"));
+		received(client, MESSAGE("1") MESSAGE("2") MESSAGE("3"));
 		close_world(&world);
 	}
 }
 
-static void test_a_transaction_that_lost_says_nothing(void **state)
+static void test_an_aborted_transaction_publishes_nothing(void **state)
 {
 	struct hs_sim_world *world = open_world();
 	struct hs_sim_client *client = hs_sim_client_connect(world, 0);
@@ -431,16 +435,17 @@ static void test_a_transaction_that_lost_says_nothing(void **state)
 	speaker->received.len = 0;
 	ask(speaker, "EXEC");
 	ask(speaker, "PING");
-	heard(speaker, "*-1\r\n+PONG\r\n");
+	received(speaker, "*-1\r\n+PONG\r\n");
 	silent(client);
 	ask(speaker, "MULTI");
 	ask(speaker, "SUBSCRIBE a");
 	ask(speaker, "PUBLISH");
 	ask(speaker, "EXEC");
 	ask(speaker, "PING");
-	heard(speaker, "+OK\r\n+QUEUED\r\n-ERR wrong number of arguments for 'publish' command\r\n"
-		       "-EXECABORT Transaction discarded because of previous errors.\r\n"
-		       "+PONG\r\n");
+	received(speaker,
+		 "+OK\r\n+QUEUED\r\n-ERR wrong number of arguments for 'publish' command\r\n"
+		 "-EXECABORT Transaction discarded because of previous errors.\r\n"
+		 "+PONG\r\n");
 	close_world(&world);
 }
 
@@ -463,17 +468,17 @@ static void test_subscribe_in_a_transaction(void **state)
 	ask(client, "PING");
 	client->received.len = 0;
 	ask(client, "EXEC");
-	heard(client,
-	      "*8\r\n+PONG\r\n+OK\r\n" SUBSCRIBED("a", 1, 1) SUBSCRIBED("b", 1, 2) MESSAGE(
-		      "x") ":1\r\n$1\r\n1\r\n"
-			   "-ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING "
-			   "client\r\n" UNSUBSCRIBED("b", 1, 1) "*2\r\n$4\r\npong\r\n$0\r\n\r\n");
+	received(client, "*8\r\n+PONG\r\n+OK\r\n" SUBSCRIBED("a", 1, 1) SUBSCRIBED("b", 1, 2)
+				 MESSAGE("x") ":1\r\n$1\r\n1\r\n"
+					      "-ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING "
+					      "client\r\n" UNSUBSCRIBED(
+						      "b", 1, 1) "*2\r\n$4\r\npong\r\n$0\r\n\r\n");
 	ask(speaker, "PUBLISH a y");
-	heard(client, MESSAGE("y"));
+	received(client, MESSAGE("y"));
 	close_world(&world);
 }
 
-static void test_messages_of_others_come_behind_the_transaction(void **state)
+static void test_messages_of_other_clients_come_after_the_transaction(void **state)
 {
 	struct hs_sim_world_options options = hs_sim_world_defaults(1);
 	struct hs_sim_world *world;
@@ -489,19 +494,19 @@ static void test_messages_of_others_come_behind_the_transaction(void **state)
 	ask(client, "SUBSCRIBE a");
 	ask(client, "PUBLISH b x");
 	client->received.len = 0;
-	hs_sim_client_ask(client, "EXEC");
+	hs_sim_client_request(client, "EXEC");
 	/* Until it has subscribed, and waits for the workers' parts of PUBLISH. */
 	while (hs_push_of(hs_sim_world_core(world, 0))->topics.named.count == 0)
 		assert_true(hs_sim_world_step(world));
 	silent(client);
-	hs_sim_client_ask(speaker, "PUBLISH a y");
+	hs_sim_client_request(speaker, "PUBLISH a y");
 	hs_sim_world_settle(world);
-	heard(client, "*2\r\n" SUBSCRIBED("a", 1, 1) ":0\r\n" MESSAGE("y"));
-	heard(speaker, ":1\r\n");
+	received(client, "*2\r\n" SUBSCRIBED("a", 1, 1) ":0\r\n" MESSAGE("y"));
+	received(speaker, ":1\r\n");
 	close_world(&world);
 }
 
-static void test_who_has_gone_still_publishes(void **state)
+static void test_a_disconnected_client_still_publishes(void **state)
 {
 	struct hs_sim_world *world = open_world();
 	struct hs_sim_client *client = hs_sim_client_connect(world, 0);
@@ -510,44 +515,44 @@ static void test_who_has_gone_still_publishes(void **state)
 	(void)state;
 	ask(client, "SUBSCRIBE a");
 	client->received.len = 0;
-	hs_sim_client_ask(speaker, "MULTI");
-	hs_sim_client_ask(speaker, "SET foo 1");
-	hs_sim_client_ask(speaker, "SUBSCRIBE a");
-	hs_sim_client_ask(speaker, "PUBLISH a 1");
-	hs_sim_client_ask(speaker, "PING");
-	hs_sim_client_ask(speaker, "EXEC");
+	hs_sim_client_request(speaker, "MULTI");
+	hs_sim_client_request(speaker, "SET foo 1");
+	hs_sim_client_request(speaker, "SUBSCRIBE a");
+	hs_sim_client_request(speaker, "PUBLISH a 1");
+	hs_sim_client_request(speaker, "PING");
+	hs_sim_client_request(speaker, "EXEC");
 	hs_sim_client_disconnect(speaker);
 	hs_sim_world_settle(world);
-	heard(client, MESSAGE("1"));
+	received(client, MESSAGE("1"));
 	close_world(&world);
 }
 
 /* ---- limits ---- */
 
-static void test_a_slow_listener_is_cut_off(void **state)
+static void test_a_slow_subscriber_is_disconnected(void **state)
 {
 	struct hs_sim_world_options options = hs_sim_world_defaults(1);
 	struct hs_sim_world *world;
-	struct hs_sim_client *deaf, *client, *speaker;
+	struct hs_sim_client *reading_paused, *client, *speaker;
 	struct hs_buf text = {0};
 
 	(void)state;
 	options.core.output_bytes_max = 10000;
 	world = hs_sim_world_create(&options);
-	deaf = hs_sim_client_connect(world, 0);
+	reading_paused = hs_sim_client_connect(world, 0);
 	client = hs_sim_client_connect(world, 0);
 	speaker = hs_sim_client_connect(world, 0);
-	ask(deaf, "SUBSCRIBE a");
+	ask(reading_paused, "SUBSCRIBE a");
 	ask(client, "SUBSCRIBE a");
-	hs_sim_client_set_deaf(deaf, true);
+	hs_sim_client_pause_reading(reading_paused, true);
 	hs_buf_printf(&text, "PUBLISH a %03000d", 1);
 	for (int i = 0; i < 3; i++)
 		ask(speaker, text.data);
-	assert_non_null(deaf->session); /* three fit */
+	assert_non_null(reading_paused->session); /* three fit */
 	ask(speaker, text.data);
-	assert_null(deaf->session);
-	assert_true(deaf->cut);
-	heard(speaker, ":2\r\n:2\r\n:2\r\n:1\r\n"); /* the last one did not reach it */
+	assert_null(reading_paused->session);
+	assert_true(reading_paused->cut);
+	received(speaker, ":2\r\n:2\r\n:2\r\n:1\r\n"); /* the last one did not reach it */
 	assert_int_equal(hs_counter_get(&hs_sim_world_core(world, 0)->stats.cut_output), 1);
 	assert_non_null(client->session);
 	/* One that is larger than all that may wait is fine when nothing waits. */
@@ -555,7 +560,7 @@ static void test_a_slow_listener_is_cut_off(void **state)
 	text.len = 0;
 	hs_buf_printf(&text, "PUBLISH a %030000d", 1);
 	ask(speaker, text.data);
-	heard(speaker, ":1\r\n");
+	received(speaker, ":1\r\n");
 	assert_true(client->received.len > 30000);
 	client->received.len = 0;
 	hs_buf_deinit(&text);
@@ -583,7 +588,7 @@ static void subscribe_many(struct hs_sim_client *client, uint32_t first, uint32_
 		hs_buf_append(&bytes, "\r\n", 2);
 	}
 	hs_core_receive(core, client->session, client->world->now, bytes.data, bytes.len);
-	hs_sim_client_set_deaf(client, false); /* takes what was answered */
+	hs_sim_client_pause_reading(client, false); /* takes what was answered */
 	hs_buf_deinit(&bytes);
 }
 
@@ -610,20 +615,20 @@ static void test_subscriptions_are_limited(void **state)
 	assert_true(ENDS_WITH(clients[0], ":262144\r\n"));
 	clients[0]->received.len = 0;
 	ask(clients[0], "PSUBSCRIBE more");
-	heard(clients[0], "-ERR too many subscriptions: at most 262144 for one connection\r\n");
+	received(clients[0], "-ERR too many subscriptions: at most 262144 for one connection\r\n");
 	ask(clients[4], "SUBSCRIBE 00000000");
-	heard(clients[4], "-ERR too many subscriptions: at most 1048576 for one worker\r\n");
+	received(clients[4], "-ERR too many subscriptions: at most 1048576 for one worker\r\n");
 	assert_int_equal(hs_push_of(core)->topics.named.count, HS_SESSION_SUBSCRIPTIONS_MAX);
 	assert_int_equal(hs_push_of(core)->topics.pairs.count, HS_WORKER_SUBSCRIPTIONS_MAX);
 	/* Room for one is room for one, whoever comes first. */
 	ask(clients[3], "UNSUBSCRIBE 00000000");
 	ask(clients[4], "SUBSCRIBE x y");
-	heard(clients[4],
-	      SUBSCRIBED("x", 1,
-			 1) "-ERR too many subscriptions: at most 1048576 for one worker\r\n");
+	received(clients[4],
+		 SUBSCRIBED("x", 1,
+			    1) "-ERR too many subscriptions: at most 1048576 for one worker\r\n");
 	assert_int_equal(hs_counter_get(&core->stats.errors), 3);
 	ask(clients[4], "PING");
-	heard(clients[4], "*2\r\n$4\r\npong\r\n$0\r\n\r\n");
+	received(clients[4], "*2\r\n$4\r\npong\r\n$0\r\n\r\n");
 	close_world(&world);
 }
 
@@ -643,13 +648,14 @@ static void test_names_are_limited(void **state)
 	assert_int_equal(hs_push_of(core)->topics.name_bytes, HS_WORKER_TOPIC_BYTES_MAX);
 	hs_buf_deinit(&client->received);
 	ask(client, "SUBSCRIBE x");
-	heard(client, "-ERR too many subscriptions: names of at most 256 MiB for one worker\r\n");
+	received(client,
+		 "-ERR too many subscriptions: names of at most 256 MiB for one worker\r\n");
 	hs_sim_client_disconnect(client);
 	assert_int_equal(hs_push_of(core)->topics.name_bytes, 0);
 	close_world(&world);
 }
 
-static void test_who_listens_may_be_silent(void **state)
+static void test_an_idle_subscriber_stays_connected(void **state)
 {
 	struct hs_sim_world_options options = hs_sim_world_defaults(1);
 	struct hs_sim_world *world;
@@ -697,26 +703,26 @@ static void test_channels_are_not_heat(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_messages_reach_listeners_of_all_workers),
+		cmocka_unit_test(test_messages_reach_subscribers_of_all_workers),
 		cmocka_unit_test(test_shard_channels_are_apart),
-		cmocka_unit_test(test_leaving),
-		cmocka_unit_test(test_what_a_listener_may_say),
+		cmocka_unit_test(test_unsubscribing),
+		cmocka_unit_test(test_commands_a_subscriber_may_send),
 		cmocka_unit_test(test_client_reply_off),
 		cmocka_unit_test(test_client_list_and_kill),
 		cmocka_unit_test(test_pubsub_looks_at_all_workers),
 		cmocka_unit_test(test_a_message_waits_for_the_writes_before_it),
-		cmocka_unit_test(test_a_pause_of_writes_is_one_of_messages),
-		cmocka_unit_test(test_subscribe_waits_for_what_is_under_way),
+		cmocka_unit_test(test_a_pause_of_writes_also_pauses_messages),
+		cmocka_unit_test(test_subscribe_waits_for_requests_in_flight),
 		cmocka_unit_test(test_publish_in_a_transaction),
-		cmocka_unit_test(test_messages_behind_a_transaction_come_behind_its_own),
-		cmocka_unit_test(test_a_transaction_that_lost_says_nothing),
+		cmocka_unit_test(test_messages_after_a_transaction_come_after_its_own),
+		cmocka_unit_test(test_an_aborted_transaction_publishes_nothing),
 		cmocka_unit_test(test_subscribe_in_a_transaction),
-		cmocka_unit_test(test_messages_of_others_come_behind_the_transaction),
-		cmocka_unit_test(test_who_has_gone_still_publishes),
-		cmocka_unit_test(test_a_slow_listener_is_cut_off),
+		cmocka_unit_test(test_messages_of_other_clients_come_after_the_transaction),
+		cmocka_unit_test(test_a_disconnected_client_still_publishes),
+		cmocka_unit_test(test_a_slow_subscriber_is_disconnected),
 		cmocka_unit_test(test_subscriptions_are_limited),
 		cmocka_unit_test(test_names_are_limited),
-		cmocka_unit_test(test_who_listens_may_be_silent),
+		cmocka_unit_test(test_an_idle_subscriber_stays_connected),
 		cmocka_unit_test(test_channels_are_not_heat),
 	};
 

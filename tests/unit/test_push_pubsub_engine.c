@@ -80,7 +80,7 @@ static void drop_line(void *context, enum hs_log_level level, const char *line)
 
 static const struct hs_core_calls calls = {.submit = submit, .mono_us = mono_us};
 
-static void open_town(struct town *town, enum hs_together together)
+static void open_town(struct town *town, enum hs_op_scope op_scope)
 {
 	const struct hs_core_options options = {
 		.output_bytes_max = HS_MIB,
@@ -99,8 +99,8 @@ static void open_town(struct town *town, enum hs_together together)
 			.log = &town->log,
 			.worker = i,
 			.workers = WORKERS,
-			.partitions = together == HS_TOGETHER_ALL ? 1 : PARTITIONS,
-			.together = together,
+			.partitions = op_scope == HS_OP_SCOPE_ALL ? 1 : PARTITIONS,
+			.op_scope = op_scope,
 			.shared_connections = true,
 			.slowlog_ids = &town->slowlog_ids,
 			.seed = 7,
@@ -262,7 +262,7 @@ static void test_a_confirmation_waits_for_the_engine(void **state)
 	struct hs_sim_client *one, *two, *far;
 
 	(void)state;
-	open_town(&town, HS_TOGETHER_SLOT);
+	open_town(&town, HS_OP_SCOPE_SLOT);
 	one = join(&town, 0);
 	two = join(&town, 0);
 	far = join(&town, 1);
@@ -276,22 +276,22 @@ static void test_a_confirmation_waits_for_the_engine(void **state)
 				      .payload = HS_LIT("0")});
 	assert_int_equal(town.ops_count, 2); /* one of each worker */
 	engine(&town, HS_OP_SUBSCRIBE, 0, "SUBSCRIBE a", "+OK\r\n");
-	heard(one, SUBSCRIBED("a", 1, 1) "*2\r\n$4\r\npong\r\n$0\r\n\r\n");
-	heard(two, SUBSCRIBED("a", 1, 1));
+	received(one, SUBSCRIBED("a", 1, 1) "*2\r\n$4\r\npong\r\n$0\r\n\r\n");
+	received(two, SUBSCRIBED("a", 1, 1));
 	silent(far);
 	engine(&town, HS_OP_SUBSCRIBE, 1, "SUBSCRIBE a", "+OK\r\n");
-	heard(far, SUBSCRIBED("a", 1, 1));
+	received(far, SUBSCRIBED("a", 1, 1));
 	say(&town, one, "UNSUBSCRIBE");
 	idle(&town); /* the other still listens */
-	heard(one, UNSUBSCRIBED("a", 1, 0));
+	received(one, UNSUBSCRIBED("a", 1, 0));
 	say(&town, two, "UNSUBSCRIBE");
 	tell(&town, (struct hs_event){.kind = HS_EVENT_MESSAGE,
 				      .channel = HS_LIT("a"),
 				      .payload = HS_LIT("x")});
 	silent(two);
-	heard(far, MESSAGE("x"));
+	received(far, MESSAGE("x"));
 	engine(&town, HS_OP_UNSUBSCRIBE, 0, "SUBSCRIBE a", "+OK\r\n");
-	heard(two, UNSUBSCRIBED("a", 1, 0)); /* nobody hears it any more */
+	received(two, UNSUBSCRIBED("a", 1, 0)); /* nobody hears it any more */
 	idle(&town);
 	/* Its worker does not end before the engine has let go. */
 	disconnect(&town, far);
@@ -301,13 +301,13 @@ static void test_a_confirmation_waits_for_the_engine(void **state)
 	close_town(&town);
 }
 
-static void test_reset_waits_as_well(void **state)
+static void test_reset_waits_for_the_engine_too(void **state)
 {
 	struct town town;
 	struct hs_sim_client *client;
 
 	(void)state;
-	open_town(&town, HS_TOGETHER_SLOT);
+	open_town(&town, HS_OP_SCOPE_SLOT);
 	client = join(&town, 0);
 	say(&town, client, "SUBSCRIBE a");
 	say(&town, client, "PSUBSCRIBE b");
@@ -320,7 +320,7 @@ static void test_reset_waits_as_well(void **state)
 	engine(&town, HS_OP_UNSUBSCRIBE, 0, "SUBSCRIBE a", "+OK\r\n");
 	silent(client);
 	engine(&town, HS_OP_UNSUBSCRIBE, 0, "PSUBSCRIBE b", "-ERR whatever\r\n");
-	heard(client, "+RESET\r\n+PONG\r\n");
+	received(client, "+RESET\r\n+PONG\r\n");
 	close_town(&town);
 }
 
@@ -330,7 +330,7 @@ static void test_slots_of_shard_channels(void **state)
 	struct hs_sim_client *client;
 
 	(void)state;
-	open_town(&town, HS_TOGETHER_SLOT);
+	open_town(&town, HS_OP_SCOPE_SLOT);
 	client = join(&town, 0);
 	say(&town, client, "SSUBSCRIBE foo");
 	assert_int_equal(town.ops[0]->slot, hs_slot_of(HS_LIT("foo")));
@@ -343,44 +343,44 @@ static void test_slots_of_shard_channels(void **state)
 	close_town(&town);
 }
 
-static void test_an_engine_that_cannot_listen(void **state)
+static void test_an_engine_that_cannot_subscribe(void **state)
 {
 	struct town town;
 	struct hs_sim_client *client, *other;
 
 	(void)state;
-	open_town(&town, HS_TOGETHER_SLOT);
+	open_town(&town, HS_OP_SCOPE_SLOT);
 	client = join(&town, 0);
 	other = join(&town, 0);
 	say(&town, client, "SUBSCRIBE a b b c");
 	say(&town, other, "SUBSCRIBE b");
 	engine(&town, HS_OP_SUBSCRIBE, 0, "SUBSCRIBE a", "+OK\r\n");
 	engine(&town, HS_OP_SUBSCRIBE, 0, "SUBSCRIBE b", "-NOPERM not you\r\n");
-	heard(other, "-NOPERM not you\r\n");
+	received(other, "-NOPERM not you\r\n");
 	say(&town, other, "PING");
-	heard(other, "+PONG\r\n"); /* it listens to nothing */
+	received(other, "+PONG\r\n"); /* it listens to nothing */
 	silent(client);
 	engine(&town, HS_OP_SUBSCRIBE, 0, "SUBSCRIBE c", "+OK\r\n");
-	heard(client,
-	      SUBSCRIBED("a", 1, 1) "-NOPERM not you\r\n-NOPERM not you\r\n" SUBSCRIBED("c", 1, 2));
+	received(client, SUBSCRIBED("a", 1, 1) "-NOPERM not you\r\n-NOPERM not you\r\n" SUBSCRIBED(
+				 "c", 1, 2));
 	idle(&town);
 	assert_null(hs_topic_find(&hs_push_of(town.places[0].core)->topics, HS_TOPIC_CHANNEL,
 				  HS_LIT("b")));
 	assert_int_equal(hs_counter_get(&town.places[0].core->stats.errors), 3);
 	say(&town, client, "SUBSCRIBE b"); /* another try */
 	engine(&town, HS_OP_SUBSCRIBE, 0, "SUBSCRIBE b", "+OK\r\n");
-	heard(client, SUBSCRIBED("b", 1, 3));
+	received(client, SUBSCRIBED("b", 1, 3));
 	close_town(&town);
 }
 
 /* One leaves and another comes: the engine is told in an order that it cannot get wrong. */
-static void test_leaving_and_coming_do_not_race(void **state)
+static void test_unsubscribing_and_subscribing_do_not_race(void **state)
 {
 	struct town town;
 	struct hs_sim_client *one, *two;
 
 	(void)state;
-	open_town(&town, HS_TOGETHER_SLOT);
+	open_town(&town, HS_OP_SCOPE_SLOT);
 	one = join(&town, 0);
 	two = join(&town, 0);
 	say(&town, one, "SUBSCRIBE a");
@@ -393,19 +393,19 @@ static void test_leaving_and_coming_do_not_race(void **state)
 	engine(&town, HS_OP_UNSUBSCRIBE, 0, "SUBSCRIBE a", "+OK\r\n");
 	silent(two);
 	engine(&town, HS_OP_SUBSCRIBE, 0, "SUBSCRIBE a", "+OK\r\n");
-	heard(two, SUBSCRIBED("a", 1, 1));
-	heard(one, UNSUBSCRIBED("a", 1, 0) SUBSCRIBED("a", 1, 1));
+	received(two, SUBSCRIBED("a", 1, 1));
+	received(one, UNSUBSCRIBED("a", 1, 0) SUBSCRIBED("a", 1, 1));
 	idle(&town);
 	close_town(&town);
 }
 
-static void test_who_leaves_while_the_engine_is_asked(void **state)
+static void test_a_client_disconnects_while_the_engine_subscribes(void **state)
 {
 	struct town town;
 	struct hs_sim_client *one, *two;
 
 	(void)state;
-	open_town(&town, HS_TOGETHER_SLOT);
+	open_town(&town, HS_OP_SCOPE_SLOT);
 	one = join(&town, 0);
 	two = join(&town, 0);
 	say(&town, one, "SUBSCRIBE a b");
@@ -436,7 +436,7 @@ static void test_events_reach_their_subscribers(void **state)
 	struct hs_sim_client *one, *two;
 
 	(void)state;
-	open_town(&town, HS_TOGETHER_SLOT);
+	open_town(&town, HS_OP_SCOPE_SLOT);
 	one = join(&town, 0);
 	two = join(&town, 1);
 	say(&town, one, "SUBSCRIBE a");
@@ -449,17 +449,17 @@ static void test_events_reach_their_subscribers(void **state)
 	tell(&town, (struct hs_event){.kind = HS_EVENT_MESSAGE,
 				      .channel = HS_LIT("a"),
 				      .payload = HS_LIT("1")});
-	heard(one, MESSAGE("1"));
+	received(one, MESSAGE("1"));
 	silent(two);
 	tell(&town, (struct hs_event){.kind = HS_EVENT_PATTERN_MESSAGE,
 				      .pattern = HS_LIT("a*"),
 				      .channel = HS_LIT("ab"),
 				      .payload = HS_LIT("2")});
-	heard(two, ">4\r\n$8\r\npmessage\r\n$2\r\na*\r\n$2\r\nab\r\n$1\r\n2\r\n");
+	received(two, ">4\r\n$8\r\npmessage\r\n$2\r\na*\r\n$2\r\nab\r\n$1\r\n2\r\n");
 	tell(&town, (struct hs_event){.kind = HS_EVENT_SHARD_MESSAGE,
 				      .channel = HS_LIT("a"),
 				      .payload = HS_LIT("")});
-	heard(one, "*3\r\n$8\r\nsmessage\r\n$1\r\na\r\n$0\r\n\r\n");
+	received(one, "*3\r\n$8\r\nsmessage\r\n$1\r\na\r\n$0\r\n\r\n");
 	tell(&town, (struct hs_event){.kind = HS_EVENT_MESSAGE, .channel = HS_LIT("nobody")});
 	tell(&town, (struct hs_event){.kind = HS_EVENT_CHANGED_ALL});
 	silent(one);
@@ -472,11 +472,11 @@ static void test_a_shard_channel_whose_slot_moves(void **state)
 	struct town town;
 	struct hs_sim_client *one, *two;
 	struct hs_event gone = {.kind = HS_EVENT_UNSUBSCRIBED,
-				.was = HS_EVENT_SHARD_MESSAGE,
+				.unsubscribed_kind = HS_EVENT_SHARD_MESSAGE,
 				.channel = HS_LIT("a")};
 
 	(void)state;
-	open_town(&town, HS_TOGETHER_SLOT);
+	open_town(&town, HS_OP_SCOPE_SLOT);
 	one = join(&town, 0);
 	two = join(&town, 0);
 	say(&town, two, "HELLO 3");
@@ -486,8 +486,8 @@ static void test_a_shard_channel_whose_slot_moves(void **state)
 		answer_op(&town, 0, "+OK\r\n");
 	one->received.len = two->received.len = 0;
 	tell(&town, gone);
-	heard(one, "*3\r\n$12\r\nsunsubscribe\r\n$1\r\na\r\n:1\r\n");
-	heard(two, ">3\r\n$12\r\nsunsubscribe\r\n$1\r\na\r\n:0\r\n");
+	received(one, "*3\r\n$12\r\nsunsubscribe\r\n$1\r\na\r\n:1\r\n");
+	received(two, ">3\r\n$12\r\nsunsubscribe\r\n$1\r\na\r\n:0\r\n");
 	engine(&town, HS_OP_UNSUBSCRIBE, 0, "SSUBSCRIBE a", "+OK\r\n");
 	tell(&town, gone); /* nothing is left of it */
 	silent(one);
@@ -497,13 +497,14 @@ static void test_a_shard_channel_whose_slot_moves(void **state)
 	engine(&town, HS_OP_SUBSCRIBE, 0, "SSUBSCRIBE a", "+OK\r\n");
 	silent(two);
 	engine(&town, HS_OP_SUBSCRIBE, 0, "SSUBSCRIBE a", "+OK\r\n");
-	heard(two, ">3\r\n$10\r\nssubscribe\r\n$1\r\na\r\n:1\r\n");
+	received(two, ">3\r\n$10\r\nssubscribe\r\n$1\r\na\r\n:1\r\n");
 	/* It goes when one who waits for something else was about to hear it. */
 	say(&town, one, "SSUBSCRIBE a {a}3");
 	tell(&town, gone);
-	heard(two, ">3\r\n$12\r\nsunsubscribe\r\n$1\r\na\r\n:0\r\n");
+	received(two, ">3\r\n$12\r\nsunsubscribe\r\n$1\r\na\r\n:0\r\n");
 	engine(&town, HS_OP_SUBSCRIBE, 0, "SSUBSCRIBE {a}3", "+OK\r\n");
-	heard(one, "-" HS_UNHEARD "\r\n*3\r\n$10\r\nssubscribe\r\n$4\r\n{a}3\r\n:2\r\n");
+	received(one,
+		 "-" HS_PUSH_NOT_SUBSCRIBED "\r\n*3\r\n$10\r\nssubscribe\r\n$4\r\n{a}3\r\n:2\r\n");
 	close_town(&town);
 }
 
@@ -517,19 +518,19 @@ static void listen_here(struct town *town, struct hs_sim_client *client, const c
 	client->received.len = 0;
 }
 
-static void test_publish_counts_clients_not_ourselves(void **state)
+static void test_publish_does_not_count_heatsink_s_own_connections(void **state)
 {
 	struct town town;
 	struct hs_sim_client *one, *two, *speaker;
 
 	(void)state;
-	open_town(&town, HS_TOGETHER_SLOT);
+	open_town(&town, HS_OP_SCOPE_SLOT);
 	one = join(&town, 0);
 	two = join(&town, 1);
 	speaker = join(&town, 0);
 	say(&town, speaker, "PUBLISH a x");
 	engine(&town, HS_OP_COMMAND, 0, "PUBLISH a x", ":7\r\n");
-	heard(speaker, ":7\r\n");
+	received(speaker, ":7\r\n");
 	listen_here(&town, one, "SUBSCRIBE a");
 	listen_here(&town, one, "PSUBSCRIBE a* b*");
 	listen_here(&town, two, "PSUBSCRIBE a* ?");
@@ -537,29 +538,29 @@ static void test_publish_counts_clients_not_ourselves(void **state)
 	say(&town, speaker, "PUBLISH a x");
 	/* The engine has us for a, a* and ?, and five others. Here five times somebody hears it. */
 	engine(&town, HS_OP_COMMAND, 0, "PUBLISH a x", ":8\r\n");
-	heard(speaker, ":10\r\n");
+	received(speaker, ":10\r\n");
 	silent(one); /* the message comes as news, to all alike */
 	say(&town, speaker, "PUBLISH a x");
 	engine(&town, HS_OP_COMMAND, 0, "PUBLISH a x", ":1\r\n"); /* cannot be, and is: a Cluster */
-	heard(speaker, ":5\r\n");
+	received(speaker, ":5\r\n");
 	say(&town, speaker, "PUBLISH a x");
 	engine(&town, HS_OP_COMMAND, 0, "PUBLISH a x", "-CLUSTERDOWN so sorry\r\n");
-	heard(speaker, "-CLUSTERDOWN so sorry\r\n");
+	received(speaker, "-CLUSTERDOWN so sorry\r\n");
 	listen_here(&town, two, "SSUBSCRIBE a");
 	say(&town, speaker, "SPUBLISH a x");
 	assert_int_equal(town.ops[0]->slot, hs_slot_of(HS_LIT("a")));
 	engine(&town, HS_OP_COMMAND, 0, "SPUBLISH a x", ":2\r\n"); /* patterns do not matter */
-	heard(speaker, ":2\r\n");
+	received(speaker, ":2\r\n");
 	close_town(&town);
 }
 
-static void test_pubsub_speaks_for_all(void **state)
+static void test_pubsub_covers_all_workers(void **state)
 {
 	struct town town;
 	struct hs_sim_client *one, *two, *asks;
 
 	(void)state;
-	open_town(&town, HS_TOGETHER_ALL);
+	open_town(&town, HS_OP_SCOPE_ALL);
 	one = join(&town, 0);
 	two = join(&town, 1);
 	asks = join(&town, 1);
@@ -568,16 +569,17 @@ static void test_pubsub_speaks_for_all(void **state)
 	listen_here(&town, two, "PSUBSCRIBE x* y*");
 	say(&town, asks, "PUBSUB CHANNELS");
 	engine(&town, HS_OP_COMMAND, 1, "PUBSUB CHANNELS", "*2\r\n$1\r\nc\r\n$1\r\na\r\n");
-	heard(asks, "*3\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n");
+	received(asks, "*3\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n");
 	say(&town, asks, "PUBSUB NUMSUB a b c d");
 	engine(&town, HS_OP_COMMAND, 1, "PUBSUB NUMSUB a b c d",
 	       "*8\r\n$1\r\na\r\n:3\r\n$1\r\nb\r\n:1\r\n$1\r\nc\r\n:4\r\n$1\r\nd\r\n:0\r\n");
-	heard(asks, "*8\r\n$1\r\na\r\n:4\r\n$1\r\nb\r\n:1\r\n$1\r\nc\r\n:4\r\n$1\r\nd\r\n:0\r\n");
+	received(asks,
+		 "*8\r\n$1\r\na\r\n:4\r\n$1\r\nb\r\n:1\r\n$1\r\nc\r\n:4\r\n$1\r\nd\r\n:0\r\n");
 	say(&town, asks, "PUBSUB NUMPAT");
 	engine(&town, HS_OP_COMMAND, 1, "PUBSUB NUMPAT", ":5\r\n");
 	say(&town, asks, "PUBSUB NUMPAT");
 	engine(&town, HS_OP_COMMAND, 1, "PUBSUB NUMPAT", ":0\r\n");
-	heard(asks, ":5\r\n:2\r\n");
+	received(asks, ":5\r\n:2\r\n");
 	close_town(&town);
 }
 
@@ -587,7 +589,7 @@ static void test_pubsub_asks_every_node(void **state)
 	struct hs_sim_client *asks;
 
 	(void)state;
-	open_town(&town, HS_TOGETHER_SLOT);
+	open_town(&town, HS_OP_SCOPE_SLOT);
 	asks = join(&town, 0);
 	say(&town, asks, "PUBSUB SHARDNUMSUB a");
 	assert_int_equal(town.ops_count, PARTITIONS);
@@ -595,7 +597,7 @@ static void test_pubsub_asks_every_node(void **state)
 		assert_int_equal(town.ops[0]->partition, i);
 		engine(&town, HS_OP_COMMAND, 0, "PUBSUB SHARDNUMSUB a", "*2\r\n$1\r\na\r\n:2\r\n");
 	}
-	heard(asks, "*2\r\n$1\r\na\r\n:6\r\n");
+	received(asks, "*2\r\n$1\r\na\r\n:6\r\n");
 	close_town(&town);
 }
 
@@ -608,7 +610,7 @@ static void test_publish_waits_for_other_partitions_only(void **state)
 	uint16_t slot = hs_slot_of(HS_LIT("foo"));
 
 	(void)state;
-	open_town(&town, HS_TOGETHER_SLOT);
+	open_town(&town, HS_OP_SCOPE_SLOT);
 	client = join(&town, 0);
 	assert_int_not_equal(hs_slot_partition(slot, PARTITIONS), 0);
 	say(&town, client, "SET foo 1");
@@ -620,7 +622,7 @@ static void test_publish_waits_for_other_partitions_only(void **state)
 	assert_int_equal(town.ops_count, 1);
 	engine(&town, HS_OP_COMMAND, 0, "SPUBLISH foo x", ":0\r\n");
 	engine(&town, HS_OP_COMMAND, 0, "PUBLISH a x", ":0\r\n");
-	heard(client, "+OK\r\n:0\r\n:0\r\n");
+	received(client, "+OK\r\n:0\r\n:0\r\n");
 	close_town(&town);
 }
 
@@ -631,7 +633,7 @@ static void test_a_transaction_with_both(void **state)
 	const struct hs_op *exec;
 
 	(void)state;
-	open_town(&town, HS_TOGETHER_ALL);
+	open_town(&town, HS_OP_SCOPE_ALL);
 	one = join(&town, 1);
 	client = join(&town, 0);
 	listen_here(&town, one, "SUBSCRIBE a");
@@ -653,8 +655,8 @@ static void test_a_transaction_with_both(void **state)
 				      .channel = HS_LIT("a"),
 				      .payload = HS_LIT("x")});
 	engine(&town, HS_OP_SUBSCRIBE, 0, "SUBSCRIBE a", "+OK\r\n");
-	heard(client, "*4\r\n+OK\r\n:3\r\n" SUBSCRIBED("a", 1, 1) ":4\r\n");
-	heard(one, MESSAGE("x"));
+	received(client, "*4\r\n+OK\r\n:3\r\n" SUBSCRIBED("a", 1, 1) ":4\r\n");
+	received(one, MESSAGE("x"));
 	close_town(&town);
 }
 
@@ -717,7 +719,7 @@ static uint32_t hear(struct model *model, int who)
 	return messages;
 }
 
-static void hear_all(struct model *model)
+static void receive_all(struct model *model)
 {
 	for (int i = 0; i < CLIENTS; i++) {
 		assert_int_equal(hear(model, i), 0);
@@ -748,7 +750,7 @@ static void engine_acts(struct model *model)
 	}
 }
 
-static void news_come(struct model *model)
+static void deliver_events(struct model *model)
 {
 	char name = (char)('a' + below(model, TOPICS));
 
@@ -781,13 +783,13 @@ static void client_acts(struct model *model)
 	say(&model->town, model->clients[who], text);
 }
 
-static void test_random_comings_and_goings(void **state)
+static void test_random_subscribing_and_unsubscribing(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 20; seed++) {
 		struct model model = {0};
 
-		open_town(&model.town, HS_TOGETHER_SLOT);
+		open_town(&model.town, HS_OP_SCOPE_SLOT);
 		hs_prng_init(&model.prng, seed);
 		for (int i = 0; i < CLIENTS; i++)
 			model.clients[i] = join(&model.town, (uint32_t)i % WORKERS);
@@ -802,9 +804,9 @@ static void test_random_comings_and_goings(void **state)
 				engine_acts(&model);
 				break;
 			default:
-				news_come(&model);
+				deliver_events(&model);
 			}
-			hear_all(&model);
+			receive_all(&model);
 		}
 		assert_true(model.refusals > 0);
 		for (int i = 0; i < CLIENTS; i++)
@@ -823,19 +825,19 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_confirmation_waits_for_the_engine),
-		cmocka_unit_test(test_reset_waits_as_well),
+		cmocka_unit_test(test_reset_waits_for_the_engine_too),
 		cmocka_unit_test(test_slots_of_shard_channels),
-		cmocka_unit_test(test_an_engine_that_cannot_listen),
-		cmocka_unit_test(test_leaving_and_coming_do_not_race),
-		cmocka_unit_test(test_who_leaves_while_the_engine_is_asked),
+		cmocka_unit_test(test_an_engine_that_cannot_subscribe),
+		cmocka_unit_test(test_unsubscribing_and_subscribing_do_not_race),
+		cmocka_unit_test(test_a_client_disconnects_while_the_engine_subscribes),
 		cmocka_unit_test(test_events_reach_their_subscribers),
 		cmocka_unit_test(test_a_shard_channel_whose_slot_moves),
-		cmocka_unit_test(test_publish_counts_clients_not_ourselves),
-		cmocka_unit_test(test_pubsub_speaks_for_all),
+		cmocka_unit_test(test_publish_does_not_count_heatsink_s_own_connections),
+		cmocka_unit_test(test_pubsub_covers_all_workers),
 		cmocka_unit_test(test_pubsub_asks_every_node),
 		cmocka_unit_test(test_publish_waits_for_other_partitions_only),
 		cmocka_unit_test(test_a_transaction_with_both),
-		cmocka_unit_test(test_random_comings_and_goings),
+		cmocka_unit_test(test_random_subscribing_and_unsubscribing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* CLIENT TRACKING in the core: which reads are remembered, who is told of a change, and above all
  * where the message stands among the replies. What Redis answers to which words is compared with a
- * real one in tests/integration/test_tracking.py; schedules by the thousand are in sim/caches.c.
+ * real one in tests/integration/test_tracking.py; schedules by the thousand are in sim/client_caches.c.
  *
  * Scripts against the simulated world. foo and bar live on different partitions of four: 2 and 1.
  */
@@ -43,7 +43,7 @@ static const struct hs_push_stats *push_stats(struct hs_sim_world *world)
 /* Sends and waits. */
 static void ask(struct hs_sim_client *client, const char *words)
 {
-	hs_sim_client_ask(client, words);
+	hs_sim_client_request(client, words);
 	hs_sim_world_settle(client->world);
 }
 
@@ -61,11 +61,11 @@ static struct hs_sim_client *tracking(struct hs_sim_world *world, uint32_t worke
 	ask(client, "HELLO 3");
 	forget(client);
 	ask(client, words);
-	heard(client, "+OK\r\n");
+	received(client, "+OK\r\n");
 	return client;
 }
 
-static void test_a_read_is_told_once(void **state)
+static void test_a_read_key_is_invalidated_once(void **state)
 {
 	struct hs_sim_world *world = open_world(2, 4);
 	struct hs_sim_client *reader = tracking(world, 0, "CLIENT TRACKING ON");
@@ -73,31 +73,31 @@ static void test_a_read_is_told_once(void **state)
 
 	(void)state;
 	ask(reader, "GET foo");
-	heard(reader, "_\r\n");
+	received(reader, "_\r\n");
 	ask(writer, "SET bar 1"); /* which it has not read */
 	silent(reader);
 	ask(writer, "SET foo 1");
-	heard(reader, TOLD_FOO);
+	received(reader, TOLD_FOO);
 	ask(writer, "SET foo 2"); /* which it has not read since */
 	silent(reader);
 	ask(reader, "MGET foo bar");
-	heard(reader, "*2\r\n$1\r\n2\r\n$1\r\n1\r\n");
+	received(reader, "*2\r\n$1\r\n2\r\n$1\r\n1\r\n");
 	ask(writer, "DEL foo bar");
 	assert_int_equal(reader->received.len, 2 * strlen(TOLD_FOO));
 	forget(reader);
 	ask(reader, "STRLEN foo");
 	ask(reader, "SETNX foo 3"); /* its own: behind the reply */
-	heard(reader, ":0\r\n:1\r\n" TOLD_FOO);
+	received(reader, ":0\r\n:1\r\n" TOLD_FOO);
 	ask(reader, "GETDEL foo"); /* what writes does not track */
 	ask(writer, "SET foo 4");
-	heard(reader, "$1\r\n3\r\n");
+	received(reader, "$1\r\n3\r\n");
 	assert_int_equal(hs_counter_get(&push_stats(world)->tracking_messages), 4);
 	assert_int_equal(hs_counter_get(&push_stats(world)->tracking_keys), 0);
 	hs_sim_world_destroy(&world);
 }
 
 /* The heart of it: the old value first, then the message, whatever is finished first. */
-static void test_a_message_stays_behind_replies_under_way(void **state)
+static void test_an_invalidation_stays_behind_replies_in_flight(void **state)
 {
 	struct hs_sim_world *world = open_world(1, 4);
 	struct hs_sim_client *reader = tracking(world, 0, "CLIENT TRACKING ON");
@@ -108,10 +108,10 @@ static void test_a_message_stays_behind_replies_under_way(void **state)
 	ask(idle, "GET bar");
 	forget(idle);
 	hs_sim_engine_stall(world->engine, FOO_PARTITION);
-	hs_sim_client_ask(reader, "SET foo 1"); /* stuck */
-	hs_sim_client_ask(reader, "GET bar");	/* answered, but not yet delivered */
+	hs_sim_client_request(reader, "SET foo 1"); /* stuck */
+	hs_sim_client_request(reader, "GET bar");   /* answered, but not yet delivered */
 	ask(writer, "SET bar 1");
-	heard(idle, TOLD_BAR); /* has nothing under way: at once */
+	received(idle, TOLD_BAR); /* has nothing under way: at once */
 	silent(reader);
 	ask(reader, "ECHO x"); /* comes behind the message */
 	ask(reader, "GET bar");
@@ -119,12 +119,12 @@ static void test_a_message_stays_behind_replies_under_way(void **state)
 	silent(reader);
 	hs_sim_engine_go_on(world->engine, FOO_PARTITION);
 	hs_sim_world_settle(world);
-	heard(reader, "+OK\r\n_\r\n" TOLD_BAR "$1\r\nx\r\n$1\r\n1\r\n" TOLD_BAR);
+	received(reader, "+OK\r\n_\r\n" TOLD_BAR "$1\r\nx\r\n$1\r\n1\r\n" TOLD_BAR);
 	hs_sim_world_destroy(&world);
 }
 
 /* Reads that wait in the engine are remembered from the moment they are sent. */
-static void test_a_read_under_way_is_remembered(void **state)
+static void test_a_read_in_flight_is_tracked(void **state)
 {
 	struct hs_sim_world_options options = hs_sim_world_defaults(1);
 	struct hs_sim_world *world;
@@ -136,24 +136,24 @@ static void test_a_read_under_way_is_remembered(void **state)
 	world = hs_sim_world_create(&options);
 	reader = tracking(world, 0, "CLIENT TRACKING ON");
 	core = hs_sim_world_core(world, 0);
-	hs_sim_client_ask(reader, "GET foo"); /* not run yet */
+	hs_sim_client_request(reader, "GET foo"); /* not run yet */
 	hs_core_event(core, world->now,
 		      &(struct hs_event){
 			      .kind = HS_EVENT_CHANGED, .keys = &HS_LIT("foo"), .keys_count = 1});
 	silent(reader);
 	hs_sim_world_settle(world);
-	heard(reader, "_\r\n" TOLD_FOO);
-	hs_sim_client_ask(reader, "MULTI");
-	hs_sim_client_ask(reader, "GET foo");
+	received(reader, "_\r\n" TOLD_FOO);
+	hs_sim_client_request(reader, "MULTI");
+	hs_sim_client_request(reader, "GET foo");
 	hs_core_event(core, world->now,
 		      &(struct hs_event){
 			      .kind = HS_EVENT_CHANGED, .keys = &HS_LIT("foo"), .keys_count = 1});
-	hs_sim_client_ask(reader, "EXEC");
+	hs_sim_client_request(reader, "EXEC");
 	hs_core_event(core, world->now,
 		      &(struct hs_event){
 			      .kind = HS_EVENT_CHANGED, .keys = &HS_LIT("foo"), .keys_count = 1});
 	hs_sim_world_settle(world);
-	heard(reader, "+OK\r\n+QUEUED\r\n*1\r\n_\r\n" TOLD_FOO);
+	received(reader, "+OK\r\n+QUEUED\r\n*1\r\n_\r\n" TOLD_FOO);
 	hs_sim_world_destroy(&world);
 }
 
@@ -172,7 +172,7 @@ static void test_on_waits_for_the_engine(void **state)
 	forget(second);
 	hs_sim_engine_stall(world->engine, 0); /* where it is asked to tell */
 	ask(first, "SET foo 1");
-	heard(first, "+OK\r\n");
+	received(first, "+OK\r\n");
 	ask(first, "CLIENT TRACKING ON");
 	ask(first, "GET foo");
 	ask(second, "CLIENT TRACKING ON BCAST");
@@ -183,15 +183,15 @@ static void test_on_waits_for_the_engine(void **state)
 	hs_sim_client_disconnect(gone); /* while it waits */
 	hs_sim_engine_go_on(world->engine, 0);
 	hs_sim_world_settle(world);
-	heard(first, "+OK\r\n$1\r\n1\r\n");
-	heard(second, "+OK\r\n");
+	received(first, "+OK\r\n$1\r\n1\r\n");
+	received(second, "+OK\r\n");
 	assert_int_equal(hs_sim_store_trackers(world->store), 1);
 	assert_int_equal(hs_counter_get(&push_stats(world)->tracking_clients), 2);
 	hs_sim_world_destroy(&world);
 }
 
 /* The engine tells as long as one connection of one worker tracks, and no longer. */
-static void test_first_and_last(void **state)
+static void test_the_engine_tracks_from_first_to_last_client(void **state)
 {
 	struct hs_sim_world *world = open_world(2, 4);
 	struct hs_sim_client *a = tracking(world, 0, "CLIENT TRACKING ON");
@@ -204,12 +204,12 @@ static void test_first_and_last(void **state)
 	ask(a, "GET foo");
 	ask(a, "CLIENT TRACKING OFF");
 	ask(a, "CLIENT TRACKING OFF");
-	heard(a, "_\r\n+OK\r\n+OK\r\n");
+	received(a, "_\r\n+OK\r\n+OK\r\n");
 	assert_int_equal(hs_sim_store_trackers(world->store), 2);
 	assert_int_equal(hs_counter_get(&push_stats(world)->tracking_keys),
 			 1); /* means nobody now */
 	ask(b, "SET foo 1");
-	heard(b, "+OK\r\n");
+	received(b, "+OK\r\n");
 	silent(a);
 	ask(b, "RESET");
 	assert_int_equal(hs_sim_store_trackers(world->store), 1);
@@ -219,14 +219,14 @@ static void test_first_and_last(void **state)
 	assert_int_equal(hs_sim_store_trackers(world->store), 0);
 	ask(a, "CLIENT TRACKING ON");
 	ask(a, "CLIENT TRACKING ON NOLOOP"); /* changes its mind, is counted once */
-	heard(a, "+OK\r\n+OK\r\n");
+	received(a, "+OK\r\n+OK\r\n");
 	assert_int_equal(hs_counter_get(&push_stats(world)->tracking_clients), 1);
 	assert_int_equal(hs_sim_store_trackers(world->store), 1);
-	hs_sim_client_ask(a, "CLIENT TRACKING OFF"); /* off and on again, without a pause */
-	hs_sim_client_ask(a, "CLIENT TRACKING ON");
+	hs_sim_client_request(a, "CLIENT TRACKING OFF"); /* off and on again, without a pause */
+	hs_sim_client_request(a, "CLIENT TRACKING ON");
 	ask(a, "GET foo");
 	ask(b, "SET foo 2");
-	heard(a, "+OK\r\n+OK\r\n$1\r\n1\r\n" TOLD_FOO);
+	received(a, "+OK\r\n+OK\r\n$1\r\n1\r\n" TOLD_FOO);
 	assert_int_equal(hs_sim_store_trackers(world->store), 1);
 	hs_sim_world_destroy(&world);
 }
@@ -242,24 +242,24 @@ static void test_prefixes(void **state)
 
 	(void)state;
 	ask(writer, "MSET user:1 1 user:2 2 use 3"); /* nobody has read any of them */
-	heard(some, ">2\r\n$10\r\ninvalidate\r\n*2\r\n$6\r\nuser:1\r\n$6\r\nuser:2\r\n");
-	heard(all,
-	      ">2\r\n$10\r\ninvalidate\r\n*3\r\n$6\r\nuser:1\r\n$6\r\nuser:2\r\n$3\r\nuse\r\n");
-	heard(loud,
-	      ">2\r\n$10\r\ninvalidate\r\n*3\r\n$6\r\nuser:1\r\n$6\r\nuser:2\r\n$3\r\nuse\r\n");
+	received(some, ">2\r\n$10\r\ninvalidate\r\n*2\r\n$6\r\nuser:1\r\n$6\r\nuser:2\r\n");
+	received(all,
+		 ">2\r\n$10\r\ninvalidate\r\n*3\r\n$6\r\nuser:1\r\n$6\r\nuser:2\r\n$3\r\nuse\r\n");
+	received(loud,
+		 ">2\r\n$10\r\ninvalidate\r\n*3\r\n$6\r\nuser:1\r\n$6\r\nuser:2\r\n$3\r\nuse\r\n");
 	ask(writer, "SET user:1 1"); /* and again */
-	heard(some, TOLD(6, "user:1"));
+	received(some, TOLD(6, "user:1"));
 	ask(loud, "SET x 1");
-	heard(some, TOLD(1, "x"));
-	heard(loud, TOLD(6, "user:1") "+OK\r\n");
+	received(some, TOLD(1, "x"));
+	received(loud, TOLD(6, "user:1") "+OK\r\n");
 	forget(all);
 	ask(writer, "FLUSHALL");
-	heard(some, TOLD_ALL);
-	heard(loud, TOLD_ALL);
+	received(some, TOLD_ALL);
+	received(loud, TOLD_ALL);
 	hs_sim_client_disconnect(all);
 	ask(writer, "SET y 1");
 	silent(some);
-	heard(loud, TOLD(1, "y"));
+	received(loud, TOLD(1, "y"));
 	hs_sim_world_destroy(&world);
 }
 
@@ -276,19 +276,19 @@ static void test_noloop(void **state)
 	forget(own);
 	forget(other);
 	ask(own, "SET foo 1");
-	heard(own, "+OK\r\n");
-	heard(other, TOLD_FOO);
+	received(own, "+OK\r\n");
+	received(other, TOLD_FOO);
 	ask(other, "SET foo 2");
-	heard(own, TOLD_FOO);
-	heard(other, "+OK\r\n");
+	received(own, TOLD_FOO);
+	received(other, "+OK\r\n");
 	/* Both at once, in one batch: in doubt it is told. */
 	ask(own, "GET foo");
 	forget(own);
 	hs_core_event(hs_sim_world_core(world, 0), world->now,
 		      &(struct hs_event){
 			      .kind = HS_EVENT_CHANGED, .keys = &HS_LIT("foo"), .keys_count = 1});
-	hs_sim_client_ask(own, "PING");
-	heard(own, TOLD_FOO "+PONG\r\n");
+	hs_sim_client_request(own, "PING");
+	received(own, TOLD_FOO "+PONG\r\n");
 	ask(own, "GET foo");
 	ask(own, "FLUSHALL"); /* everything is told, as in Redis */
 	assert_true(own->received.len > strlen("$1\r\n2\r\n+OK\r\n"));
@@ -307,8 +307,8 @@ static void test_optin_and_optout(void **state)
 	ask(out, "CLIENT CACHING NO");
 	ask(out, "GET foo");
 	ask(writer, "SET foo 1");
-	heard(in, "_\r\n");
-	heard(out, "+OK\r\n_\r\n");
+	received(in, "_\r\n");
+	received(out, "+OK\r\n_\r\n");
 	ask(in, "CLIENT CACHING YES");
 	ask(in, "CLIENT ID"); /* CLIENT and its kin do not use it up */
 	ask(in, "GET foo");
@@ -317,8 +317,8 @@ static void test_optin_and_optout(void **state)
 	forget(in);
 	forget(out);
 	ask(writer, "MSET foo 2 bar 2");
-	heard(in, TOLD_FOO);
-	heard(out, TOLD_FOO);
+	received(in, TOLD_FOO);
+	received(out, TOLD_FOO);
 	ask(in, "CLIENT CACHING YES"); /* about a whole transaction */
 	ask(in, "MULTI");
 	ask(in, "GET foo");
@@ -329,7 +329,7 @@ static void test_optin_and_optout(void **state)
 	ask(in, "GET bar");
 	forget(in);
 	ask(writer, "MSET foo 3 bar 3");
-	heard(in, TOLD_FOO);
+	received(in, TOLD_FOO);
 	ask(in, "MULTI");
 	ask(in, "GET {bar}x");
 	ask(in, "CLIENT CACHING YES"); /* about what comes behind it */
@@ -337,11 +337,11 @@ static void test_optin_and_optout(void **state)
 	ask(in, "EXEC");
 	forget(in);
 	ask(writer, "MSET {bar}x 4 bar 4");
-	heard(in, TOLD_BAR);
+	received(in, TOLD_BAR);
 	hs_sim_world_destroy(&world);
 }
 
-static void test_silenced(void **state)
+static void test_client_reply_off(void **state)
 {
 	struct hs_sim_world *world = open_world(1, 1);
 	struct hs_sim_client *reader = tracking(world, 0, "CLIENT TRACKING ON");
@@ -352,16 +352,16 @@ static void test_silenced(void **state)
 	ask(reader, "CLIENT REPLY OFF");
 	forget(reader);
 	ask(writer, "SET foo 1"); /* no reply, so it is said */
-	heard(reader, TOLD_FOO);
+	received(reader, TOLD_FOO);
 	ask(reader, "GET foo");
 	ask(writer, "FLUSHALL");
-	heard(reader, TOLD_ALL);
+	received(reader, TOLD_ALL);
 	ask(writer, "SET foo 1"); /* everything was told: nothing is remembered */
 	silent(reader);
 	hs_sim_world_destroy(&world);
 }
 
-static void test_silenced_and_stuck(void **state)
+static void test_client_reply_off_behind_a_stuck_reply(void **state)
 {
 	struct hs_sim_world *world = open_world(1, 4);
 	struct hs_sim_client *reader = tracking(world, 0, "CLIENT TRACKING ON");
@@ -376,7 +376,7 @@ static void test_silenced_and_stuck(void **state)
 	silent(reader);
 	hs_sim_engine_go_on(world->engine, FOO_PARTITION);
 	hs_sim_world_settle(world);
-	heard(reader, TOLD_BAR);
+	received(reader, TOLD_BAR);
 	hs_sim_world_destroy(&world);
 }
 
@@ -389,10 +389,11 @@ static void test_asleep_and_in_other_dialects(void **state)
 	(void)state;
 	ask(reader, "GET foo");
 	forget(reader);
-	hs_sim_client_ask(reader, "DEBUG SLEEP 0.001");
-	hs_sim_client_ask(writer, "SET foo 1");
+	hs_sim_client_request(reader, "DEBUG SLEEP 0.001");
+	hs_sim_client_request(writer, "SET foo 1");
 	hs_sim_world_settle(world);
-	heard(reader, "+OK\r\n" TOLD_FOO); /* asleep: behind its reply, which still finds its way */
+	received(reader,
+		 "+OK\r\n" TOLD_FOO); /* asleep: behind its reply, which still finds its way */
 	ask(reader, "GET foo");
 	ask(reader, "HELLO 2"); /* cannot be told in RESP2 */
 	forget(reader);
@@ -433,7 +434,7 @@ static void redirect(struct hs_sim_client *from, const struct hs_sim_client *to)
 	snprintf(words, sizeof words, "CLIENT TRACKING ON REDIRECT %llu",
 		 (unsigned long long)to->id);
 	ask(from, words);
-	heard(from, "+OK\r\n");
+	received(from, "+OK\r\n");
 }
 
 static void check_redirect(uint32_t worker)
@@ -453,24 +454,24 @@ static void check_redirect(uint32_t worker)
 	forget(listener);
 	ask(reader, "MGET foo bar");
 	ask(writer, "SET foo 2");
-	heard(listener,
-	      "*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n*1\r\n$3\r\nfoo\r\n");
+	received(listener,
+		 "*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n*1\r\n$3\r\nfoo\r\n");
 	ask(listener, "UNSUBSCRIBE");
 	ask(listener, "HELLO 3");
 	forget(listener);
 	ask(writer, "SET bar 1");
-	heard(listener, TOLD_BAR);
-	heard(reader, "*2\r\n$1\r\n1\r\n_\r\n");
+	received(listener, TOLD_BAR);
+	received(reader, "*2\r\n$1\r\n1\r\n_\r\n");
 	/* Not before the one who read has its old value. */
 	hs_sim_engine_stall(world->engine, FOO_PARTITION);
-	hs_sim_client_ask(reader, "SET foo 9");
-	hs_sim_client_ask(reader, "GET bar");
+	hs_sim_client_request(reader, "SET foo 9");
+	hs_sim_client_request(reader, "GET bar");
 	ask(writer, "SET bar 2");
 	silent(listener);
 	hs_sim_engine_go_on(world->engine, FOO_PARTITION);
 	hs_sim_world_settle(world);
-	heard(listener, TOLD_BAR);
-	heard(reader, "+OK\r\n$1\r\n1\r\n");
+	received(listener, TOLD_BAR);
+	received(reader, "+OK\r\n$1\r\n1\r\n");
 	/* Gone: told when there is something to tell. */
 	ask(reader, "GET foo");
 	forget(reader);
@@ -479,12 +480,12 @@ static void check_redirect(uint32_t worker)
 	ask(writer, "SET foo 3");
 	snprintf(broken, sizeof broken, ">2\r\n$21\r\ntracking-redir-broken\r\n:%llu\r\n",
 		 (unsigned long long)listener->id);
-	heard_bytes(reader, broken, strlen(broken), __FILE__, __LINE__);
-	assert_true(hs_tracker_of(hs_sim_world_core(world, 0), reader->session)->broken);
+	received_bytes(reader, broken, strlen(broken), __FILE__, __LINE__);
+	assert_true(hs_tracker_of(hs_sim_world_core(world, 0), reader->session)->redirect_broken);
 	redirect(reader, writer);
-	assert_false(hs_tracker_of(hs_sim_world_core(world, 0), reader->session)->broken);
+	assert_false(hs_tracker_of(hs_sim_world_core(world, 0), reader->session)->redirect_broken);
 	ask(reader, "CLIENT TRACKING ON REDIRECT 12345");
-	heard(reader, "-ERR The client ID you want redirect to does not exist\r\n");
+	received(reader, "-ERR The client ID you want redirect to does not exist\r\n");
 	hs_sim_world_destroy(&world);
 }
 
@@ -505,7 +506,7 @@ static void test_redirect_to_oneself(void **state)
 	redirect(reader, reader);
 	ask(reader, "GET foo");
 	ask(writer, "SET foo 1");
-	heard(reader, "_\r\n" TOLD_FOO);
+	received(reader, "_\r\n" TOLD_FOO);
 	hs_sim_world_destroy(&world);
 }
 
@@ -524,7 +525,7 @@ static void test_the_table_is_bounded(void **state)
 	ask(reader, "GET a");
 	ask(reader, "GET b");
 	ask(reader, "GET b");
-	heard(reader, "_\r\n_\r\n_\r\n");
+	received(reader, "_\r\n_\r\n_\r\n");
 	ask(reader, "GET c");
 	assert_memory_equal(reader->received.data, "_\r\n>2", 5);
 	assert_int_equal(reader->received.len, strlen("_\r\n" TOLD(1, "a")));
@@ -546,13 +547,13 @@ static void test_clients_of_a_key_are_bounded(void **state)
 	(void)state;
 	options.core.tracking_keys_max = 1;
 	world = hs_sim_world_create(&options);
-	for (int i = 0; i < 2 * HS_TRACKING_CLIENTS_A_KEY; i++)
+	for (int i = 0; i < 2 * HS_TRACKING_CLIENTS_PER_KEY; i++)
 		ask(tracking(world, 0, "CLIENT TRACKING ON"), "GET foo");
 	assert_int_equal(hs_counter_get(&push_stats(world)->tracking_keys), 0);
 	assert_int_equal(hs_counter_get(&push_stats(world)->tracking_items), 0);
 	assert_int_equal(hs_counter_get(&push_stats(world)->tracking_evicted), 1);
 	assert_int_equal(hs_counter_get(&push_stats(world)->tracking_messages),
-			 2 * HS_TRACKING_CLIENTS_A_KEY);
+			 2 * HS_TRACKING_CLIENTS_PER_KEY);
 	hs_sim_world_destroy(&world);
 }
 
@@ -592,16 +593,16 @@ static void test_prefixes_are_bounded(void **state)
 	memset(name, 'x', HS_TRACKING_PREFIX_BYTES_MAX + 1);
 	hs_compose(&bytes, 6, argv);
 	hs_sim_client_send(client, hs_buf_bytes(&bytes));
-	heard(client, refused);
+	received(client, refused);
 	for (int i = 0; i < HS_TRACKING_PREFIXES_MAX; i++) {
 		snprintf(words, sizeof words, "CLIENT TRACKING ON BCAST PREFIX %03d", i);
 		ask(client, words);
-		heard(client, "+OK\r\n");
+		received(client, "+OK\r\n");
 	}
 	ask(client, "CLIENT TRACKING ON BCAST PREFIX more");
-	heard(client, refused);
+	received(client, refused);
 	ask(client, "SET 255 1");
-	heard(client, "+OK\r\n" TOLD(3, "255"));
+	received(client, "+OK\r\n" TOLD(3, "255"));
 	hs_buf_deinit(&bytes);
 	hs_mem_free(&name);
 	hs_sim_world_destroy(&world);
@@ -612,22 +613,22 @@ static void test_messages_reach_the_output_limit(void **state)
 {
 	struct hs_sim_world_options options = hs_sim_world_defaults(1);
 	struct hs_sim_world *world;
-	struct hs_sim_client *deaf, *stuck, *writer;
+	struct hs_sim_client *reading_paused, *stuck, *writer;
 
 	(void)state;
 	options.core.output_bytes_max = 4096;
 	world = hs_sim_world_create(&options);
-	deaf = tracking(world, 0, "CLIENT TRACKING ON BCAST");
+	reading_paused = tracking(world, 0, "CLIENT TRACKING ON BCAST");
 	stuck = tracking(world, 0, "CLIENT TRACKING ON BCAST");
 	writer = hs_sim_client_connect(world, 0);
-	hs_sim_client_set_deaf(deaf, true);
+	hs_sim_client_pause_reading(reading_paused, true);
 	hs_sim_engine_stall(world->engine, FOO_PARTITION);
-	hs_sim_client_ask(stuck, "SET foo 1");
+	hs_sim_client_request(stuck, "SET foo 1");
 	for (int i = 0; i < 200; i++)
 		ask(writer, "SET bar 1");
-	assert_null(deaf->session);
+	assert_null(reading_paused->session);
 	assert_null(stuck->session);
-	assert_true(deaf->cut);
+	assert_true(reading_paused->cut);
 	assert_true(stuck->cut);
 	assert_non_null(writer->session);
 	assert_int_equal(hs_counter_get(&stats(world)->cut_output), 2);
@@ -678,16 +679,16 @@ static void test_an_engine_that_refuses(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_read_is_told_once),
-		cmocka_unit_test(test_a_message_stays_behind_replies_under_way),
-		cmocka_unit_test(test_a_read_under_way_is_remembered),
+		cmocka_unit_test(test_a_read_key_is_invalidated_once),
+		cmocka_unit_test(test_an_invalidation_stays_behind_replies_in_flight),
+		cmocka_unit_test(test_a_read_in_flight_is_tracked),
 		cmocka_unit_test(test_on_waits_for_the_engine),
-		cmocka_unit_test(test_first_and_last),
+		cmocka_unit_test(test_the_engine_tracks_from_first_to_last_client),
 		cmocka_unit_test(test_prefixes),
 		cmocka_unit_test(test_noloop),
 		cmocka_unit_test(test_optin_and_optout),
-		cmocka_unit_test(test_silenced),
-		cmocka_unit_test(test_silenced_and_stuck),
+		cmocka_unit_test(test_client_reply_off),
+		cmocka_unit_test(test_client_reply_off_behind_a_stuck_reply),
 		cmocka_unit_test(test_asleep_and_in_other_dialects),
 		cmocka_unit_test(test_shutting_down_waits_for_the_engine),
 		cmocka_unit_test(test_redirect),

@@ -164,24 +164,26 @@ static void test_every_byte_is_covered(void **state)
 		struct hs_bytes all = {bytes, len};
 
 		hs_record_seal(bytes, len, 77);
-		assert_true(hs_record_whole(all, 77));
+		assert_true(hs_record_checksum_fits(all, 77));
 		assert_int_equal(hs_record_decode(all, &back), 0);
 		assert_int_equal(back.payload.len, sizes[i]);
-		assert_true(hs_record_parts_whole(&back, 77, 0, SIZE_MAX));
-		assert_false(hs_record_whole(all, 78));
+		assert_true(hs_record_parts_checksum_fits(&back, 77, 0, SIZE_MAX));
+		assert_false(hs_record_checksum_fits(all, 78));
 		step = len > 10000 ? 997 : 1;
 		for (size_t at = 0; at < len; at += step) {
 			bool head;
 
 			bytes[at] ^= 0x40;
-			head = hs_record_whole(all, 77);
+			head = hs_record_checksum_fits(all, 77);
 			if (head) {
 				size_t from = at - (len - sizes[i]);
 
-				assert_false(hs_record_parts_whole(&back, 77, 0, SIZE_MAX));
-				assert_false(hs_record_parts_whole(&back, 77, from, from + 1));
+				assert_false(hs_record_parts_checksum_fits(&back, 77, 0, SIZE_MAX));
+				assert_false(
+					hs_record_parts_checksum_fits(&back, 77, from, from + 1));
 				from ^= HS_RECORD_PART_BYTES; /* the same place of another part */
-				assert_true(hs_record_parts_whole(&back, 77, from, from + 1));
+				assert_true(
+					hs_record_parts_checksum_fits(&back, 77, from, from + 1));
 			}
 			bytes[at] ^= 0x40;
 		}

@@ -7,7 +7,7 @@
  * unknown. A cache that is careless
  * is noticed. SEED=n runs one schedule, SCHEDULES=n so many. */
 #include "base/slot.h"
-#include "tests/lib/flow.h"
+#include "tests/lib/flow_world.h"
 
 #include <stdlib.h>
 
@@ -24,7 +24,7 @@ struct server {
 	int queued_count;
 };
 
-struct kept {
+struct cached {
 	int value; /* 0: nothing there; -1: not kept */
 	uint64_t asked_us;
 	struct hs_tracking_session *tracking_session;
@@ -32,13 +32,13 @@ struct kept {
 };
 
 struct world {
-	struct town *town;
+	struct flow_world *flow_world;
 	struct hs_prng prng;
 	struct server servers[PIPES_MAX];
 	uint16_t owner[KEYS];	    /* port of the key's slot */
 	uint16_t moving[KEYS];	    /* to which; 0: not */
 	bool there[KEYS];	    /* it has gone already */
-	uint64_t moved_us[KEYS];    /* its last move began */
+	uint64_t progress_us[KEYS]; /* its last move began */
 	int value[KEYS];	    /* 0: missing */
 	uint64_t since_us[HISTORY]; /* of each value ever, from when to when it was there */
 	uint64_t until_us[HISTORY];
@@ -46,7 +46,7 @@ struct world {
 	int history_value[HISTORY];
 	int history_count;
 	int current[KEYS]; /* in the history; -1: none yet */
-	struct kept kept[KEYS];
+	struct cached cached[KEYS];
 	int ran[OPS_MAX];
 	int next_value;
 	int mistake;
@@ -118,8 +118,8 @@ static void set_value(struct world *world, int key, int value)
 
 	assert_true(at < HISTORY);
 	if (world->current[key] >= 0)
-		world->until_us[world->current[key]] = world->town->now.mono_us;
-	world->since_us[at] = world->town->now.mono_us;
+		world->until_us[world->current[key]] = world->flow_world->now.mono_us;
+	world->since_us[at] = world->flow_world->now.mono_us;
 	world->until_us[at] = UINT64_MAX;
 	world->history_key[at] = key;
 	world->history_value[at] = value;
@@ -294,14 +294,14 @@ static void serve_all(struct world *world, struct server *server)
 	int64_t whole;
 
 	while (server->in.len > 0 &&
-	       (whole = hs_answer_length(server->in.data, server->in.len)) > 0) {
+	       (whole = hs_parse_reply_length(server->in.data, server->in.len)) > 0) {
 		struct hs_bytes argv[8] = {{NULL, 0}};
-		struct hs_answer head, word;
-		int64_t at = hs_answer_head(&head, server->in.data, server->in.len);
+		struct hs_parsed_reply head, word;
+		int64_t at = hs_parse_reply_head(&head, server->in.data, server->in.len);
 
 		for (int64_t i = 0; i < head.count; i++) {
-			at += hs_answer_head(&word, server->in.data + at,
-					     server->in.len - (size_t)at);
+			at += hs_parse_reply_head(&word, server->in.data + at,
+						  server->in.len - (size_t)at);
 			argv[i] = word.text;
 		}
 		serve(world, server, (size_t)head.count, argv);
@@ -311,64 +311,64 @@ static void serve_all(struct world *world, struct server *server)
 
 /* ---- the cache ---- */
 
-static void on_changed(void *keeper, const struct hs_tracking_session *tracking_session,
+static void on_changed(void *cache_context, const struct hs_tracking_session *tracking_session,
 		       const struct hs_bytes *key)
 {
-	struct world *world = keeper;
+	struct world *world = cache_context;
 
 	for (int i = 0; i < KEYS; i++) {
-		if (world->kept[i].tracking_session == tracking_session &&
+		if (world->cached[i].tracking_session == tracking_session &&
 		    (!key || key_in(*key) == i) && world->mistake != 1)
-			world->kept[i].value = -1;
+			world->cached[i].value = -1;
 	}
 }
 
-static void on_finished(void *keeper, struct hs_op *op)
+static void on_finished(void *cache_context, struct hs_op *op)
 {
-	struct world *world = keeper;
+	struct world *world = cache_context;
 	const struct asked *asked = op->owner;
 	int key = key_in(op->argv[1]);
 
 	/* Whatever it was: a write makes what is kept old. */
 	if (op->command->id == HS_CMD_ID_SET)
-		world->kept[key].value = -1;
+		world->cached[key].value = -1;
 	if (!op->track || !op->tracking_session || asked->reply.data[0] == '-')
 		return;
-	world->kept[key] = (struct kept){.tracking_session = op->tracking_session,
-					 .epoch = op->tracking_epoch,
-					 .asked_us = op->received.mono_us};
+	world->cached[key] = (struct cached){.tracking_session = op->tracking_session,
+					     .epoch = op->tracking_epoch,
+					     .asked_us = op->received.mono_us};
 	if (op->command->id == HS_CMD_ID_SET)
-		world->kept[key].value = atoi(op->argv[2].data);
+		world->cached[key].value = atoi(op->argv[2].data);
 	else if (asked->reply.data[0] == '$')
-		world->kept[key].value = atoi(strchr(asked->reply.data, '\n') + 1);
+		world->cached[key].value = atoi(strchr(asked->reply.data, '\n') + 1);
 }
 
-static bool check_kept(struct world *world)
+static bool check_cached(struct world *world)
 {
 	for (int key = 0; key < KEYS; key++) {
-		const struct kept *kept = &world->kept[key];
+		const struct cached *cached = &world->cached[key];
 		bool fresh = false;
 		uint64_t caught_up_us;
 
-		if (kept->value < 0 || !kept->tracking_session ||
-		    (hs_tracking_session_epoch(kept->tracking_session) != kept->epoch &&
+		if (cached->value < 0 || !cached->tracking_session ||
+		    (hs_tracking_session_epoch(cached->tracking_session) != cached->epoch &&
 		     world->mistake != 2))
 			continue;
 		/* What is missing where its slot was, and made where it is moving to, nobody tells: such
 		 * values are for the short term only. */
-		if (kept->value == 0 && world->moved_us[key] >= kept->asked_us)
+		if (cached->value == 0 && world->progress_us[key] >= cached->asked_us)
 			continue;
-		caught_up_us = hs_tracking_session_caught_up_us(kept->tracking_session) +
+		caught_up_us = hs_tracking_session_caught_up_us(cached->tracking_session) +
 			       (world->mistake == 3 ? 50000 : 0);
 		for (int i = 0; i < world->history_count && !fresh; i++)
 			fresh = world->history_key[i] == key &&
-				world->history_value[i] == kept->value &&
+				world->history_value[i] == cached->value &&
 				world->until_us[i] >= caught_up_us;
 		if (!fresh && world->mistake == 0)
 			fail_msg("seed %llu: %s is kept as %d and is %d; proved %llu, now %llu",
-				 (unsigned long long)world->seed, names[key], kept->value,
+				 (unsigned long long)world->seed, names[key], cached->value,
 				 world->value[key], (unsigned long long)caught_up_us,
-				 (unsigned long long)world->town->now.mono_us);
+				 (unsigned long long)world->flow_world->now.mono_us);
 		if (!fresh)
 			return false;
 		world->checked++;
@@ -380,15 +380,15 @@ static bool check_kept(struct world *world)
 
 static void ask(struct world *world)
 {
-	struct town *town = world->town;
-	int number = town->ops_count, key = (int)below(world, KEYS);
+	struct flow_world *flow_world = world->flow_world;
+	int number = flow_world->ops_count, key = (int)below(world, KEYS);
 	bool read = below(world, 3) > 0;
 	struct asked *asked;
 
 	if (number == WANTED)
 		return;
-	asked = make(town, (uint64_t)number + 1, read ? HS_CMD_ID_GET : HS_CMD_ID_SET, slot_of(key),
-		     "x");
+	asked = make(flow_world, (uint64_t)number + 1, read ? HS_CMD_ID_GET : HS_CMD_ID_SET,
+		     slot_of(key), "x");
 	hs_buf_printf(&asked->request, "%d", number + OPS_MAX);
 	hs_buf_append(&asked->request, "", 1);
 	asked->argv[0] = read ? HS_LIT("GET") : HS_LIT("SET");
@@ -397,8 +397,8 @@ static void ask(struct world *world)
 	asked->op.argc = read ? 2 : 3;
 	asked->op.resp = 3;
 	asked->op.track = below(world, 8) > 0;
-	asked->op.received = town->now;
-	submit(town, asked);
+	asked->op.received = flow_world->now;
+	submit(flow_world, asked);
 }
 
 static void carry(struct world *world, struct hs_pipe *pipe)
@@ -425,16 +425,17 @@ static void deliver(struct world *world, struct hs_pipe *pipe)
 	hs_buf_append(&bytes, server->out.data, len);
 	hs_buf_consume(&server->out, len);
 	if (len > 0)
-		hs_flow_receive(world->town->flow, world->town->now, pipe, bytes.data, len);
-	hs_flow_flush(world->town->flow, world->town->now);
+		hs_flow_receive(world->flow_world->flow, world->flow_world->now, pipe, bytes.data,
+				len);
+	hs_flow_flush(world->flow_world->flow, world->flow_world->now);
 	hs_buf_deinit(&bytes);
 }
 
 static void cut(struct world *world, struct hs_pipe *pipe)
 {
 	forget_server(server_of(world, pipe));
-	town_forget(world->town, pipe);
-	hs_flow_down(world->town->flow, world->town->now, pipe, "cut");
+	flow_world_forget(world->flow_world, pipe);
+	hs_flow_down(world->flow_world->flow, world->flow_world->now, pipe, "cut");
 }
 
 static void tell_routes(struct world *world)
@@ -450,12 +451,12 @@ static void tell_routes(struct world *world)
 	}
 	for (int key = 0; key < KEYS; key++)
 		routes->node_of_slot[slot_of(key)] = (uint16_t)(world->owner[key] - 1);
-	hs_flow_route(world->town->flow, world->town->now, given);
+	hs_flow_route(world->flow_world->flow, world->flow_world->now, given);
 	hs_routes_unref(&given);
 }
 
 /* Somebody else writes, or the key expires; where the key is. */
-static void write_behind_our_back(struct world *world)
+static void write_from_elsewhere(struct world *world)
 {
 	int key = (int)below(world, KEYS);
 
@@ -512,7 +513,7 @@ static void move_key(struct world *world, int key)
 		uint16_t to = (uint16_t)(1 + below(world, NODES));
 
 		world->moving[key] = to == world->owner[key] ? 0 : to;
-		world->moved_us[key] = world->town->now.mono_us;
+		world->progress_us[key] = world->flow_world->now.mono_us;
 	}
 }
 
@@ -534,27 +535,27 @@ static void fail_over(struct world *world)
 	}
 }
 
-static void prove(struct world *world)
+static void catch_up(struct world *world)
 {
 	for (int key = 0; key < KEYS; key++) {
-		if (world->kept[key].tracking_session)
-			hs_tracking_session_want_check(world->kept[key].tracking_session);
+		if (world->cached[key].tracking_session)
+			hs_tracking_session_want_check(world->cached[key].tracking_session);
 	}
-	hs_flow_check(world->town->flow, world->town->now);
+	hs_flow_check(world->flow_world->flow, world->flow_world->now);
 }
 
 static void move_bytes(struct world *world)
 {
-	struct town *town = world->town;
+	struct flow_world *flow_world = world->flow_world;
 	struct hs_pipe *pipe;
 
-	if (town->pipes_count == 0)
+	if (flow_world->pipes_count == 0)
 		return;
-	pipe = town->pipes[below(world, (uint64_t)town->pipes_count)];
+	pipe = flow_world->pipes[below(world, (uint64_t)flow_world->pipes_count)];
 	if (pipe->upstream.state == HS_UPSTREAM_OPENING) {
 		forget_server(server_of(world, pipe)); /* the flow may have closed the last one */
-		hs_flow_up(town->flow, town->now, pipe);
-		hs_flow_flush(town->flow, town->now);
+		hs_flow_up(flow_world->flow, flow_world->now, pipe);
+		hs_flow_flush(flow_world->flow, flow_world->now);
 	} else if (below(world, 2) == 0) {
 		carry(world, pipe);
 	} else {
@@ -564,28 +565,28 @@ static void move_bytes(struct world *world)
 
 static void step(struct world *world, bool calm)
 {
-	struct town *town = world->town;
+	struct flow_world *flow_world = world->flow_world;
 
-	town->now.mono_us += 1 + below(world, 500);
+	flow_world->now.mono_us += 1 + below(world, 500);
 	switch (below(world, calm ? 16 : 24)) {
 	case 0:
 	case 1:
 		ask(world);
 		break;
 	case 2:
-		town->now.mono_us += 20000;
-		hs_flow_tick(town->flow, town->now);
+		flow_world->now.mono_us += 20000;
+		hs_flow_tick(flow_world->flow, flow_world->now);
 		break;
 	case 3:
 		tell_routes(world);
 		break;
 	case 4:
-		prove(world);
+		catch_up(world);
 		break;
 	case 16:
 	case 17:
 	case 18:
-		write_behind_our_back(world);
+		write_from_elsewhere(world);
 		break;
 	case 19:
 		move_key(world, (int)below(world, KEYS));
@@ -602,8 +603,9 @@ static void step(struct world *world, bool calm)
 		forget_tracked(world);
 		break;
 	case 23:
-		if (town->pipes_count > 0 && below(world, 4) == 0)
-			cut(world, town->pipes[below(world, (uint64_t)town->pipes_count)]);
+		if (flow_world->pipes_count > 0 && below(world, 4) == 0)
+			cut(world,
+			    flow_world->pipes[below(world, (uint64_t)flow_world->pipes_count)]);
 		break;
 	default:
 		move_bytes(world);
@@ -620,7 +622,7 @@ static bool is_error(const struct asked *asked, const char *word)
 
 static void check_once(const struct world *world, int op)
 {
-	const struct asked *asked = &world->town->ops[op];
+	const struct asked *asked = &world->flow_world->ops[op];
 	int ran = world->ran[op];
 
 	if (!asked->done)
@@ -644,38 +646,38 @@ static bool run_schedule(uint64_t seed, int mistake, int *checked)
 	world->seed = seed;
 	world->mistake = mistake;
 	hs_prng_init(&world->prng, seed);
-	world->town = town_create(true, NULL);
-	world->town->keeper = world;
-	world->town->on_finished = on_finished;
-	world->town->on_changed = on_changed;
+	world->flow_world = flow_world_create(true, NULL);
+	world->flow_world->cache_context = world;
+	world->flow_world->on_finished = on_finished;
+	world->flow_world->on_changed = on_changed;
 	for (int key = 0; key < KEYS; key++) {
 		world->owner[key] = (uint16_t)(1 + below(world, NODES));
-		world->kept[key].value = -1;
+		world->cached[key].value = -1;
 		world->current[key] = -1;
 		set_value(world, key, 0);
 	}
 	tell_routes(world);
 	for (int i = 0; i < STEPS && right; i++) {
 		step(world, false);
-		right = check_kept(world);
+		right = check_cached(world);
 	}
-	for (int i = 0;
-	     i < 100 * STEPS && right && world->town->finished_count < world->town->ops_count;
+	for (int i = 0; i < 100 * STEPS && right &&
+			world->flow_world->finished_count < world->flow_world->ops_count;
 	     i++) {
 		for (int key = 0; key < KEYS; key++) {
 			if (world->moving[key])
 				move_key(world, key);
 		}
 		step(world, true);
-		right = check_kept(world);
+		right = check_cached(world);
 	}
-	for (int op = 0; op < world->town->ops_count && right; op++)
+	for (int op = 0; op < world->flow_world->ops_count && right; op++)
 		check_once(world, op);
 	*checked += world->checked;
 	for (int i = 0; i < PIPES_MAX; i++)
 		forget_server(&world->servers[i]);
-	world->town->on_finished = NULL;
-	town_destroy(&world->town);
+	world->flow_world->on_finished = NULL;
+	flow_world_destroy(&world->flow_world);
 	hs_mem_free(&world);
 	return right;
 }
@@ -693,7 +695,7 @@ static void test_schedules(void **state)
 	assert_true(first || checked > 1000); /* there was something to judge */
 }
 
-static void test_careless_caches_are_noticed(void **state)
+static void test_caches_that_miss_invalidations_are_caught(void **state)
 {
 	(void)state;
 	for (int mistake = 1; mistake <= 3; mistake++) {
@@ -709,7 +711,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_schedules),
-		cmocka_unit_test(test_careless_caches_are_noticed),
+		cmocka_unit_test(test_caches_that_miss_invalidations_are_caught),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,7 +5,7 @@
  * and write down what they ran. Afterwards: every operation was finished once; a write ran once if it
  * was answered, not at all if the answer says so, and at most once if the outcome is unknown; and what
  * one client did to one slot ran in the order in which it was asked for. */
-#include "tests/lib/flow.h"
+#include "tests/lib/flow_world.h"
 
 #include <stdlib.h>
 
@@ -24,7 +24,7 @@ struct server {
 };
 
 struct world {
-	struct town *town;
+	struct flow_world *flow_world;
 	struct hs_prng prng;
 	struct server servers[PIPES_MAX];
 	uint16_t owner[SLOTS_USED];  /* port */
@@ -99,7 +99,7 @@ static void run(struct world *world, int op, struct hs_buf *out)
 static void serve(struct world *world, struct server *server, int op)
 {
 	uint16_t port = server->pipe->node->at.port;
-	int slot = world->town->ops[op].op.slot - 1;
+	int slot = world->flow_world->ops[op].op.slot - 1;
 	bool asking = server->asking;
 
 	size_t start = server->out.len;
@@ -124,7 +124,7 @@ static void serve(struct world *world, struct server *server, int op)
 static void serve_all(struct world *world, struct server *server)
 {
 	while (server->in.len > 0) {
-		int64_t used = hs_answer_length(server->in.data, server->in.len);
+		int64_t used = hs_parse_reply_length(server->in.data, server->in.len);
 		char *number;
 
 		assert_true(used >= 0);
@@ -167,16 +167,16 @@ static void deliver(struct world *world, struct hs_pipe *pipe)
 		return;
 	memcpy(bytes, server->out.data, len);
 	hs_buf_consume(&server->out, len);
-	hs_flow_receive(world->town->flow, world->town->now, pipe, bytes, len);
-	hs_flow_flush(world->town->flow, world->town->now);
+	hs_flow_receive(world->flow_world->flow, world->flow_world->now, pipe, bytes, len);
+	hs_flow_flush(world->flow_world->flow, world->flow_world->now);
 }
 
 static void cut(struct world *world, struct hs_pipe *pipe)
 {
 	trace("cut port %u\n", pipe->node->at.port);
 	forget_server(server_of(world, pipe));
-	town_forget(world->town, pipe);
-	hs_flow_down(world->town->flow, world->town->now, pipe, "cut");
+	flow_world_forget(world->flow_world, pipe);
+	hs_flow_down(world->flow_world->flow, world->flow_world->now, pipe, "cut");
 }
 
 static void tell_routes(struct world *world)
@@ -194,27 +194,27 @@ static void tell_routes(struct world *world)
 	}
 	for (int slot = 0; slot < SLOTS_USED; slot++)
 		routes->node_of_slot[slot_number(slot)] = (uint16_t)(world->owner[slot] - 1);
-	hs_flow_route(world->town->flow, world->town->now, given);
+	hs_flow_route(world->flow_world->flow, world->flow_world->now, given);
 	hs_routes_unref(&given);
 }
 
 static void ask(struct world *world)
 {
-	struct town *town = world->town;
-	int number = town->ops_count;
+	struct flow_world *flow_world = world->flow_world;
+	int number = flow_world->ops_count;
 	struct asked *asked;
 	bool read = below(world, 2) == 0;
 
 	if (number == WANTED)
 		return;
-	asked = make(town, 1 + below(world, CLIENTS), read ? HS_CMD_ID_GET : HS_CMD_ID_INCR,
+	asked = make(flow_world, 1 + below(world, CLIENTS), read ? HS_CMD_ID_GET : HS_CMD_ID_INCR,
 		     slot_number((int)below(world, SLOTS_USED)), "x");
 	hs_buf_printf(&asked->request, "*2\r\n$1\r\n%c\r\n$4\r\nop%02d\r\n", read ? 'R' : 'W',
 		      number);
 	asked->op.raw = hs_buf_bytes(&asked->request);
 	trace("client %d asks op%d (%c, slot %d)\n", (int)asked->op.client, number,
 	      read ? 'R' : 'W', asked->op.slot);
-	submit(town, asked);
+	submit(flow_world, asked);
 }
 
 /* A slot that has moved with its keys does not move back before those are answered that were sent
@@ -222,7 +222,7 @@ static void ask(struct world *world)
 static bool has_moved_just_now(const struct world *world, int slot)
 {
 	const struct hs_slot_state *state =
-		hs_flow_slot_state(world->town->flow, slot_number(slot));
+		hs_flow_slot_state(world->flow_world->flow, slot_number(slot));
 
 	return world->migrated[slot] && (state->underway > 0 || state->hold);
 }
@@ -253,10 +253,11 @@ static void move_something(struct world *world)
 
 static void step(struct world *world, bool calm)
 {
-	struct town *town = world->town;
-	struct hs_pipe *pipe = town->pipes_count > 0
-				       ? town->pipes[below(world, (uint64_t)town->pipes_count)]
-				       : NULL;
+	struct flow_world *flow_world = world->flow_world;
+	struct hs_pipe *pipe =
+		flow_world->pipes_count > 0
+			? flow_world->pipes[below(world, (uint64_t)flow_world->pipes_count)]
+			: NULL;
 
 	switch (below(world, calm ? 12 : 16)) {
 	case 0:
@@ -265,8 +266,8 @@ static void step(struct world *world, bool calm)
 		ask(world);
 		break;
 	case 3:
-		town->now.mono_us += 20000;
-		hs_flow_tick(town->flow, town->now);
+		flow_world->now.mono_us += 20000;
+		hs_flow_tick(flow_world->flow, flow_world->now);
 		break;
 	case 4:
 		tell_routes(world);
@@ -283,8 +284,8 @@ static void step(struct world *world, bool calm)
 		if (!pipe)
 			break;
 		if (pipe->upstream.state == HS_UPSTREAM_OPENING) {
-			hs_flow_up(town->flow, town->now, pipe);
-			hs_flow_flush(town->flow, town->now);
+			hs_flow_up(flow_world->flow, flow_world->now, pipe);
+			hs_flow_flush(flow_world->flow, flow_world->now);
 		} else if (below(world, 2) == 0) {
 			carry(world, pipe);
 		} else {
@@ -301,7 +302,7 @@ static bool is_error(const struct asked *asked, const char *word)
 
 static void check_once(const struct world *world, int op, uint64_t seed)
 {
-	const struct asked *asked = &world->town->ops[op];
+	const struct asked *asked = &world->flow_world->ops[op];
 	bool write = asked->op.command->id == HS_CMD_ID_INCR;
 	int least = 0, most = RAN_MAX;
 
@@ -324,13 +325,13 @@ static void check_once(const struct world *world, int op, uint64_t seed)
  * are writes that ran all the same. */
 static void check_order(const struct world *world, uint64_t seed)
 {
-	for (int later = 0; later < world->town->ops_count; later++) {
-		const struct asked *b = &world->town->ops[later];
+	for (int later = 0; later < world->flow_world->ops_count; later++) {
+		const struct asked *b = &world->flow_world->ops[later];
 
 		if (world->executed[later] == 0)
 			continue;
 		for (int earlier = 0; earlier < later; earlier++) {
-			const struct asked *a = &world->town->ops[earlier];
+			const struct asked *a = &world->flow_world->ops[earlier];
 
 			if (a->op.client != b->op.client || a->op.slot != b->op.slot ||
 			    world->executed[earlier] == 0 || a->reply.data[0] == '-' ||
@@ -349,14 +350,15 @@ static void run_schedule(uint64_t seed)
 	struct world *world = hs_mem_zalloc(sizeof *world);
 
 	hs_prng_init(&world->prng, seed);
-	world->town = town_create(true, NULL);
+	world->flow_world = flow_world_create(true, NULL);
 	for (int slot = 0; slot < SLOTS_USED; slot++)
 		world->owner[slot] = (uint16_t)(1 + below(world, NODES));
 	tell_routes(world);
 	for (int i = 0; i < STEPS; i++)
 		step(world, false);
 	/* Calm, until all is answered. */
-	for (int i = 0; i < 100 * STEPS && world->town->finished_count < world->town->ops_count;
+	for (int i = 0;
+	     i < 100 * STEPS && world->flow_world->finished_count < world->flow_world->ops_count;
 	     i++) {
 		for (int slot = 0; slot < SLOTS_USED; slot++) {
 			if (world->moving[slot])
@@ -364,12 +366,12 @@ static void run_schedule(uint64_t seed)
 		}
 		step(world, true);
 	}
-	for (int op = 0; op < world->town->ops_count; op++)
+	for (int op = 0; op < world->flow_world->ops_count; op++)
 		check_once(world, op, seed);
 	check_order(world, seed);
 	for (int i = 0; i < PIPES_MAX; i++)
 		forget_server(&world->servers[i]);
-	town_destroy(&world->town);
+	flow_world_destroy(&world->flow_world);
 	hs_mem_free(&world);
 }
 

@@ -13,7 +13,7 @@ static void check_the_first_topology(struct world *world)
 	assert_int_equal(world->routes->replicas_count, 1);
 	assert_true(world->routes->cluster);
 	assert_int_equal(world->routes_told, 1);
-	assert_int_equal(world->capacity, HS_MONITOR_SHARDS_ROOM);
+	assert_int_equal(world->capacity, HS_MONITOR_PARTITIONS_MIN);
 	assert_int_equal(hs_slot_map_get(&world->slots, 150), 1);
 	assert_int_equal(hs_slot_map_count(&world->slots), 3);
 	assert_int_equal(hs_slot_map_failed(&world->slots), 0);
@@ -24,8 +24,8 @@ static void check_the_first_topology(struct world *world)
 	assert_true(world->partitions[3].absent);
 	assert_int_equal(world->learned_told, 1);
 	assert_int_equal(world->common.maxmemory, 0);
-	assert_string_equal(world->trouble, "");
-	assert_true(world->settled);
+	assert_string_equal(world->unavailable_reason, "");
+	assert_true(world->startup_done);
 	assert_non_null(strstr(world->lines, "cluster: 3 shards, 1 replicas, Redis 7.0.0\n"));
 }
 
@@ -34,17 +34,18 @@ static void test_the_first_topology(void **state)
 	struct world *world = make("cluster://a:1,b:2,c:3");
 
 	(void)state;
-	assert_string_equal(world->trouble, "no server has answered yet");
-	assert_false(world->settled);
+	assert_string_equal(world->unavailable_reason, "no server has answered yet");
+	assert_false(world->startup_done);
 	pass(world, 100 * MS);
 	check_the_first_topology(world);
 	/* One node was asked, and every master for how it is. */
-	assert_int_equal(count_said(world, "CLUSTER SLOTS;"), 1);
-	assert_int_equal(count_said(world, ": COMMAND;"), 1);
-	assert_int_equal(count_said(world, ": INFO;"), 3);
-	assert_int_equal(count_said(world, ": CLUSTER SLOT-STATS SLOTSRANGE 0 16383;"), 3);
+	assert_int_equal(count_requests(world, "CLUSTER SLOTS;"), 1);
+	assert_int_equal(count_requests(world, ": COMMAND;"), 1);
+	assert_int_equal(count_requests(world, ": INFO;"), 3);
+	assert_int_equal(count_requests(world, ": CLUSTER SLOT-STATS SLOTSRANGE 0 16383;"), 3);
 	pass(world, 1 * S);
-	assert_int_equal(count_said(world, "d: INFO;"), 1); /* its master does not speak of it */
+	assert_int_equal(count_requests(world, "d: INFO;"),
+			 1); /* its master does not speak of it */
 	destroy(world);
 }
 
@@ -69,36 +70,37 @@ static void test_a_single_server(void **state)
 	assert_string_equal(world->partitions[0].slots, "0-16383");
 	server_at(world, 'a')->down = true;
 	pass(world, 100 * MS);
-	assert_true(world->settled);
-	assert_string_equal(world->trouble, "a:1: refused");
+	assert_true(world->startup_done);
+	assert_string_equal(world->unavailable_reason, "a:1: refused");
 	assert_int_equal(hs_slot_map_failed(&world->slots), HS_SLOTS);
 	server_at(world, 'a')->down = false;
 	pass(world, 1100 * MS);
-	assert_string_equal(world->trouble, "");
+	assert_string_equal(world->unavailable_reason, "");
 	assert_int_equal(hs_slot_map_failed(&world->slots), 0);
 	assert_int_equal(world->partitions[0].state, HS_PARTITION_OK);
-	assert_int_equal(count_said(world, "CLUSTER"), 0);
-	hs_monitor_surprised(world->monitor, world->now_us); /* there is nothing to look for */
+	assert_int_equal(count_requests(world, "CLUSTER"), 0);
+	hs_monitor_suspect_topology(world->monitor,
+				    world->now_us); /* there is nothing to look for */
 	pass(world, 2 * S);
-	assert_int_equal(count_said(world, "CLUSTER"), 0);
+	assert_int_equal(count_requests(world, "CLUSTER"), 0);
 	destroy(world);
 }
 
 /* The next look comes after about `refresh_ms`; what a node said before is not read again. */
-static void test_looks_that_find_nothing_new(void **state)
+static void test_rounds_without_changes(void **state)
 {
 	struct world *world = make_cluster();
 	uint32_t read;
 
 	(void)state;
 	pass(world, 7 * S);
-	assert_int_equal(count_said(world, "CLUSTER SLOTS;"), 0);
+	assert_int_equal(count_requests(world, "CLUSTER SLOTS;"), 0);
 	pass(world, 6 * S);
-	assert_int_equal(count_said(world, "CLUSTER SLOTS;"), 1);
+	assert_int_equal(count_requests(world, "CLUSTER SLOTS;"), 1);
 	pass(world, 200 * S);
 	read = world->capacity_asked; /* with each reply that is read */
 	assert_in_range(read, 2, 4);  /* at most once from each node */
-	assert_in_range(count_said(world, "CLUSTER SLOTS;"), 17, 28);
+	assert_in_range(count_requests(world, "CLUSTER SLOTS;"), 17, 28);
 	assert_int_equal(world->routes_told, 1);
 	/* What is other than before is read, also from a node that said the same for long. */
 	all_slots(world, "0-99 a d, 100-299 b, 300-16383 c", 6);
@@ -114,12 +116,12 @@ static void test_looks_that_find_nothing_new(void **state)
 	destroy(world);
 }
 
-static void surprise(struct world *world)
+static void report_stale_topology(struct world *world)
 {
-	hs_monitor_surprised(world->monitor, world->now_us);
+	hs_monitor_suspect_topology(world->monitor, world->now_us);
 }
 
-static void test_a_surprise(void **state)
+static void test_a_redirect_starts_a_round(void **state)
 {
 	struct world *world = make_cluster();
 
@@ -128,39 +130,39 @@ static void test_a_surprise(void **state)
 	forget(world);
 	all_slots(world, "0-99 a d, 100-299 b, 300-16383 c", 6);
 	for (int i = 0; i < 100; i++)
-		surprise(world);
+		report_stale_topology(world);
 	pass(world, 0);
-	assert_int_equal(count_said(world, "CLUSTER SLOTS;"), 1); /* at once, and once */
+	assert_int_equal(count_requests(world, "CLUSTER SLOTS;"), 1); /* at once, and once */
 	assert_int_equal(owner(world, 250), 'b');
 	/* Soon after a look the next one waits a little, and longer while they find nothing new. */
 	for (uint64_t gap_ms = 50; gap_ms <= 1600; gap_ms *= 2) {
 		uint64_t gap_us = (gap_ms < 400 ? gap_ms : 400) * MS; /* and no longer than that */
 
 		forget(world);
-		surprise(world);
-		assert_in_range(world->monitor->look_at_us - world->now_us, gap_us, gap_us * 3 / 2);
-		pass(world, world->monitor->look_at_us - world->now_us - 1);
-		assert_int_equal(count_said(world, "CLUSTER SLOTS;"), 0);
-		surprise(world);
+		report_stale_topology(world);
+		assert_in_range(world->monitor->poll_at_us - world->now_us, gap_us, gap_us * 3 / 2);
+		pass(world, world->monitor->poll_at_us - world->now_us - 1);
+		assert_int_equal(count_requests(world, "CLUSTER SLOTS;"), 0);
+		report_stale_topology(world);
 		pass(world, 1);
-		assert_int_equal(count_said(world, "CLUSTER SLOTS;"), 1);
+		assert_int_equal(count_requests(world, "CLUSTER SLOTS;"), 1);
 	}
 	destroy(world);
 }
 
 /* A surprise while a look is under way is another look behind it: the answer may be older. */
-static void test_a_surprise_during_a_look(void **state)
+static void test_a_redirect_during_a_round(void **state)
 {
 	struct world *world = make_cluster();
 
 	(void)state;
 	pass(world, 1 * S);
 	forget(world);
-	surprise(world);
+	report_stale_topology(world);
 	hs_monitor_tick(world->monitor, world->now_us); /* asked, not answered */
-	surprise(world);
+	report_stale_topology(world);
 	pass(world, 150 * MS);
-	assert_int_equal(count_said(world, "CLUSTER SLOTS;"), 2);
+	assert_int_equal(count_requests(world, "CLUSTER SLOTS;"), 2);
 	destroy(world);
 }
 
@@ -171,17 +173,17 @@ static void test_a_node_that_was_cut_off(void **state)
 
 	(void)state;
 	all_slots(world, "0-99 d, 100-199 b, 200-16383 c", 6);
-	surprise(world);
+	report_stale_topology(world);
 	pass(world, 60 * MS);
 	assert_int_equal(owner(world, 0), 'd');
 	snprintf(server_at(world, 'b')->slots, 64, "0-99 a d, 100-199 b, 200-16383 c");
 	server_at(world, 'b')->epoch = 5;
 	for (int i = 0; i < 20; i++) {
-		surprise(world);
+		report_stale_topology(world);
 		pass(world, 500 * MS);
 		assert_int_equal(owner(world, 0), 'd');
 	}
-	assert_true(count_said(world, "b: CLUSTER SLOTS;") > 0); /* it was asked */
+	assert_true(count_requests(world, "b: CLUSTER SLOTS;") > 0); /* it was asked */
 	assert_int_equal(world->routes_told, 2);
 	pass(world, 1 * S);
 	/* Nobody else is left: after three looks there is nothing newer. */
@@ -192,12 +194,12 @@ static void test_a_node_that_was_cut_off(void **state)
 		lose(world, (char)('a' + i));
 	}
 	forget(world);
-	surprise(world);
+	report_stale_topology(world);
 	pass(world, 190 * MS);
 	assert_int_equal(owner(world, 0), 'd');
 	pass(world, 10 * MS);
 	assert_int_equal(owner(world, 0), 'a');
-	assert_int_equal(count_said(world, "b: CLUSTER SLOTS;"), 3);
+	assert_int_equal(count_requests(world, "b: CLUSTER SLOTS;"), 3);
 	destroy(world);
 }
 
@@ -240,13 +242,14 @@ static void test_a_foreign_cluster(void **state)
 	pass(world, 1 * S);
 	all_slots(world, "0-16383 e f", 50);
 	forget(world);
-	surprise(world);
+	report_stale_topology(world);
 	pass(world, 10 * MS);
 	assert_int_equal(owner(world, 0), 'a');
 	assert_int_equal(world->routes_told, 1);
-	assert_int_equal(count_said(world, "CLUSTER SLOTS;"), 4); /* everybody, d as well */
-	assert_non_null(strstr(world->trouble, "none of 4 nodes answers as one of the cluster"));
-	assert_non_null(strstr(world->trouble, "another cluster answers there"));
+	assert_int_equal(count_requests(world, "CLUSTER SLOTS;"), 4); /* everybody, d as well */
+	assert_non_null(
+		strstr(world->unavailable_reason, "none of 4 nodes answers as one of the cluster"));
+	assert_non_null(strstr(world->unavailable_reason, "another cluster answers there"));
 	assert_non_null(strstr(world->lines, "it is left alone"));
 	assert_null(strstr(world->lines, "master of partition")); /* none of them is away */
 	/* Each connection is made anew, in case the address leads elsewhere by then. */
@@ -256,13 +259,13 @@ static void test_a_foreign_cluster(void **state)
 				world->now_us - 10 * MS);
 	all_slots(world, "0-99 a d, 100-199 b, 200-16383 c", 6);
 	pass(world, 1 * S);
-	assert_string_equal(world->trouble, "");
+	assert_string_equal(world->unavailable_reason, "");
 	assert_int_equal(world->routes_told, 1);
 	destroy(world);
 }
 
 /* Tries are 100 ms apart at first, and 1 s at most, and up to half of it more by chance. */
-static void test_everybody_away_and_back(void **state)
+static void test_all_servers_down_and_back(void **state)
 {
 	static const unsigned pauses_ms[] = {100, 200, 400, 800, 1000, 1000};
 	struct world *world = make("cluster://a:1,b:2");
@@ -270,15 +273,15 @@ static void test_everybody_away_and_back(void **state)
 	(void)state;
 	server_at(world, 'a')->down = server_at(world, 'b')->down = true;
 	pass(world, 0);
-	assert_true(world->settled); /* who waits for the start goes on */
-	assert_string_equal(world->trouble,
-			    strstr(world->trouble, "(a:1")
+	assert_true(world->startup_done); /* who waits for the start goes on */
+	assert_string_equal(world->unavailable_reason,
+			    strstr(world->unavailable_reason, "(a:1")
 				    ? "none of 2 nodes answers as one of the cluster (a:1: "
 				      "refused, and 1 more)"
 				    : "none of 2 nodes answers as one of the cluster (b:2: "
 				      "refused, and 1 more)");
 	for (size_t i = 0; i < sizeof pauses_ms / sizeof *pauses_ms; i++) {
-		uint64_t pause_us = world->monitor->look_at_us - world->now_us;
+		uint64_t pause_us = world->monitor->poll_at_us - world->now_us;
 
 		assert_in_range(pause_us, pauses_ms[i] * MS, pauses_ms[i] * MS * 3 / 2);
 		pass(world, pause_us);
@@ -294,16 +297,16 @@ static void test_everybody_away_and_back(void **state)
 		lose(world, (char)('a' + i));
 	}
 	pass(world, 10 * MS);
-	assert_true(world->monitor->look_at_us <= world->now_us + 200 * MS);
+	assert_true(world->monitor->poll_at_us <= world->now_us + 200 * MS);
 	assert_int_equal(hs_slot_map_failed(&world->slots), HS_SLOTS);
 	assert_int_equal(world->partitions[1].state, HS_PARTITION_DOWN);
-	assert_string_equal(world->partitions[1].trouble, "refused");
+	assert_string_equal(world->partitions[1].unavailable_reason, "refused");
 	assert_non_null(strstr(world->lines, "master of partition 1: it closed the connection\n"));
 	destroy(world);
 }
 
 /* After 200 ms another node is asked beside one that does not answer; after 2 s that one is given up. */
-static void test_a_hedge(void **state)
+static void test_a_slow_node_is_hedged(void **state)
 {
 	struct world *world = make_cluster();
 	struct server *asked = NULL;
@@ -312,7 +315,7 @@ static void test_a_hedge(void **state)
 	for (int i = 0; i < SERVERS; i++)
 		world->servers[i].silent = true;
 	all_slots(world, "0-99 a d, 100-299 b, 300-16383 c", 6);
-	surprise(world);
+	report_stale_topology(world);
 	pass(world, 50 * MS);
 	for (int i = 0; i < SERVERS; i++) {
 		if (world->servers[i].in.len > 0) {
@@ -342,25 +345,25 @@ static void test_how_servers_are(void **state)
 	pass(world, 1 * S);
 	assert_int_equal(world->partitions[1].keys, 77);
 	assert_int_equal(world->common.maxmemory, -1); /* they do not agree */
-	assert_int_equal(count_said(world, "a: INFO;"), 1);
-	assert_int_equal(count_said(world, "a: CLUSTER INFO;"), 1);
+	assert_int_equal(count_requests(world, "a: INFO;"), 1);
+	assert_int_equal(count_requests(world, "a: CLUSTER INFO;"), 1);
 	server_at(world, 'b')->failing = true;
 	forget(world);
 	world->now_us += 1 * S;
 	hs_monitor_tick(world->monitor, world->now_us);
-	while (count_said(world, "b: CLUSTER INFO;") == 0)
+	while (count_requests(world, "b: CLUSTER INFO;") == 0)
 		assert_true(step(world));
 	assert_int_equal(world->partitions[1].state, HS_PARTITION_DOWN); /* at once */
 	assert_int_equal(hs_slot_map_failed(&world->slots), 100);
 	server_at(world, 'b')->failing = false;
 	pass(world, 6 * S);
 	assert_int_equal(hs_slot_map_failed(&world->slots), 0);
-	assert_int_equal(count_said(world, "SLOT-STATS"), 0); /* they refused it at the start */
+	assert_int_equal(count_requests(world, "SLOT-STATS"), 0); /* they refused it at the start */
 	/* A master that says it is a replica was replaced: that is a surprise. */
 	forget(world);
 	server_at(world, 'b')->replica = true;
 	pass(world, 1 * S);
-	assert_true(count_said(world, "CLUSTER SLOTS;") >= 1);
+	assert_true(count_requests(world, "CLUSTER SLOTS;") >= 1);
 	destroy(world);
 }
 
@@ -376,20 +379,20 @@ static void test_commands_that_change(void **state)
 	pass(world, 8 * S);
 	assert_int_equal(world->learned_told, 1);
 	pass(world, 4 * S); /* COMMAND COUNT goes with every tenth INFO */
-	assert_int_equal(count_said(world, ": COMMAND COUNT;"), 1);
+	assert_int_equal(count_requests(world, ": COMMAND COUNT;"), 1);
 	assert_int_equal(world->learned_told, 2);
 	/* A server that was away may have come back as another version. */
 	server_at(world, 'c')->commands = COMMANDS("zzsix");
 	forget(world);
 	lose(world, 'c');
 	pass(world, 1100 * MS);
-	assert_int_equal(count_said(world, "c: COMMAND;"), 1);
+	assert_int_equal(count_requests(world, "c: COMMAND;"), 1);
 	assert_int_equal(world->learned_told, 3);
 	assert_non_null(strstr(world->lines, "c:3 answers again\n"));
 	destroy(world);
 }
 
-static void test_a_server_that_tells_no_commands(void **state)
+static void test_a_server_that_refuses_command(void **state)
 {
 	struct world *world = make("cluster://a:1");
 
@@ -397,16 +400,16 @@ static void test_a_server_that_tells_no_commands(void **state)
 	for (int i = 0; i < SERVERS; i++)
 		world->servers[i].commands = "-NOPERM no\r\n";
 	pass(world, 3 * S);
-	assert_true(world->settled);
+	assert_true(world->startup_done);
 	assert_int_equal(world->learned_told, 0);
 	assert_non_null(strstr(world->lines, "does not tell its commands (NOPERM no)"));
-	assert_int_equal(count_said(world, ": COMMAND;"), 4); /* each is asked once */
+	assert_int_equal(count_requests(world, ": COMMAND;"), 4); /* each is asked once */
 	destroy(world);
 }
 
 /* ---- connections ---- */
 
-static void test_what_is_no_reply(void **state)
+static void test_malformed_replies(void **state)
 {
 	struct world *world = make_cluster();
 
@@ -414,7 +417,7 @@ static void test_what_is_no_reply(void **state)
 	pass(world, 300 * MS);
 	give(world, server_at(world, 'a'), "+nobody asked\r\n");
 	assert_null(server_at(world, 'a')->upstream);
-	assert_string_equal(world->partitions[0].trouble,
+	assert_string_equal(world->partitions[0].unavailable_reason,
 			    "it answers with something that is no reply");
 	assert_non_null(strstr(world->lines, "master of partition 0: it answers with something"));
 	give(world, server_at(world, 'b'), "HTTP/1.1 400 Bad Request\r\n");
@@ -436,7 +439,7 @@ static void test_connections_that_are_not_needed(void **state)
 	pass(world, 1 * S);
 	assert_non_null(server_at(world, 'b')->upstream);
 	all_slots(world, "0-199 a, 200-16383 c", 6); /* b and d have left; d is a seed */
-	surprise(world);
+	report_stale_topology(world);
 	pass(world, 500 * MS);
 	assert_null(server_at(world, 'b')->upstream);
 	assert_true(world->partitions[1].absent);
@@ -454,19 +457,19 @@ int main(void)
 		cmocka_unit_test(test_the_first_topology),
 		cmocka_unit_test(test_replies_in_pieces),
 		cmocka_unit_test(test_a_single_server),
-		cmocka_unit_test(test_looks_that_find_nothing_new),
-		cmocka_unit_test(test_a_surprise),
-		cmocka_unit_test(test_a_surprise_during_a_look),
+		cmocka_unit_test(test_rounds_without_changes),
+		cmocka_unit_test(test_a_redirect_starts_a_round),
+		cmocka_unit_test(test_a_redirect_during_a_round),
 		cmocka_unit_test(test_a_node_that_was_cut_off),
 		cmocka_unit_test(test_routes_list_no_master_without_slots),
 		cmocka_unit_test(test_a_master_that_refuses_may_be_replaced),
 		cmocka_unit_test(test_a_foreign_cluster),
-		cmocka_unit_test(test_everybody_away_and_back),
-		cmocka_unit_test(test_a_hedge),
+		cmocka_unit_test(test_all_servers_down_and_back),
+		cmocka_unit_test(test_a_slow_node_is_hedged),
 		cmocka_unit_test(test_how_servers_are),
 		cmocka_unit_test(test_commands_that_change),
-		cmocka_unit_test(test_a_server_that_tells_no_commands),
-		cmocka_unit_test(test_what_is_no_reply),
+		cmocka_unit_test(test_a_server_that_refuses_command),
+		cmocka_unit_test(test_malformed_replies),
 		cmocka_unit_test(test_connections_that_are_not_needed),
 	};
 

@@ -55,8 +55,8 @@ static void test_config_get(void **state)
 	pass(world, 0);
 	assert_int_equal(world->done, 1);
 	check_reply(&first, "*2\r\n$9\r\nmaxmemory\r\n$1\r\n0\r\n");
-	assert_int_equal(count_said(world, ": CONFIG GET;"), 4); /* every node, replicas too */
-	assert_int_equal(count_said(world, "b: CONFIG GET *;"), 1);
+	assert_int_equal(count_requests(world, ": CONFIG GET;"), 4); /* every node, replicas too */
+	assert_int_equal(count_requests(world, "b: CONFIG GET *;"), 1);
 	/* Those that come while a round is under way are answered together, by the next one. */
 	forget(world);
 	configure(world, &first, "GET", "maxmemory", NULL);
@@ -66,7 +66,7 @@ static void test_config_get(void **state)
 	assert_int_equal(world->done, 3);
 	check_reply(&first, "is not the same at all servers");
 	check_reply(&second, "is not the same at all servers");
-	assert_int_equal(count_said(world, "c: CONFIG GET;"), 2);
+	assert_int_equal(count_requests(world, "c: CONFIG GET;"), 2);
 	destroy(world);
 }
 
@@ -85,7 +85,7 @@ static void test_config_from_inside(void **state)
 	destroy(world);
 }
 
-static void test_config_of_nobody(void **state)
+static void test_config_without_a_node(void **state)
 {
 	struct world *world = make("cluster://a:1");
 	struct config_op config;
@@ -108,13 +108,13 @@ static void test_config_set(void **state)
 	pass(world, 0);
 	assert_int_equal(world->done, 1);
 	check_reply(&config, "+OK\r\n");
-	assert_int_equal(count_said(world, "CONFIG SET maxmemory 1kb;"), 4);
+	assert_int_equal(count_requests(world, "CONFIG SET maxmemory 1kb;"), 4);
 	forget(world);
 	lose(world, 'c');
 	server_at(world, 'c')->maxmemory = "0";
 	pass(world, 1100 * MS);
 	assert_string_equal(server_at(world, 'c')->maxmemory, "1024"); /* as a server writes it */
-	assert_int_equal(count_said(world, "CONFIG SET"), 1);
+	assert_int_equal(count_requests(world, "CONFIG SET"), 1);
 	assert_non_null(strstr(world->lines, "c:3: set maxmemory as CONFIG SET had it\n"));
 	/* A node that goes while it is asked has failed. */
 	server_at(world, 'c')->silent = true;
@@ -168,8 +168,8 @@ static void test_a_recount(void **state)
 	pass(world, 0);
 	assert_int_equal(world->recounted, 2);
 	assert_int_equal(world->partitions[0].keys, 1000);
-	assert_int_equal(count_said(world, "a: INFO keyspace;"), 2);
-	assert_int_equal(count_said(world, "d: INFO keyspace;"), 0); /* a replica */
+	assert_int_equal(count_requests(world, "a: INFO keyspace;"), 2);
+	assert_int_equal(count_requests(world, "d: INFO keyspace;"), 0); /* a replica */
 	destroy(world);
 }
 
@@ -201,14 +201,14 @@ static void test_a_recount_with_a_silent_node(void **state)
 	recount(world, 3);
 	pass(world, 0);
 	assert_int_equal(world->recounted, 3);
-	assert_int_equal(count_said(world, "b: INFO keyspace;"), 1);
+	assert_int_equal(count_requests(world, "b: INFO keyspace;"), 1);
 	assert_int_equal(world->partitions[1].keys, 2000);
 	destroy(world);
 }
 
 /* INFO keyspace that a round no longer waits for is not sent late: the answer could be taken for one of the next
  * round. */
-static void test_a_recount_behind_another_question(void **state)
+static void test_a_recount_behind_another_request(void **state)
 {
 	struct world *world = make_cluster();
 
@@ -222,8 +222,8 @@ static void test_a_recount_behind_another_question(void **state)
 	forget(world);
 	server_at(world, 'b')->silent = false;
 	pass(world, 0);
-	assert_true(count_said(world, "b: ") > 0);
-	assert_int_equal(count_said(world, "b: INFO keyspace;"), 0);
+	assert_true(count_requests(world, "b: ") > 0);
+	assert_int_equal(count_requests(world, "b: INFO keyspace;"), 0);
 	destroy(world);
 }
 
@@ -241,7 +241,7 @@ static void test_recounts_with_a_dead_node(void **state)
 		recount(world, ++number);
 		pass(world, 1 * MS);
 	}
-	assert_in_range(count_said(world, "a: INFO keyspace;"), 1, 2);
+	assert_in_range(count_requests(world, "a: INFO keyspace;"), 1, 2);
 	pass(world, 100 * MS);
 	assert_int_equal(world->recounted, number);
 	destroy(world);
@@ -252,12 +252,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_config_get),
 		cmocka_unit_test(test_config_from_inside),
-		cmocka_unit_test(test_config_of_nobody),
+		cmocka_unit_test(test_config_without_a_node),
 		cmocka_unit_test(test_config_set),
 		cmocka_unit_test(test_ops_at_the_end),
 		cmocka_unit_test(test_a_recount),
 		cmocka_unit_test(test_a_recount_with_a_silent_node),
-		cmocka_unit_test(test_a_recount_behind_another_question),
+		cmocka_unit_test(test_a_recount_behind_another_request),
 		cmocka_unit_test(test_recounts_with_a_dead_node),
 	};
 

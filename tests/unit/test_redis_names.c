@@ -222,7 +222,7 @@ static uint16_t listen_on(struct server *server, uv_loop_t *loop)
 }
 
 struct said {
-	struct hs_conn_identity identity;
+	struct hs_conn_config conn_config;
 	struct hs_conn_driver driver;
 	struct hs_upstream upstream;
 	char why[256];
@@ -252,11 +252,11 @@ static void connect_to(uv_loop_t *loop, struct hs_names *names, const char *host
 {
 	const struct hs_conn_server server = {.host = host, .port = port, .expected_id = ""};
 
-	said->identity = (struct hs_conn_identity){
+	said->conn_config = (struct hs_conn_config){
 		.login = {.user = "", .password = ""}, .names = names, .open_ms_max = 60000};
 	said->driver = (struct hs_conn_driver){
 		.loop = loop,
-		.identity = &said->identity,
+		.conn_config = &said->conn_config,
 		.buffer = said->buffer,
 		.context = said,
 		.up = on_up,
@@ -286,7 +286,7 @@ static void test_every_address_is_tried(void **state)
 	hs_names_release(&names);
 }
 
-static void test_nobody_at_any_address(void **state)
+static void test_no_address_accepts(void **state)
 {
 	struct hs_names *names = hs_names_create(find);
 	struct said said = {0};
@@ -339,7 +339,7 @@ int main(void)
 		cmocka_unit_test(test_limit),
 		cmocka_unit_test(test_one_name_is_looked_up_once),
 		cmocka_unit_test(test_every_address_is_tried),
-		cmocka_unit_test(test_nobody_at_any_address),
+		cmocka_unit_test(test_no_address_accepts),
 		cmocka_unit_test(test_closed_while_it_looks_up),
 	};
 

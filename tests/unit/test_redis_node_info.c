@@ -79,7 +79,7 @@ static void test_a_replica(void **state)
 	assert_false(up.link_down);
 	assert_int_equal(up.lag_s, 2);
 	assert_int_equal(up.lag_bytes, 100);
-	assert_string_equal(up.stream, "abc");
+	assert_string_equal(up.replication_id, "abc");
 	assert_int_equal(up.offset, 28); /* what it has applied */
 	assert_true(down.link_down);
 	assert_true(down.loading);

@@ -1,55 +1,55 @@
 /* Goal: each kind of pipe (struct hs_pipe_kind) says of its node what its failures really tell, and begins
  * anew with each connection.
  *
- * Method: scripts in which the test is the servers (tests/lib/flow.h); slot 1 is at port 1. */
-#include "tests/lib/flow.h"
+ * Method: scripts in which the test is the servers (tests/lib/flow_world.h); slot 1 is at port 1. */
+#include "tests/lib/flow_world.h"
 
 enum { SLOT_OF_B = 3300 };
-#define REFUSED HS_REFUSES_US ": NOPERM"
+#define REFUSED HS_GREETING_REFUSED ": NOPERM"
 
-static struct hs_node *node_of(struct town *town)
+static struct hs_node *node_of(struct flow_world *flow_world)
 {
-	return town->flow->nodes[0];
+	return flow_world->flow->nodes[0];
 }
 
-static void pipe_up(struct town *town, struct hs_pipe *pipe)
+static void pipe_up(struct flow_world *flow_world, struct hs_pipe *pipe)
 {
-	hs_flow_up(town->flow, town->now, pipe);
-	hs_flow_flush(town->flow, town->now);
+	hs_flow_up(flow_world->flow, flow_world->now, pipe);
+	hs_flow_flush(flow_world->flow, flow_world->now);
 }
 
-static void pipe_down(struct town *town, struct hs_pipe *pipe, const char *why)
+static void pipe_down(struct flow_world *flow_world, struct hs_pipe *pipe, const char *why)
 {
-	town_forget(town, pipe);
-	hs_flow_down(town->flow, town->now, pipe, why);
+	flow_world_forget(flow_world, pipe);
+	hs_flow_down(flow_world->flow, flow_world->now, pipe, why);
 }
 
-static struct hs_pipe *open_pipe(struct town *town, struct hs_pipe *pipe)
+static struct hs_pipe *open_pipe(struct flow_world *flow_world, struct hs_pipe *pipe)
 {
-	town->flow->now = town->now;
-	hs_flow_open(town->flow, pipe);
+	flow_world->flow->now = flow_world->now;
+	hs_flow_open(flow_world->flow, pipe);
 	assert_int_equal(pipe->upstream.state, HS_UPSTREAM_OPENING);
 	return pipe;
 }
 
 /* A pipe of a kind to the node, being opened. */
-static struct hs_pipe *open_kind(struct town *town, const struct hs_pipe_kind *kind)
+static struct hs_pipe *open_kind(struct flow_world *flow_world, const struct hs_pipe_kind *kind)
 {
-	struct hs_node *node = node_of(town);
+	struct hs_node *node = node_of(flow_world);
 	struct asked *watch;
 
 	for (int i = 0; i < HS_NODE_PIPES; i++) {
 		if (node->pipes[i]->kind == kind)
-			return open_pipe(town, node->pipes[i]);
+			return open_pipe(flow_world, node->pipes[i]);
 	}
-	watch = make(town, 1, HS_CMD_ID_WATCH, 1, "WATCH a");
+	watch = make(flow_world, 1, HS_CMD_ID_WATCH, 1, "WATCH a");
 	watch->op.kind = HS_OP_WATCH;
 	watch->op.watcher = 7;
-	submit(town, watch);
-	return pipe_to(town, 1);
+	submit(flow_world, watch);
+	return pipe_to(flow_world, 1);
 }
 
-static void test_what_a_failure_says_of_its_node(void **state)
+static void test_how_a_failure_changes_its_node(void **state)
 {
 	static const struct {
 		const struct hs_pipe_kind *kind;
@@ -73,19 +73,19 @@ static void test_what_a_failure_says_of_its_node(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct town *town = town_create(true, NULL);
-		struct hs_node *node = node_of(town);
+		struct flow_world *flow_world = flow_world_create(true, NULL);
+		struct hs_node *node = node_of(flow_world);
 		struct hs_pipe *pipe;
 
 		if (cases[i].reached)
-			pipe_up(town, open_pipe(town, &node->shared[1]));
-		pipe = open_kind(town, cases[i].kind);
-		pipe_down(town, pipe, cases[i].why);
+			pipe_up(flow_world, open_pipe(flow_world, &node->shared[1]));
+		pipe = open_kind(flow_world, cases[i].kind);
+		pipe_down(flow_world, pipe, cases[i].why);
 		assert_int_equal(node->down_since_us > 0, cases[i].down);
-		assert_int_equal(node->backoff.open_at_us > town->now.mono_us, cases[i].down);
+		assert_int_equal(node->backoff.open_at_us > flow_world->now.mono_us, cases[i].down);
 		if (cases[i].reached)
-			pipe_down(town, &node->shared[1], "cut");
-		town_destroy(&town);
+			pipe_down(flow_world, &node->shared[1], "cut");
+		flow_world_destroy(&flow_world);
 	}
 }
 
@@ -103,28 +103,29 @@ static void test_no_reply_in_time(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct town *town = town_create(true, NULL);
-		struct hs_pipe *pipe = open_kind(town, cases[i].kind);
+		struct flow_world *flow_world = flow_world_create(true, NULL);
+		struct hs_pipe *pipe = open_kind(flow_world, cases[i].kind);
 
-		pipe_up(town, pipe);
+		pipe_up(flow_world, pipe);
 		if (cases[i].kind == &hs_resp2_pipes)
-			get(town, 1, 1, "GET a");
+			get(flow_world, 1, 1, "GET a");
 		assert_true(pipe->upstream.out.len > 0);
-		pass(town, 1100);
-		assert_int_equal(town->closed, 1);
-		assert_int_equal(hs_counter_get(&town->stats.failures), cases[i].blamed);
-		assert_int_equal(node_of(town)->down_since_us > 0, cases[i].blamed);
-		town_destroy(&town);
+		pass(flow_world, 1100);
+		assert_int_equal(flow_world->closed, 1);
+		assert_int_equal(hs_counter_get(&flow_world->stats.connection_failures),
+				 cases[i].blamed);
+		assert_int_equal(node_of(flow_world)->down_since_us > 0, cases[i].blamed);
+		flow_world_destroy(&flow_world);
 	}
 }
 
-static struct asked *tracked(struct town *town)
+static struct asked *tracked(struct flow_world *flow_world)
 {
-	struct asked *asked = make(town, 0, HS_CMD_ID_GET, SLOT_OF_B, "GET b");
+	struct asked *asked = make(flow_world, 0, HS_CMD_ID_GET, SLOT_OF_B, "GET b");
 
 	asked->op.resp = 3;
 	asked->op.track = true;
-	return submit(town, asked);
+	return submit(flow_world, asked);
 }
 
 #define FETCH "CLIENT TRACKING ON OPTIN|CLIENT CACHING YES|PTTL b|CLIENT CACHING YES|GET b"
@@ -133,85 +134,86 @@ static struct asked *tracked(struct town *town)
 /* The server let the last connection track, and not this one: nothing may be kept. */
 static void test_each_fetch_connection_asks_for_tracking(void **state)
 {
-	struct town *town = town_create(true, NULL);
-	struct asked *first = tracked(town), *second;
+	struct flow_world *flow_world = flow_world_create(true, NULL);
+	struct asked *first = tracked(flow_world), *second;
 
 	(void)state;
-	up(town, 1);
-	sent(town, 1, FETCH);
-	reply(town, 1, "+OK\r\n" FETCHED);
+	up(flow_world, 1);
+	sent(flow_world, 1, FETCH);
+	reply(flow_world, 1, "+OK\r\n" FETCHED);
 	got(first, "$1\r\n1\r\n");
 	assert_non_null(first->op.tracking_session);
-	down(town, 1);
-	second = tracked(town);
-	up(town, 1);
-	sent(town, 1, FETCH);
-	reply(town, 1, "-ERR unknown subcommand\r\n" FETCHED);
+	down(flow_world, 1);
+	second = tracked(flow_world);
+	up(flow_world, 1);
+	sent(flow_world, 1, FETCH);
+	reply(flow_world, 1, "-ERR unknown subcommand\r\n" FETCHED);
 	got(second, "$1\r\n1\r\n");
 	assert_null(second->op.tracking_session);
-	assert_int_equal(town->untracked, 1);
-	town_destroy(&town);
+	assert_int_equal(flow_world->tracking_refused, 1);
+	flow_world_destroy(&flow_world);
 }
 
 /* A connection is lost with a liveness check under way; the next one is checked all the same. */
 static void test_a_lost_check_is_not_waited_for(void **state)
 {
-	struct town *town = town_create(true, NULL);
-	struct hs_node *node = node_of(town);
+	struct flow_world *flow_world = flow_world_create(true, NULL);
+	struct hs_node *node = node_of(flow_world);
 
 	(void)state;
 	for (int i = 0; i < 2; i++) {
-		struct asked *asked = tracked(town);
+		struct asked *asked = tracked(flow_world);
 
-		up(town, 1);
-		sent(town, 1, FETCH);
-		reply(town, 1, "+OK\r\n" FETCHED);
+		up(flow_world, 1);
+		sent(flow_world, 1, FETCH);
+		reply(flow_world, 1, "+OK\r\n" FETCHED);
 		hs_tracking_session_want_check(asked->op.tracking_session);
-		hs_flow_check(town->flow, town->now);
-		sent(town, 1, "EXISTS b");
-		town->now.mono_us += 2000000;
-		down(town, 1);
-		open_pipe(town, &node->replica.pipe);
-		up(town, 1);
-		sent(town, 1, "READONLY|INFO replication");
-		down(town, 1);
-		town->now.mono_us += 2000000;
+		hs_flow_check(flow_world->flow, flow_world->now);
+		sent(flow_world, 1, "EXISTS b");
+		flow_world->now.mono_us += 2000000;
+		down(flow_world, 1);
+		open_pipe(flow_world, &node->replica.pipe);
+		up(flow_world, 1);
+		sent(flow_world, 1, "READONLY|INFO replication");
+		down(flow_world, 1);
+		flow_world->now.mono_us += 2000000;
 	}
-	town_destroy(&town);
+	flow_world_destroy(&flow_world);
 }
 
 /* When a node may be connected to again. */
 static void test_a_node_that_drops_connections(void **state)
 {
-	struct town *town = town_create(true, NULL);
-	struct hs_node *node = node_of(town);
+	struct flow_world *flow_world = flow_world_create(true, NULL);
+	struct hs_node *node = node_of(flow_world);
 	struct hs_pipe *pipe = &node->shared[0];
 
 	(void)state;
-	pipe_up(town, open_pipe(town, pipe));
-	pipe_down(town, pipe, "cut");
-	assert_int_equal(node->backoff.open_at_us, town->now.mono_us); /* for once */
-	pipe_up(town, open_pipe(town, pipe));
-	pipe_down(town, pipe, "cut");
-	assert_true(node->backoff.open_at_us > town->now.mono_us);
+	pipe_up(flow_world, open_pipe(flow_world, pipe));
+	pipe_down(flow_world, pipe, "cut");
+	assert_int_equal(node->backoff.open_at_us, flow_world->now.mono_us); /* for once */
+	pipe_up(flow_world, open_pipe(flow_world, pipe));
+	pipe_down(flow_world, pipe, "cut");
+	assert_true(node->backoff.open_at_us > flow_world->now.mono_us);
 	for (int i = 0; i < 10; i++) {
-		town->now.mono_us = node->backoff.open_at_us;
-		pipe_down(town, open_pipe(town, pipe), "refused");
+		flow_world->now.mono_us = node->backoff.open_at_us;
+		pipe_down(flow_world, open_pipe(flow_world, pipe), "refused");
 	}
-	assert_in_range(node->backoff.open_at_us - town->now.mono_us, HS_OPEN_US_MAX,
-			HS_OPEN_US_MAX * 3 / 2);
-	town->now.mono_us = node->backoff.open_at_us;
-	pipe_up(town, open_pipe(town, pipe));
-	town->now.mono_us += HS_OPEN_US_MAX; /* it lasts: the row of failures has ended */
-	pipe_down(town, pipe, "cut");
-	assert_int_equal(node->backoff.open_at_us, town->now.mono_us);
-	town_destroy(&town);
+	assert_in_range(node->backoff.open_at_us - flow_world->now.mono_us, HS_RECONNECT_US_MAX,
+			HS_RECONNECT_US_MAX * 3 / 2);
+	flow_world->now.mono_us = node->backoff.open_at_us;
+	pipe_up(flow_world, open_pipe(flow_world, pipe));
+	flow_world->now.mono_us +=
+		HS_RECONNECT_US_MAX; /* it lasts: the row of failures has ended */
+	pipe_down(flow_world, pipe, "cut");
+	assert_int_equal(node->backoff.open_at_us, flow_world->now.mono_us);
+	flow_world_destroy(&flow_world);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_a_failure_says_of_its_node),
+		cmocka_unit_test(test_how_a_failure_changes_its_node),
 		cmocka_unit_test(test_no_reply_in_time),
 		cmocka_unit_test(test_each_fetch_connection_asks_for_tracking),
 		cmocka_unit_test(test_a_lost_check_is_not_waited_for),

@@ -2,16 +2,17 @@
  * no other; whatever happens to a replica, the read is answered, by the master then
  * (engine/redis/replica.c).
  *
- * Method: scripts in which the test is the servers (tests/lib/flow.h). Slot 1 is at port 1, whose replicas
+ * Method: scripts in which the test is the servers (tests/lib/flow_world.h). Slot 1 is at port 1, whose replicas
  * are at ports 11 and 12; slot 9000 is at port 2, which has none. What servers say is what redis-server
  * 7.0 does; test_replica_reads.py holds the whole against a real Cluster. */
-#include "tests/lib/flow.h"
+#include "tests/lib/flow_world.h"
 
 #define MS 1000
 #define INFO "INFO replication"
 
 /* The first `slots` slots are at port `first`, the others at port 2. */
-static void route_slots(struct town *town, uint16_t first, uint16_t replica, uint32_t slots)
+static void route_slots(struct flow_world *flow_world, uint16_t first, uint16_t replica,
+			uint32_t slots)
 {
 	struct hs_routes *routes = hs_routes_create(2, 2);
 	const struct hs_routes *made = routes;
@@ -28,42 +29,42 @@ static void route_slots(struct town *town, uint16_t first, uint16_t replica, uin
 	routes->node_of_partition[1] = 1;
 	for (uint32_t slot = 0; slot < HS_SLOTS; slot++)
 		routes->node_of_slot[slot] = slot < slots ? 0 : 1;
-	hs_flow_route(town->flow, town->now, routes);
+	hs_flow_route(flow_world->flow, flow_world->now, routes);
 	hs_routes_unref(&made);
 }
 
-static void route_replicas(struct town *town, uint16_t first, uint16_t replica)
+static void route_replicas(struct flow_world *flow_world, uint16_t first, uint16_t replica)
 {
-	route_slots(town, first, replica, HS_SLOTS / 2);
+	route_slots(flow_world, first, replica, HS_SLOTS / 2);
 }
 
 /* Which of a node's pipes `sent` and `reply` mean from now on: the one for replicas, or another. */
-static void look_at(struct town *town, uint16_t port, bool replica)
+static void look_at(struct flow_world *flow_world, uint16_t port, bool replica)
 {
-	for (int i = 0; i < town->pipes_count; i++) {
-		struct hs_pipe *pipe = town->pipes[i];
+	for (int i = 0; i < flow_world->pipes_count; i++) {
+		struct hs_pipe *pipe = flow_world->pipes[i];
 
 		if (pipe->node->at.port != port || (pipe->kind == &hs_replica_pipes) != replica)
 			continue;
-		memmove(&town->pipes[i], &town->pipes[i + 1],
-			(size_t)(town->pipes_count - i - 1) * sizeof pipe);
-		town->pipes[town->pipes_count - 1] = pipe;
+		memmove(&flow_world->pipes[i], &flow_world->pipes[i + 1],
+			(size_t)(flow_world->pipes_count - i - 1) * sizeof pipe);
+		flow_world->pipes[flow_world->pipes_count - 1] = pipe;
 		return;
 	}
 	fail_msg("no such pipe to port %u", port);
 }
 
-static struct asked *ask_since(struct town *town, uint16_t slot, uint64_t since_us)
+static struct asked *ask_since(struct flow_world *flow_world, uint16_t slot, uint64_t since_us)
 {
-	struct asked *asked = make(town, 0, HS_CMD_ID_GET, slot, "GET a");
+	struct asked *asked = make(flow_world, 0, HS_CMD_ID_GET, slot, "GET a");
 
 	asked->op.resp = 3;
 	asked->op.replica_since_us = since_us;
-	return submit(town, asked);
+	return submit(flow_world, asked);
 }
 
-static void says(struct town *town, uint16_t port, bool master, const char *stream, uint64_t offset,
-		 bool link)
+static void says(struct flow_world *flow_world, uint16_t port, bool master, const char *stream,
+		 uint64_t offset, bool link)
 {
 	struct hs_buf text = {0}, whole = {0};
 
@@ -79,336 +80,337 @@ static void says(struct town *town, uint16_t port, bool master, const char *stre
 			      "master_replid:%s\r\nmaster_repl_offset:999999\r\n",
 			      link ? "up" : "down", (unsigned long long)offset, stream);
 	hs_buf_printf(&whole, "=%zu\r\ntxt:%.*s\r\n%c", text.len + 4, (int)text.len, text.data, 0);
-	look_at(town, port, true);
-	reply(town, port, whole.data);
+	look_at(flow_world, port, true);
+	reply(flow_world, port, whole.data);
 	hs_buf_deinit(&text);
 	hs_buf_deinit(&whole);
 }
 
-static void prove(struct town *town)
+static void catch_up(struct flow_world *flow_world)
 {
-	hs_flow_check(town->flow, town->now);
+	hs_flow_check(flow_world->flow, flow_world->now);
 }
 
-static void took(struct town *town, uint16_t port, bool replica, const char *text)
+static void took(struct flow_world *flow_world, uint16_t port, bool replica, const char *text)
 {
-	look_at(town, port, replica);
-	sent(town, port, text);
+	look_at(flow_world, port, replica);
+	sent(flow_world, port, text);
 }
 
 /* The first read goes to the master; from it on replicas are asked, and both have all at the time that is
  * answered: when the master was asked. */
-static uint64_t begin(struct town *town)
+static uint64_t begin(struct flow_world *flow_world)
 {
 	struct asked *first;
 	uint64_t caught_up_us;
 
-	route_replicas(town, 1, 11);
-	assert_false(hs_flow_wants_checks(town->flow));
-	first = ask_since(town, 1, 1);
-	look_at(town, 1, false);
-	up(town, 1);
-	took(town, 1, false, "GET a");
-	reply(town, 1, "$1\r\n0\r\n");
+	route_replicas(flow_world, 1, 11);
+	assert_false(hs_flow_wants_checks(flow_world->flow));
+	first = ask_since(flow_world, 1, 1);
+	look_at(flow_world, 1, false);
+	up(flow_world, 1);
+	took(flow_world, 1, false, "GET a");
+	reply(flow_world, 1, "$1\r\n0\r\n");
 	got(first, "$1\r\n0\r\n");
 	assert_int_equal(first->op.replica_caught_up_us, 0);
-	assert_true(hs_flow_wants_checks(town->flow));
-	town->now.mono_us += MS;
-	up(town, 11);
-	took(town, 11, true, "READONLY|" INFO);
-	reply(town, 11, "+OK\r\n");
-	says(town, 11, false, "s", 90,
+	assert_true(hs_flow_wants_checks(flow_world->flow));
+	flow_world->now.mono_us += MS;
+	up(flow_world, 11);
+	took(flow_world, 11, true, "READONLY|" INFO);
+	reply(flow_world, 11, "+OK\r\n");
+	says(flow_world, 11, false, "s", 90,
 	     true); /* proves nothing: nobody knows how far the master is */
-	look_at(town, 1, true);
-	up(town, 1);
-	caught_up_us = town->now.mono_us;
-	took(town, 1, true, "READONLY|" INFO);
-	town->now.mono_us += MS;
-	reply(town, 1, "+OK\r\n");
-	says(town, 1, true, "s", 100, true);
-	took(town, 11, true, INFO);
-	town->now.mono_us += MS;
-	says(town, 11, false, "s", 100, true);
-	up(town, 12);
-	took(town, 12, true, "READONLY|" INFO);
-	town->now.mono_us += MS;
-	reply(town, 12, "+OK\r\n");
-	says(town, 12, false, "s", 101, true);
+	look_at(flow_world, 1, true);
+	up(flow_world, 1);
+	caught_up_us = flow_world->now.mono_us;
+	took(flow_world, 1, true, "READONLY|" INFO);
+	flow_world->now.mono_us += MS;
+	reply(flow_world, 1, "+OK\r\n");
+	says(flow_world, 1, true, "s", 100, true);
+	took(flow_world, 11, true, INFO);
+	flow_world->now.mono_us += MS;
+	says(flow_world, 11, false, "s", 100, true);
+	up(flow_world, 12);
+	took(flow_world, 12, true, "READONLY|" INFO);
+	flow_world->now.mono_us += MS;
+	reply(flow_world, 12, "+OK\r\n");
+	says(flow_world, 12, false, "s", 101, true);
 	return caught_up_us;
 }
 
 /* A read that a replica may not answer. */
-static void master_answers(struct town *town, uint64_t since_us)
+static void master_answers(struct flow_world *flow_world, uint64_t since_us)
 {
-	struct asked *a = ask_since(town, 1, since_us);
+	struct asked *a = ask_since(flow_world, 1, since_us);
 
-	took(town, 1, false, "GET a");
-	reply(town, 1, "$1\r\nm\r\n");
+	took(flow_world, 1, false, "GET a");
+	reply(flow_world, 1, "$1\r\nm\r\n");
 	got(a, "$1\r\nm\r\n");
 	assert_int_equal(a->op.replica_caught_up_us, 0);
 }
 
-static void replica_answers(struct town *town, uint16_t port, uint64_t since_us)
+static void replica_answers(struct flow_world *flow_world, uint16_t port, uint64_t since_us)
 {
-	struct asked *a = ask_since(town, 1, since_us);
+	struct asked *a = ask_since(flow_world, 1, since_us);
 
 	assert_true(a->op.replica_caught_up_us >= since_us);
-	took(town, port, true, "GET a");
-	reply(town, port, "$1\r\nr\r\n");
+	took(flow_world, port, true, "GET a");
+	reply(flow_world, port, "$1\r\nr\r\n");
 	got(a, "$1\r\nr\r\n");
 }
 
-static void test_replicas_answer_in_turn_what_they_have(void **state)
+static void test_replicas_take_turns(void **state)
 {
-	struct town *town = town_create(true, NULL);
-	uint64_t caught_up_us = begin(town);
+	struct flow_world *flow_world = flow_world_create(true, NULL);
+	uint64_t caught_up_us = begin(flow_world);
 
 	(void)state;
-	replica_answers(town, 11, caught_up_us);
-	replica_answers(town, 12, caught_up_us);
-	replica_answers(town, 11, caught_up_us - MS);
+	replica_answers(flow_world, 11, caught_up_us);
+	replica_answers(flow_world, 12, caught_up_us);
+	replica_answers(flow_world, 11, caught_up_us - MS);
 	/* The proof is as old as the question, not as any answer. */
-	master_answers(town, caught_up_us + 1);
+	master_answers(flow_world, caught_up_us + 1);
 	/* One that must come from the master does. */
-	master_answers(town, 0);
-	town_destroy(&town);
+	master_answers(flow_world, 0);
+	flow_world_destroy(&flow_world);
 }
 
 static void test_other_operations_go_to_the_master(void **state)
 {
-	struct town *town = town_create(true, NULL);
-	uint64_t caught_up_us = begin(town);
-	struct asked *a = make(town, 1, HS_CMD_ID_SET, 1, "SET a 1");
+	struct flow_world *flow_world = flow_world_create(true, NULL);
+	uint64_t caught_up_us = begin(flow_world);
+	struct asked *a = make(flow_world, 1, HS_CMD_ID_SET, 1, "SET a 1");
 
 	(void)state;
 	a->op.resp = 3;
 	a->op.replica_since_us = caught_up_us;
-	submit(town, a);
-	took(town, 1, false, "SET a 1");
-	reply(town, 1, "+OK\r\n");
+	submit(flow_world, a);
+	took(flow_world, 1, false, "SET a 1");
+	reply(flow_world, 1, "+OK\r\n");
 	/* A node without replicas, and one server that is no cluster. */
-	a = ask_since(town, 9000, 1);
-	up(town, 2);
-	took(town, 2, false, "GET a");
-	reply(town, 2, "_\r\n");
+	a = ask_since(flow_world, 9000, 1);
+	up(flow_world, 2);
+	took(flow_world, 2, false, "GET a");
+	reply(flow_world, 2, "_\r\n");
 	got(a, "_\r\n");
-	town_destroy(&town);
-	town = town_create(false, NULL);
-	route_replicas(town, 1, 11);
-	ask_since(town, 1, 1);
-	assert_false(hs_flow_wants_checks(town->flow));
-	assert_int_equal(town->pipes_count, 1);
-	up(town, 1);
-	took(town, 1, false, "GET a");
-	reply(town, 1, "_\r\n");
-	town_destroy(&town);
+	flow_world_destroy(&flow_world);
+	flow_world = flow_world_create(false, NULL);
+	route_replicas(flow_world, 1, 11);
+	ask_since(flow_world, 1, 1);
+	assert_false(hs_flow_wants_checks(flow_world->flow));
+	assert_int_equal(flow_world->pipes_count, 1);
+	up(flow_world, 1);
+	took(flow_world, 1, false, "GET a");
+	reply(flow_world, 1, "_\r\n");
+	flow_world_destroy(&flow_world);
 }
 
 /* One round of questions; who does not follow is asked again with the next. */
-static uint64_t round_of(struct town *town, uint64_t at_master, uint64_t at_11, uint64_t at_12)
+static uint64_t round_of(struct flow_world *flow_world, uint64_t at_master, uint64_t at_11,
+			 uint64_t at_12)
 {
-	uint64_t asked_us = town->now.mono_us += MS;
+	uint64_t asked_us = flow_world->now.mono_us += MS;
 
-	prove(town);
-	took(town, 1, true, INFO);
-	town->now.mono_us += MS;
-	says(town, 1, true, "s", at_master, true);
-	took(town, 11, true, INFO);
-	took(town, 12, true, INFO);
-	says(town, 11, false, "s", at_11, true);
-	says(town, 12, false, "s", at_12, true);
+	catch_up(flow_world);
+	took(flow_world, 1, true, INFO);
+	flow_world->now.mono_us += MS;
+	says(flow_world, 1, true, "s", at_master, true);
+	took(flow_world, 11, true, INFO);
+	took(flow_world, 12, true, INFO);
+	says(flow_world, 11, false, "s", at_11, true);
+	says(flow_world, 12, false, "s", at_12, true);
 	return asked_us;
 }
 
-static void test_one_that_lags_is_not_asked_for_more_than_it_has(void **state)
+static void test_a_lagging_replica_gets_no_newer_reads(void **state)
 {
-	struct town *town = town_create(true, NULL);
+	struct flow_world *flow_world = flow_world_create(true, NULL);
 	uint64_t first_us, second_us, third_us;
 
 	(void)state;
-	begin(town);
-	first_us = round_of(town, 200, 199, 200);
-	replica_answers(town, 12, first_us);
-	replica_answers(town, 12, first_us);
+	begin(flow_world);
+	first_us = round_of(flow_world, 200, 199, 200);
+	replica_answers(flow_world, 12, first_us);
+	replica_answers(flow_world, 12, first_us);
 	/* It is always behind, and gets where its master was a while ago. */
-	second_us = round_of(town, 300, 250, 300);
-	replica_answers(town, 11, first_us);
-	replica_answers(town, 12, second_us);
-	replica_answers(town, 12, second_us);
-	third_us = round_of(town, 400, 350, 0);
-	replica_answers(town, 11, second_us);
-	master_answers(town, third_us);
-	town_destroy(&town);
+	second_us = round_of(flow_world, 300, 250, 300);
+	replica_answers(flow_world, 11, first_us);
+	replica_answers(flow_world, 12, second_us);
+	replica_answers(flow_world, 12, second_us);
+	third_us = round_of(flow_world, 400, 350, 0);
+	replica_answers(flow_world, 11, second_us);
+	master_answers(flow_world, third_us);
+	flow_world_destroy(&flow_world);
 }
 
 /* A replica proves itself for 200 checks behind a read, and again behind the next read. */
-static void test_checks_end_when_nobody_reads(void **state)
+static void test_checks_end_when_reads_end(void **state)
 {
-	struct town *town = town_create(true, NULL);
-	uint64_t caught_up_us = begin(town);
+	struct flow_world *flow_world = flow_world_create(true, NULL);
+	uint64_t caught_up_us = begin(flow_world);
 
 	(void)state;
 	for (int i = 0; i < 200; i++) {
-		round_of(town, 100, 100, 100);
-		town->now.mono_us -= 2 * MS; /* long before the second after which they end */
+		round_of(flow_world, 100, 100, 100);
+		flow_world->now.mono_us -= 2 * MS; /* long before the second after which they end */
 	}
-	assert_true(hs_flow_wants_checks(town->flow));
-	prove(town);
-	took(town, 1, true, "");
-	assert_false(hs_flow_wants_checks(town->flow));
-	replica_answers(town, 11, caught_up_us);
-	assert_true(hs_flow_wants_checks(town->flow));
-	round_of(town, 100, 100, 100);
-	town_destroy(&town);
+	assert_true(hs_flow_wants_checks(flow_world->flow));
+	catch_up(flow_world);
+	took(flow_world, 1, true, "");
+	assert_false(hs_flow_wants_checks(flow_world->flow));
+	replica_answers(flow_world, 11, caught_up_us);
+	assert_true(hs_flow_wants_checks(flow_world->flow));
+	round_of(flow_world, 100, 100, 100);
+	flow_world_destroy(&flow_world);
 }
 
-static void test_what_makes_a_proof_void(void **state)
+static void test_what_invalidates_a_caught_up_time(void **state)
 {
-	struct town *town = town_create(true, NULL);
-	uint64_t caught_up_us = begin(town);
+	struct flow_world *flow_world = flow_world_create(true, NULL);
+	uint64_t caught_up_us = begin(flow_world);
 
 	(void)state;
 	/* No link, another stream, promoted: each ends it at once. */
-	round_of(town, 100, 100, 100);
-	town->now.mono_us += MS;
-	prove(town);
-	took(town, 1, true, INFO);
-	says(town, 1, true, "s", 100, true);
-	took(town, 11, true, INFO);
-	took(town, 12, true, INFO);
-	says(town, 11, false, "s", 100, false);
-	says(town, 12, true, "s", 100, true);
-	master_answers(town, caught_up_us);
-	round_of(town, 100, 100, 100);
-	replica_answers(town, 11, caught_up_us);
-	town->now.mono_us += MS;
-	prove(town);
-	took(town, 1, true, INFO);
-	says(town, 1, true, "other", 1, true); /* a new process */
-	master_answers(town, caught_up_us);
-	took(town, 11, true, INFO);
-	took(town, 12, true, INFO);
-	says(town, 11, false, "s", 100, true);
-	says(town, 12, false, "other", 1, true);
-	replica_answers(town, 12, caught_up_us);
-	replica_answers(town, 12, caught_up_us);
+	round_of(flow_world, 100, 100, 100);
+	flow_world->now.mono_us += MS;
+	catch_up(flow_world);
+	took(flow_world, 1, true, INFO);
+	says(flow_world, 1, true, "s", 100, true);
+	took(flow_world, 11, true, INFO);
+	took(flow_world, 12, true, INFO);
+	says(flow_world, 11, false, "s", 100, false);
+	says(flow_world, 12, true, "s", 100, true);
+	master_answers(flow_world, caught_up_us);
+	round_of(flow_world, 100, 100, 100);
+	replica_answers(flow_world, 11, caught_up_us);
+	flow_world->now.mono_us += MS;
+	catch_up(flow_world);
+	took(flow_world, 1, true, INFO);
+	says(flow_world, 1, true, "other", 1, true); /* a new process */
+	master_answers(flow_world, caught_up_us);
+	took(flow_world, 11, true, INFO);
+	took(flow_world, 12, true, INFO);
+	says(flow_world, 11, false, "s", 100, true);
+	says(flow_world, 12, false, "other", 1, true);
+	replica_answers(flow_world, 12, caught_up_us);
+	replica_answers(flow_world, 12, caught_up_us);
 	/* The master is none any more, or says nothing of itself. */
-	town->now.mono_us += MS;
-	prove(town);
-	took(town, 1, true, INFO);
-	reply(town, 1, "-NOPERM no\r\n");
-	master_answers(town, caught_up_us);
-	town_destroy(&town);
+	flow_world->now.mono_us += MS;
+	catch_up(flow_world);
+	took(flow_world, 1, true, INFO);
+	reply(flow_world, 1, "-NOPERM no\r\n");
+	master_answers(flow_world, caught_up_us);
+	flow_world_destroy(&flow_world);
 }
 
 /* Port 1 answers ASK for slot 1: it hands the slot over to port 2. */
-static void hand_over(struct town *town)
+static void hand_over(struct flow_world *flow_world)
 {
 	struct asked *a;
 
-	ask_since(town, 9000, 0);
-	up(town, 2);
-	took(town, 2, false, "GET a");
-	reply(town, 2, "_\r\n");
-	a = ask_since(town, 1, 0);
-	took(town, 1, false, "GET a");
-	reply(town, 1, "-ASK 1 h:2\r\n");
-	took(town, 2, false, "ASKING|GET a");
-	reply(town, 2, "+OK\r\n$1\r\n2\r\n");
+	ask_since(flow_world, 9000, 0);
+	up(flow_world, 2);
+	took(flow_world, 2, false, "GET a");
+	reply(flow_world, 2, "_\r\n");
+	a = ask_since(flow_world, 1, 0);
+	took(flow_world, 1, false, "GET a");
+	reply(flow_world, 1, "-ASK 1 h:2\r\n");
+	took(flow_world, 2, false, "ASKING|GET a");
+	reply(flow_world, 2, "+OK\r\n$1\r\n2\r\n");
 	got(a, "$1\r\n2\r\n");
 }
 
-static void test_changed_slots_invalidate_it(void **state)
+static void test_changed_slots_invalidate_a_caught_up_time(void **state)
 {
-	struct town *town = town_create(true, NULL);
-	uint64_t caught_up_us = begin(town);
+	struct flow_world *flow_world = flow_world_create(true, NULL);
+	uint64_t caught_up_us = begin(flow_world);
 	struct asked *a;
 
 	(void)state;
 	/* A question that was asked before proves nothing of what came since. */
-	town->now.mono_us += MS;
-	prove(town);
-	took(town, 1, true, INFO);
-	route_replicas(town, 1, 11);
-	master_answers(town, caught_up_us);
-	says(town, 1, true, "s", 100, true);
-	took(town, 11, true, "");
-	master_answers(town, caught_up_us);
-	round_of(town, 100, 100, 100);
-	replica_answers(town, 11, caught_up_us);
+	flow_world->now.mono_us += MS;
+	catch_up(flow_world);
+	took(flow_world, 1, true, INFO);
+	route_replicas(flow_world, 1, 11);
+	master_answers(flow_world, caught_up_us);
+	says(flow_world, 1, true, "s", 100, true);
+	took(flow_world, 11, true, "");
+	master_answers(flow_world, caught_up_us);
+	round_of(flow_world, 100, 100, 100);
+	replica_answers(flow_world, 11, caught_up_us);
 	/* A slot is being handed over: its replicas do not know what is elsewhere. */
-	hand_over(town);
-	master_answers(town, caught_up_us);
+	hand_over(flow_world);
+	master_answers(flow_world, caught_up_us);
 	/* Others of the same node are not. */
-	a = ask_since(town, 2, caught_up_us);
+	a = ask_since(flow_world, 2, caught_up_us);
 	assert_int_not_equal(a->op.replica_caught_up_us, 0);
-	town_destroy(&town);
+	flow_world_destroy(&flow_world);
 }
 
 /* The move is called off: the owner answers everything again, and no ASK comes any more. */
 static void test_a_slot_that_stays_after_all(void **state)
 {
-	struct town *town = town_create(true, NULL);
-	uint64_t caught_up_us = begin(town);
+	struct flow_world *flow_world = flow_world_create(true, NULL);
+	uint64_t caught_up_us = begin(flow_world);
 
 	(void)state;
-	hand_over(town);
-	town->now.mono_us += (HS_LEAVING_S - 1) * 1000 * MS;
-	master_answers(town, caught_up_us);
-	town->now.mono_us += 2000 * MS;
-	replica_answers(town, 11, caught_up_us);
-	town_destroy(&town);
+	hand_over(flow_world);
+	flow_world->now.mono_us += (HS_MIGRATING_S - 1) * 1000 * MS;
+	master_answers(flow_world, caught_up_us);
+	flow_world->now.mono_us += 2000 * MS;
+	replica_answers(flow_world, 11, caught_up_us);
+	flow_world_destroy(&flow_world);
 }
 
 /* A node answers ASK to a request that was sent before it gave the slot away: the new owner does not hand
  * the slot over. */
 static void test_asked_by_the_owner_before(void **state)
 {
-	struct town *town = town_create(true, NULL);
-	uint64_t caught_up_us = begin(town);
+	struct flow_world *flow_world = flow_world_create(true, NULL);
+	uint64_t caught_up_us = begin(flow_world);
 	struct asked *a;
 
 	(void)state;
-	a = ask_since(town, 9000, 0);
-	up(town, 2);
-	took(town, 2, false, "GET a");
-	route_slots(town, 1, 11, HS_SLOTS);
-	reply(town, 2, "-ASK 9000 h:1\r\n");
-	took(town, 1, false, "ASKING|GET a");
-	reply(town, 1, "+OK\r\n$1\r\n2\r\n");
+	a = ask_since(flow_world, 9000, 0);
+	up(flow_world, 2);
+	took(flow_world, 2, false, "GET a");
+	route_slots(flow_world, 1, 11, HS_SLOTS);
+	reply(flow_world, 2, "-ASK 9000 h:1\r\n");
+	took(flow_world, 1, false, "ASKING|GET a");
+	reply(flow_world, 1, "+OK\r\n$1\r\n2\r\n");
 	got(a, "$1\r\n2\r\n");
-	round_of(town, 100, 100, 100);
-	a = ask_since(town, 9000, caught_up_us);
+	round_of(flow_world, 100, 100, 100);
+	a = ask_since(flow_world, 9000, caught_up_us);
 	assert_int_not_equal(a->op.replica_caught_up_us, 0);
-	took(town, 11, true, "GET a");
-	reply(town, 11, "$1\r\nr\r\n");
+	took(flow_world, 11, true, "GET a");
+	reply(flow_world, 11, "$1\r\nr\r\n");
 	got(a, "$1\r\nr\r\n");
-	town_destroy(&town);
+	flow_world_destroy(&flow_world);
 }
 
-static void test_moved_voids_both(void **state)
+static void test_moved_invalidates_both_owners(void **state)
 {
-	struct town *town = town_create(true, NULL);
-	uint64_t caught_up_us = begin(town);
-	struct asked *a = make(town, 1, HS_CMD_ID_GET, 1, "GET b");
+	struct flow_world *flow_world = flow_world_create(true, NULL);
+	uint64_t caught_up_us = begin(flow_world);
+	struct asked *a = make(flow_world, 1, HS_CMD_ID_GET, 1, "GET b");
 
 	(void)state;
 	a->op.resp = 3;
-	submit(town, a);
-	took(town, 1, false, "GET b");
-	reply(town, 1, "-MOVED 1 h:2\r\n");
-	up(town, 2);
-	took(town, 2, false, "GET b");
-	reply(town, 2, "_\r\n");
+	submit(flow_world, a);
+	took(flow_world, 1, false, "GET b");
+	reply(flow_world, 1, "-MOVED 1 h:2\r\n");
+	up(flow_world, 2);
+	took(flow_world, 2, false, "GET b");
+	reply(flow_world, 2, "_\r\n");
 	/* Slot 1 is elsewhere; of slot 2, which is not, a new proof is needed. */
-	a = ask_since(town, 2, caught_up_us);
-	took(town, 1, false, "GET a");
-	reply(town, 1, "_\r\n");
+	a = ask_since(flow_world, 2, caught_up_us);
+	took(flow_world, 1, false, "GET a");
+	reply(flow_world, 1, "_\r\n");
 	assert_int_equal(a->op.replica_caught_up_us, 0);
-	town_destroy(&town);
+	flow_world_destroy(&flow_world);
 }
 
-static void test_a_replica_in_trouble_is_not_argued_with(void **state)
+static void test_a_refusing_replica_is_left_alone(void **state)
 {
 	static const char *const words[] = {"-MOVED 1 h:2\r\n", "-LOADING x\r\n",
 					    "-MASTERDOWN x\r\n", "-CLUSTERDOWN x\r\n",
@@ -416,108 +418,108 @@ static void test_a_replica_in_trouble_is_not_argued_with(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-		struct town *town = town_create(true, NULL);
-		uint64_t caught_up_us = begin(town);
-		struct asked *a = ask_since(town, 1, caught_up_us);
+		struct flow_world *flow_world = flow_world_create(true, NULL);
+		uint64_t caught_up_us = begin(flow_world);
+		struct asked *a = ask_since(flow_world, 1, caught_up_us);
 
-		took(town, 11, true, "GET a");
-		reply(town, 11, words[i]);
+		took(flow_world, 11, true, "GET a");
+		reply(flow_world, 11, words[i]);
 		assert_false(a->done);
-		took(town, 1, false, "GET a");
-		reply(town, 1, "$1\r\nm\r\n");
+		took(flow_world, 1, false, "GET a");
+		reply(flow_world, 1, "$1\r\nm\r\n");
 		got(a, "$1\r\nm\r\n");
 		assert_int_equal(a->op.replica_caught_up_us, 0);
-		replica_answers(town, 12, caught_up_us); /* not the one that refused */
-		replica_answers(town, 12, caught_up_us);
-		town_destroy(&town);
+		replica_answers(flow_world, 12, caught_up_us); /* not the one that refused */
+		replica_answers(flow_world, 12, caught_up_us);
+		flow_world_destroy(&flow_world);
 	}
 }
 
 static void test_a_lost_or_silent_replica(void **state)
 {
-	struct town *town = town_create(true, NULL);
-	uint64_t caught_up_us = begin(town);
-	struct asked *a = ask_since(town, 1, caught_up_us), *b;
+	struct flow_world *flow_world = flow_world_create(true, NULL);
+	uint64_t caught_up_us = begin(flow_world);
+	struct asked *a = ask_since(flow_world, 1, caught_up_us), *b;
 
 	(void)state;
-	took(town, 11, true, "GET a");
-	down(town, 11);
-	took(town, 1, false, "GET a");
-	reply(town, 1, "$1\r\nm\r\n");
+	took(flow_world, 11, true, "GET a");
+	down(flow_world, 11);
+	took(flow_world, 1, false, "GET a");
+	reply(flow_world, 1, "$1\r\nm\r\n");
 	got(a, "$1\r\nm\r\n");
 	assert_int_equal(a->op.replica_caught_up_us, 0);
 	/* It is tried again with the next proof, and then not with every one. */
-	prove(town);
-	down(town, 11);
-	prove(town);
-	for (int i = 0; i < town->pipes_count; i++)
-		assert_int_not_equal(town->pipes[i]->node->at.port, 11);
+	catch_up(flow_world);
+	down(flow_world, 11);
+	catch_up(flow_world);
+	for (int i = 0; i < flow_world->pipes_count; i++)
+		assert_int_not_equal(flow_world->pipes[i]->node->at.port, 11);
 	/* One that says nothing has less time than anybody waits. */
-	b = ask_since(town, 1, caught_up_us);
-	took(town, 12, true, "GET a");
-	took(town, 1, true, INFO);
-	says(town, 1, true, "s", 100, true);
+	b = ask_since(flow_world, 1, caught_up_us);
+	took(flow_world, 12, true, "GET a");
+	took(flow_world, 1, true, INFO);
+	says(flow_world, 1, true, "s", 100, true);
 	for (int i = 0; i < 3; i++)
-		pass(town, 100);
-	took(town, 1, false, "GET a");
+		pass(flow_world, 100);
+	took(flow_world, 1, false, "GET a");
 	assert_false(b->done);
-	reply(town, 1, "$1\r\nm\r\n");
+	reply(flow_world, 1, "$1\r\nm\r\n");
 	got(b, "$1\r\nm\r\n");
-	master_answers(town, caught_up_us);
-	assert_int_equal(town->stats.unknown.value, 0);
-	town_destroy(&town);
+	master_answers(flow_world, caught_up_us);
+	assert_int_equal(flow_world->stats.outcome_unknown.value, 0);
+	flow_world_destroy(&flow_world);
 }
 
-static void test_nobody_is_asked_where_nobody_wants_it(void **state)
+static void test_replicas_are_not_used_unless_configured(void **state)
 {
-	struct town *town = town_create(true, NULL);
+	struct flow_world *flow_world = flow_world_create(true, NULL);
 
 	(void)state;
-	begin(town);
-	town->now.mono_us += 1100 * MS;
-	prove(town);
-	assert_false(hs_flow_wants_checks(town->flow));
-	took(town, 1, true, "");
-	took(town, 11, true, "");
+	begin(flow_world);
+	flow_world->now.mono_us += 1100 * MS;
+	catch_up(flow_world);
+	assert_false(hs_flow_wants_checks(flow_world->flow));
+	took(flow_world, 1, true, "");
+	took(flow_world, 11, true, "");
 	for (int i = 0; i < 31; i++)
-		pass(town, 1000);
-	for (int i = 0; i < town->pipes_count; i++)
-		assert_ptr_not_equal(town->pipes[i]->kind, &hs_replica_pipes);
-	town_destroy(&town);
+		pass(flow_world, 1000);
+	for (int i = 0; i < flow_world->pipes_count; i++)
+		assert_ptr_not_equal(flow_world->pipes[i]->kind, &hs_replica_pipes);
+	flow_world_destroy(&flow_world);
 }
 
 /* A failover: the replica is the master, and the master its replica. */
 static void test_roles_change(void **state)
 {
-	struct town *town = town_create(true, NULL);
-	uint64_t caught_up_us = begin(town), asked_us;
+	struct flow_world *flow_world = flow_world_create(true, NULL);
+	uint64_t caught_up_us = begin(flow_world), asked_us;
 	struct asked *a;
 
 	(void)state;
-	route_replicas(town, 11, 1);
-	a = ask_since(town, 1, caught_up_us);
+	route_replicas(flow_world, 11, 1);
+	a = ask_since(flow_world, 1, caught_up_us);
 	assert_int_equal(a->op.replica_caught_up_us, 0);
-	look_at(town, 11, false);
-	up(town, 11);
-	took(town, 11, false, "GET a");
-	reply(town, 11, "_\r\n");
-	asked_us = town->now.mono_us += MS;
-	prove(town);
-	took(town, 11, true, INFO);
-	says(town, 11, true, "t", 7, true);
-	took(town, 1, true, INFO);
-	took(town, 12, true, INFO);
-	says(town, 1, false, "t", 7, true);
-	says(town, 12, false, "s", 700, true);
-	replica_answers(town, 1, asked_us);
-	replica_answers(town, 1, asked_us);
-	town_destroy(&town);
+	look_at(flow_world, 11, false);
+	up(flow_world, 11);
+	took(flow_world, 11, false, "GET a");
+	reply(flow_world, 11, "_\r\n");
+	asked_us = flow_world->now.mono_us += MS;
+	catch_up(flow_world);
+	took(flow_world, 11, true, INFO);
+	says(flow_world, 11, true, "t", 7, true);
+	took(flow_world, 1, true, INFO);
+	took(flow_world, 12, true, INFO);
+	says(flow_world, 1, false, "t", 7, true);
+	says(flow_world, 12, false, "s", 700, true);
+	replica_answers(flow_world, 1, asked_us);
+	replica_answers(flow_world, 1, asked_us);
+	flow_world_destroy(&flow_world);
 }
 
 static void test_no_more_replicas_than_there_is_room_for(void **state)
 {
 	enum { MANY = HS_REPLICAS_MAX + 3 };
-	struct town *town = town_create(true, NULL);
+	struct flow_world *flow_world = flow_world_create(true, NULL);
 	struct hs_routes *routes = hs_routes_create(1, MANY);
 	const struct hs_routes *made = routes;
 	struct asked *a;
@@ -531,24 +533,24 @@ static void test_no_more_replicas_than_there_is_room_for(void **state)
 	routes->node_of_partition[0] = 0;
 	for (uint32_t slot = 0; slot < HS_SLOTS; slot++)
 		routes->node_of_slot[slot] = 0;
-	hs_flow_route(town->flow, town->now, routes);
+	hs_flow_route(flow_world->flow, flow_world->now, routes);
 	hs_routes_unref(&made);
-	a = ask_since(town, 1, 1);
-	prove(town);
-	assert_int_equal(town->pipes_count, 1 + 1 + HS_REPLICAS_MAX);
-	look_at(town, 1, false);
-	up(town, 1);
-	took(town, 1, false, "GET a");
-	reply(town, 1, "_\r\n");
+	a = ask_since(flow_world, 1, 1);
+	catch_up(flow_world);
+	assert_int_equal(flow_world->pipes_count, 1 + 1 + HS_REPLICAS_MAX);
+	look_at(flow_world, 1, false);
+	up(flow_world, 1);
+	took(flow_world, 1, false, "GET a");
+	reply(flow_world, 1, "_\r\n");
 	got(a, "_\r\n");
-	town_destroy(&town);
+	flow_world_destroy(&flow_world);
 }
 
 /* A cluster so large that masters need the room: none of its replicas is known. */
 static void test_masters_come_first(void **state)
 {
 	enum { MANY = HS_NODES_MAX / 2 };
-	struct town *town = town_create(true, NULL);
+	struct flow_world *flow_world = flow_world_create(true, NULL);
 
 	(void)state;
 	for (uint16_t masters = MANY; masters >= MANY - 1; masters--) {
@@ -562,28 +564,28 @@ static void test_masters_come_first(void **state)
 		}
 		for (uint32_t slot = 0; slot < HS_SLOTS; slot++)
 			routes->node_of_slot[slot] = 0;
-		hs_flow_route(town->flow, town->now, routes);
+		hs_flow_route(flow_world->flow, flow_world->now, routes);
 		hs_routes_unref(&made);
-		assert_int_equal(town->flow->nodes[0]->replicas_count, MANY - masters);
+		assert_int_equal(flow_world->flow->nodes[0]->replicas_count, MANY - masters);
 	}
-	town_destroy(&town);
+	flow_world_destroy(&flow_world);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_replicas_answer_in_turn_what_they_have),
+		cmocka_unit_test(test_replicas_take_turns),
 		cmocka_unit_test(test_other_operations_go_to_the_master),
-		cmocka_unit_test(test_one_that_lags_is_not_asked_for_more_than_it_has),
-		cmocka_unit_test(test_checks_end_when_nobody_reads),
-		cmocka_unit_test(test_what_makes_a_proof_void),
-		cmocka_unit_test(test_changed_slots_invalidate_it),
+		cmocka_unit_test(test_a_lagging_replica_gets_no_newer_reads),
+		cmocka_unit_test(test_checks_end_when_reads_end),
+		cmocka_unit_test(test_what_invalidates_a_caught_up_time),
+		cmocka_unit_test(test_changed_slots_invalidate_a_caught_up_time),
 		cmocka_unit_test(test_a_slot_that_stays_after_all),
 		cmocka_unit_test(test_asked_by_the_owner_before),
-		cmocka_unit_test(test_moved_voids_both),
-		cmocka_unit_test(test_a_replica_in_trouble_is_not_argued_with),
+		cmocka_unit_test(test_moved_invalidates_both_owners),
+		cmocka_unit_test(test_a_refusing_replica_is_left_alone),
 		cmocka_unit_test(test_a_lost_or_silent_replica),
-		cmocka_unit_test(test_nobody_is_asked_where_nobody_wants_it),
+		cmocka_unit_test(test_replicas_are_not_used_unless_configured),
 		cmocka_unit_test(test_roles_change),
 		cmocka_unit_test(test_no_more_replicas_than_there_is_room_for),
 		cmocka_unit_test(test_masters_come_first),

@@ -57,7 +57,7 @@ static bool knows(struct hs_scripts *scripts, const char *digest, const char *te
 	return found;
 }
 
-static void test_what_a_server_took_is_known(void **state)
+static void test_an_accepted_script_is_remembered(void **state)
 {
 	struct hs_scripts *scripts = hs_scripts_create(2);
 
@@ -80,7 +80,7 @@ static void test_what_a_server_took_is_known(void **state)
 }
 
 /* Redis says NOSCRIPT for it, and so do we. */
-static void test_what_a_server_refused_is_not(void **state)
+static void test_a_refused_script_is_not_remembered(void **state)
 {
 	struct hs_scripts *scripts = hs_scripts_create(1);
 
@@ -138,7 +138,7 @@ static void test_flushed_in_a_transaction(void **state)
 }
 
 /* 4096 of them: the oldest goes. */
-static void test_the_oldest_goes(void **state)
+static void test_the_oldest_script_is_evicted(void **state)
 {
 	struct hs_scripts *scripts = hs_scripts_create(1);
 	char text[64];
@@ -158,11 +158,11 @@ static void test_the_oldest_goes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_a_server_took_is_known),
-		cmocka_unit_test(test_what_a_server_refused_is_not),
+		cmocka_unit_test(test_an_accepted_script_is_remembered),
+		cmocka_unit_test(test_a_refused_script_is_not_remembered),
 		cmocka_unit_test(test_flushed_is_forgotten_until_it_comes_again),
 		cmocka_unit_test(test_flushed_in_a_transaction),
-		cmocka_unit_test(test_the_oldest_goes),
+		cmocka_unit_test(test_the_oldest_script_is_evicted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

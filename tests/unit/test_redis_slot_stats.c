@@ -33,8 +33,8 @@
 enum { SECOND = 1000000 };
 
 struct bench {
-	struct hs_slot_looks looks;
-	struct hs_slot_look last; /* of one server */
+	struct hs_slot_samples samples;
+	struct hs_slot_sample last; /* of one server */
 	uint64_t now_us;
 	struct hs_slot_sums sums; /* of the last look */
 	struct hs_buf reply;
@@ -58,13 +58,13 @@ static int teardown(void **state)
 
 static int parse(struct bench *bench, const char *reply)
 {
-	return hs_slot_stats_look(&bench->looks, &bench->last, hs_bytes_of(reply), bench->now_us,
-				  &bench->sums, bench->why, sizeof bench->why);
+	return hs_slot_stats_sample(&bench->samples, &bench->last, hs_bytes_of(reply),
+				    bench->now_us, &bench->sums, bench->why, sizeof bench->why);
 }
 
 static const struct hs_slot_stats *slot(const struct bench *bench, uint16_t number)
 {
-	return &bench->looks.slots[number].stats;
+	return &bench->samples.slots[number].stats;
 }
 
 static void test_both_dialects(void **state)
@@ -95,11 +95,11 @@ struct count {
 };
 
 /* A look at a server, so much later, that finds this. */
-static void look(struct bench *bench, struct hs_slot_look *last, uint64_t after_us,
-		 const struct count *counts, size_t count)
+static void sample(struct bench *bench, struct hs_slot_sample *last, uint64_t after_us,
+		   const struct count *counts, size_t count)
 {
 	bench->now_us += after_us;
-	hs_buf_clear(&bench->reply, HS_KEEP_BYTES);
+	hs_buf_clear(&bench->reply, HS_IDLE_BUFFER_BYTES);
 	hs_buf_printf(&bench->reply, "*%zu\r\n", count);
 	for (size_t i = 0; i < count; i++)
 		hs_buf_printf(
@@ -112,16 +112,16 @@ static void look(struct bench *bench, struct hs_slot_look *last, uint64_t after_
 			counts[i].slot, (unsigned long long)counts[i].keys,
 			(unsigned long long)counts[i].cpu_us, (unsigned long long)counts[i].in,
 			(unsigned long long)counts[i].out);
-	assert_int_equal(hs_slot_stats_look(&bench->looks, last,
-					    (struct hs_bytes){bench->reply.data, bench->reply.len},
-					    bench->now_us, &bench->sums, bench->why,
-					    sizeof bench->why),
-			 count);
+	assert_int_equal(
+		hs_slot_stats_sample(&bench->samples, last,
+				     (struct hs_bytes){bench->reply.data, bench->reply.len},
+				     bench->now_us, &bench->sums, bench->why, sizeof bench->why),
+		count);
 }
 
 #define LOOK(last, after_us, ...)                                                                  \
-	look(bench, last, after_us, (const struct count[]){__VA_ARGS__},                           \
-	     sizeof((const struct count[]){__VA_ARGS__}) / sizeof(struct count))
+	sample(bench, last, after_us, (const struct count[]){__VA_ARGS__},                         \
+	       sizeof((const struct count[]){__VA_ARGS__}) / sizeof(struct count))
 
 static void assert_rates(const struct bench *bench, double cpu, double in, double out)
 {
@@ -148,7 +148,7 @@ static void test_rates_are_between_two_looks(void **state)
 static void test_two_servers_do_not_mix(void **state)
 {
 	struct bench *bench = *state;
-	struct hs_slot_look other = {0};
+	struct hs_slot_sample other = {0};
 
 	LOOK(&bench->last, SECOND, {1, 1, 1000, 10, 20});
 	LOOK(&other, SECOND, {2, 1, 500000, 5000, 6000});
@@ -173,14 +173,14 @@ static void test_counters_that_went_back(void **state)
 		LOOK(&bench->last, SECOND, {1, 1, back[i].cpu_us, back[i].in + 5, back[i].out + 6},
 		     {2, 1, 1000, 1010, 1020});
 		assert_rates(bench, 0, 5, 6);
-		bench->last = (struct hs_slot_look){0};
+		bench->last = (struct hs_slot_sample){0};
 	}
 }
 
 static void test_slots_that_move(void **state)
 {
 	struct bench *bench = *state;
-	struct hs_slot_look other = {0};
+	struct hs_slot_sample other = {0};
 
 	LOOK(&bench->last, SECOND, {1, 5, 10, 1000, 1000}, {2, 5, 10, 1000, 1000});
 	LOOK(&other, 0, {3, 5, 10, 1000, 1000});
@@ -211,7 +211,7 @@ static void test_a_server_that_was_away_starts_anew(void **state)
 	struct bench *bench = *state;
 
 	LOOK(&bench->last, SECOND, {1, 1, 10, 10, 10});
-	bench->last = (struct hs_slot_look){0};
+	bench->last = (struct hs_slot_sample){0};
 	LOOK(&bench->last, SECOND, {1, 1, 999999, 999999, 999999});
 	assert_rates(bench, 0, 0, 0);
 	LOOK(&bench->last, SECOND, {1, 1, 999999, 1000000, 999999});
@@ -238,7 +238,7 @@ static void test_odd_replies_give_no_odd_numbers(void **state)
 	assert_rates(bench, 0, 0, 0);
 }
 
-static void test_wrong_ones_change_nothing(void **state)
+static void test_malformed_replies_change_nothing(void **state)
 {
 	static const char *const wrong[] = {
 		"",
@@ -257,7 +257,7 @@ static void test_wrong_ones_change_nothing(void **state)
 		"*2147483647\r\n",
 	};
 	struct bench *bench = *state;
-	const struct hs_slot_look first = {1, SECOND};
+	const struct hs_slot_sample first = {1, SECOND};
 	const struct hs_slot_stats *stats = slot(bench, 5);
 
 	bench->now_us = SECOND;
@@ -273,17 +273,17 @@ static void test_wrong_ones_change_nothing(void **state)
 
 		assert_non_null(copy);
 		memcpy(copy, RESP2, len);
-		assert_int_equal(hs_slot_stats_look(&bench->looks, &bench->last,
-						    (struct hs_bytes){copy, len}, bench->now_us,
-						    &bench->sums, bench->why, sizeof bench->why),
+		assert_int_equal(hs_slot_stats_sample(&bench->samples, &bench->last,
+						      (struct hs_bytes){copy, len}, bench->now_us,
+						      &bench->sums, bench->why, sizeof bench->why),
 				 HS_EPROTO);
 		free(copy);
 	}
-	assert_int_equal(bench->looks.count, 1);
+	assert_int_equal(bench->samples.count, 1);
 	assert_int_equal(bench->sums.keys, 8);
 }
 
-static void test_a_refusal_is_told(void **state)
+static void test_a_refusal_is_reported(void **state)
 {
 	struct bench *bench = *state;
 
@@ -306,8 +306,8 @@ int main(void)
 		TEST(test_a_slot_that_was_left_out_once),
 		TEST(test_a_server_that_was_away_starts_anew),
 		TEST(test_odd_replies_give_no_odd_numbers),
-		TEST(test_wrong_ones_change_nothing),
-		TEST(test_a_refusal_is_told),
+		TEST(test_malformed_replies_change_nothing),
+		TEST(test_a_refusal_is_reported),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

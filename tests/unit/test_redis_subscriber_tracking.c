@@ -44,7 +44,7 @@ static void test_keys_of_all_masters(void **state)
 }
 
 /* A key that changes often is told once for all pushes that came together. */
-static void test_a_key_is_told_once(void **state)
+static void test_a_key_is_invalidated_once(void **state)
 {
 	static const char push_x[] = ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nx\r\n";
 	struct hs_buf bytes = {0};
@@ -63,7 +63,7 @@ static void test_a_key_is_told_once(void **state)
 }
 
 /* More names than one message may have are told as everything. */
-static void test_too_many_keys_are_everything(void **state)
+static void test_too_many_keys_invalidate_everything(void **state)
 {
 	enum { KEY_BYTES = 1 << 20, KEYS = HS_CHANGED_NAMES_BYTES_MAX / KEY_BYTES + 1 };
 	struct hs_buf bytes = {0};
@@ -94,20 +94,20 @@ static void test_everything_may_have_changed_while_a_master_is_not_tracked(void 
 	expect(&world, "open a*\nchanged-all\n");
 	assert_string_equal(world.line_logged,
 			    "a:1: gone: invalidations are lost until it is back");
-	tick(&world, HS_SUBSCRIBER_TELL_US - 100000);
+	tick(&world, HS_SUBSCRIBER_CHANGED_ALL_US - 100000);
 	expect(&world, "b*> CLUSTER INFO\n");
 	say(&world, "b*", "+cluster_state:ok\r\n");
 	tick(&world, 100000);
 	expect(&world, "changed-all\n");
 	track(&world, 1); /* waits until all are tracked */
 	up(&world, "a*");
-	tick(&world, HS_SUBSCRIBER_TELL_US);
+	tick(&world, HS_SUBSCRIBER_CHANGED_ALL_US);
 	expect(&world,
 	       "a*> CLIENT TRACKING ON BCAST\nchanged-all\na*> CLUSTER INFO\nb*> CLUSTER INFO\n");
 	say(&world, "b*", "+cluster_state:ok\r\n");
 	say(&world, "a*", "+OK\r\n+cluster_state:ok\r\n");
 	expect(&world, "changed-all\ndone 1 +OK\n");
-	tick(&world, HS_SUBSCRIBER_TELL_US - 1);
+	tick(&world, HS_SUBSCRIBER_CHANGED_ALL_US - 1);
 	expect(&world, "");
 	/* Two of them: each one that is lost or comes back is told. */
 	down(&world, "a*");
@@ -205,7 +205,7 @@ static void test_a_silent_connection_tracks_nothing(void **state)
 	tick(&world, 1);
 	expect(&world, "changed-all\na*> CLUSTER INFO\n");
 	say(&world, "a*", "+cluster_state:ok\r\n");
-	tick(&world, HS_SUBSCRIBER_TELL_US);
+	tick(&world, HS_SUBSCRIBER_CHANGED_ALL_US);
 	expect(&world, "changed-all\na*> CLUSTER INFO\n");
 	say(&world, "a*", "+cluster_state:ok\r\n");
 	say(&world, "b*", "+cluster_state:ok\r\n"); /* it was busy */
@@ -257,13 +257,13 @@ static void test_a_master_that_refuses_tracks_nothing(void **state)
 	expect(&world, "surprise\nchanged-all\n");
 	track(&world, 1);
 	for (int i = 0; i < 3; i++) {
-		tick(&world, HS_SUBSCRIBER_TELL_US);
+		tick(&world, HS_SUBSCRIBER_CHANGED_ALL_US);
 		expect(&world, "changed-all\na*> CLUSTER INFO\nb*> CLUSTER INFO\n");
 		say(&world, "b*", "+cluster_state:ok\r\n");
 		say(&world, "a*", fail);
 		expect(&world, "surprise\n");
 	}
-	tick(&world, HS_SUBSCRIBER_WAIT_US_MAX);
+	tick(&world, HS_SUBSCRIBER_CONFIRM_US_MAX);
 	expect(&world, "done 1 -CLUSTERDOWN cannot watch which keys change: a:1: it says that the "
 		       "cluster is "
 		       "down\nchanged-all\na*> CLUSTER INFO\nb*> CLUSTER INFO\n");
@@ -300,7 +300,7 @@ static void test_track_fails_when_it_is_refused_or_late(void **state)
 	(void)state;
 	start(&world, true);
 	track(&world, 0);
-	tick(&world, HS_SUBSCRIBER_WAIT_US_MAX);
+	tick(&world, HS_SUBSCRIBER_CONFIRM_US_MAX);
 	expect(&world, "done 0 -CLUSTERDOWN cannot watch which keys change: none of the engine's "
 		       "servers has answered yet\n");
 	route(&world, "a b");
@@ -315,7 +315,7 @@ static void test_track_fails_when_it_is_refused_or_late(void **state)
 	say(&world, "a*", "+OK\r\n");
 	say(&world, "a*", ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nx\r\n"); /* nobody tracks yet */
 	down(&world, "b*");
-	tick(&world, HS_SUBSCRIBER_WAIT_US_MAX);
+	tick(&world, HS_SUBSCRIBER_CONFIRM_US_MAX);
 	expect(&world, "open a*\nopen b*\na*> CLIENT TRACKING ON BCAST\n"
 		       "done 0 -CLUSTERDOWN cannot watch which keys change: b:1: gone\n"
 		       "close a*\n");
@@ -328,7 +328,7 @@ static void test_track_fails_when_it_is_refused_or_late(void **state)
 	up(&world, "b*");
 	say(&world, "a*", "+OK\r\n");
 	world.text.len = 0;
-	tick(&world, HS_SUBSCRIBER_WAIT_US_MAX);
+	tick(&world, HS_SUBSCRIBER_CONFIRM_US_MAX);
 	expect(&world,
 	       "done 0 -CLUSTERDOWN cannot watch which keys change: b:1: it does not answer\n"
 	       "close a*\nclose b*\n");
@@ -339,8 +339,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_keys_of_all_masters),
-		cmocka_unit_test(test_a_key_is_told_once),
-		cmocka_unit_test(test_too_many_keys_are_everything),
+		cmocka_unit_test(test_a_key_is_invalidated_once),
+		cmocka_unit_test(test_too_many_keys_invalidate_everything),
 		cmocka_unit_test(test_everything_may_have_changed_while_a_master_is_not_tracked),
 		cmocka_unit_test(test_routes_that_change_may_hide_changes),
 		cmocka_unit_test(test_one_slot_that_moves_may_hide_changes),

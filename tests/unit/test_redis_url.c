@@ -24,7 +24,7 @@ static struct hs_redis_url parse(const char *text)
 	return url;
 }
 
-static void test_right_ones(void **state)
+static void test_valid_urls(void **state)
 {
 	static const struct {
 		const char *text;
@@ -84,7 +84,7 @@ static void test_right_ones(void **state)
 	}
 }
 
-static void test_wrong_ones(void **state)
+static void test_invalid_urls(void **state)
 {
 	static const struct {
 		const char *text;
@@ -224,7 +224,7 @@ static void test_text_is_cut_to_fit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_right_ones),	    cmocka_unit_test(test_wrong_ones),
+		cmocka_unit_test(test_valid_urls),	    cmocka_unit_test(test_invalid_urls),
 		cmocka_unit_test(test_an_example_is_right), cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_text_is_cut_to_fit),
 	};

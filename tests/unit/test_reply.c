@@ -1,7 +1,7 @@
 /* Replies in both dialects, one row each: what is written in RESP2 and in RESP3. The bytes were
- * written down from the protocol's description, and each row is read back with wire/answer.h. */
+ * written down from the protocol's description, and each row is read back with wire/parse_reply.h. */
 #include "base/limits.h"
-#include "wire/answer.h"
+#include "wire/parse_reply.h"
 #include "wire/reply.h"
 
 #include <math.h>
@@ -27,7 +27,7 @@ static void check(write_reply *write, const char *resp2, const char *resp3)
 		assert_int_equal(out.len, 6 + strlen(expected));
 		assert_memory_equal(out.data, "before", 6);
 		assert_memory_equal(out.data + 6, expected, out.len - 6);
-		assert_int_equal(hs_answer_length(out.data + 6, out.len - 6), out.len - 6);
+		assert_int_equal(hs_parse_reply_length(out.data + 6, out.len - 6), out.len - 6);
 		hs_buf_deinit(&out);
 	}
 }
@@ -155,7 +155,7 @@ static void test_error_texts_are_bounded(void **state)
 	text[100000] = '\0';
 	hs_reply_errorf(&reply, "ERR %s", text);
 	assert_true(out.len < 4096);
-	assert_int_equal(hs_answer_length(out.data, out.len), out.len);
+	assert_int_equal(hs_parse_reply_length(out.data, out.len), out.len);
 	free(text);
 	hs_buf_deinit(&out);
 }

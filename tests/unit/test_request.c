@@ -230,7 +230,7 @@ static void test_limits_before_auth(void **state)
 }
 
 /* A header that promises much must not be believed: memory follows the bytes that came. */
-static void test_promises_cost_nothing(void **state)
+static void test_announced_lengths_allocate_nothing(void **state)
 {
 	struct hs_wire_request request;
 	const char text[] = "*2147483647\r\n$1\r\na\r\n$536870912\r\nxyz";
@@ -252,7 +252,7 @@ int main(void)
 		cmocka_unit_test(test_error_texts),
 		cmocka_unit_test(test_endless_lines),
 		cmocka_unit_test(test_limits_before_auth),
-		cmocka_unit_test(test_promises_cost_nothing),
+		cmocka_unit_test(test_announced_lengths_allocate_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

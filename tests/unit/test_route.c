@@ -41,7 +41,7 @@ static const struct hs_http_route rows[] = {
 };
 static const struct hs_http_routes routes = {rows, 2};
 
-static void test_paths_are_found_whole(void **state)
+static void test_paths_match_exactly(void **state)
 {
 	(void)state;
 	assert_ptr_equal(hs_http_route_find(&routes, HS_LIT("/heat")), &rows[0]);
@@ -125,7 +125,7 @@ static void test_a_long_value_is_cut_in_the_error(void **state)
 	hs_buf_deinit(&why);
 }
 
-static void test_twice_is_once_too_often(void **state)
+static void test_a_parameter_given_twice_is_refused(void **state)
 {
 	struct hs_http_request request;
 	struct hs_buf why = {0};
@@ -170,11 +170,11 @@ static void test_the_index(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_paths_are_found_whole),
+		cmocka_unit_test(test_paths_match_exactly),
 		cmocka_unit_test(test_values),
 		cmocka_unit_test(test_errors_name_what_is_wrong),
 		cmocka_unit_test(test_a_long_value_is_cut_in_the_error),
-		cmocka_unit_test(test_twice_is_once_too_often),
+		cmocka_unit_test(test_a_parameter_given_twice_is_refused),
 		cmocka_unit_test(test_a_route_without_parameters),
 		cmocka_unit_test(test_the_index),
 	};

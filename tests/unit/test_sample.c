@@ -36,7 +36,7 @@ static void partition_stats(struct hs_engine *engine, uint16_t id,
 static void stats(struct hs_engine *engine, struct hs_engine_stats *stats)
 {
 	*stats = (struct hs_engine_stats){.last_error = ((struct bench *)engine)->last_error,
-					  .trouble = ""};
+					  .unavailable_reason = ""};
 }
 
 static const struct hs_engine_calls calls = {
@@ -92,7 +92,7 @@ static void facts_reach_the_board(void **state)
 		snprintf(partition->slots, sizeof partition->slots, "%u-%u", id * 8192,
 			 id * 8192 + 8191);
 		partition->state = id == 0 ? HS_PARTITION_OK : HS_PARTITION_DOWN;
-		snprintf(partition->trouble, sizeof partition->trouble, "%s",
+		snprintf(partition->unavailable_reason, sizeof partition->unavailable_reason, "%s",
 			 id == 0 ? "" : "it is away");
 		partition->queued = 5u + id;
 		partition->bytes_used = 1000u + id;
@@ -115,10 +115,10 @@ static void facts_reach_the_board(void **state)
 	assert_string_equal(rows[1].facts.slots, "8192-16383");
 	assert_string_equal(rows[0].state, "ok");
 	assert_true(rows[0].up);
-	assert_string_equal(rows[0].facts.trouble, "");
+	assert_string_equal(rows[0].facts.unavailable_reason, "");
 	assert_string_equal(rows[1].state, "down");
 	assert_false(rows[1].up);
-	assert_string_equal(rows[1].facts.trouble, "it is away");
+	assert_string_equal(rows[1].facts.unavailable_reason, "it is away");
 	assert_int_equal(rows[0].facts.queued, 5);
 	assert_int_equal(rows[1].facts.queued, 6);
 	assert_int_equal(rows[0].facts.bytes_used, 1000);
@@ -170,7 +170,7 @@ static void a_stuck_worker_is_named(void **state)
 	assert_true(ready(bench));
 }
 
-static void a_failed_commit_is_told(void **state)
+static void a_failed_commit_is_reported(void **state)
 {
 	struct bench *bench = *state;
 
@@ -187,10 +187,10 @@ static void set_state(struct bench *bench, int id, enum hs_partition_state state
 
 	partition->state = state;
 	snprintf(partition->address, sizeof partition->address, "place-%d", id);
-	snprintf(partition->trouble, sizeof partition->trouble, "%s", why);
+	snprintf(partition->unavailable_reason, sizeof partition->unavailable_reason, "%s", why);
 }
 
-static void partitions_that_are_not_well_are_named(void **state)
+static void failing_partitions_are_named(void **state)
 {
 	struct bench *bench = *state;
 
@@ -219,7 +219,7 @@ static void partitions_that_are_not_well_are_named(void **state)
 	assert_false(ready(bench));
 }
 
-static void shutting_down_is_told(void **state)
+static void shutting_down_is_reported(void **state)
 {
 	struct bench *bench = *state;
 
@@ -232,12 +232,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(facts_reach_the_board),
-		TEST(a_start_is_ready),
-		TEST(a_stuck_worker_is_named),
-		TEST(a_failed_commit_is_told),
-		TEST(partitions_that_are_not_well_are_named),
-		TEST(shutting_down_is_told),
+		TEST(facts_reach_the_board),	    TEST(a_start_is_ready),
+		TEST(a_stuck_worker_is_named),	    TEST(a_failed_commit_is_reported),
+		TEST(failing_partitions_are_named), TEST(shutting_down_is_reported),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

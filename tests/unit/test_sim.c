@@ -3,10 +3,10 @@
  * same schedule; and a run of schedules without a mistake finds nothing. */
 #include "base/err.h"
 #include "base/slot.h"
-#include "route/slot.h"
+#include "route/slot_map.h"
 #include "sim/check.h"
 #include "sim/load.h"
-#include "sim/run.h"
+#include "sim/schedule.h"
 #include "sim/world.h"
 
 #include <setjmp.h>
@@ -387,7 +387,7 @@ static void count(struct warmth *warmth, uint32_t worker, uint32_t key, bool wri
 }
 
 /* 0, or what is said about it. `others`: reads, and writes, of who is not asked. */
-static int warmth_end_beside(struct warmth *warmth, uint64_t others, const char *about)
+static int warmth_end_beside(struct warmth *warmth, uint64_t others, const char *focus)
 {
 	const struct hs_sim_heats heats = {
 		.heats = warmth->heats,
@@ -401,17 +401,17 @@ static int warmth_end_beside(struct warmth *warmth, uint64_t others, const char 
 	int err = hs_sim_check_heat(&warmth->accesses, &heats, HEAT_KEYS, &verdict);
 
 	assert_int_equal(verdict.law, err ? HS_SIM_LAW_HEAT : 0);
-	if (err && !strstr(verdict.text, about))
-		fail_msg("\"%s\" does not speak of %s", verdict.text, about);
+	if (err && !strstr(verdict.text, focus))
+		fail_msg("\"%s\" does not speak of %s", verdict.text, focus);
 	hs_sim_accesses_deinit(&warmth->accesses);
 	for (int i = 0; i < HEAT_WORKERS; i++)
 		hs_heat_destroy(&warmth->heats[i]);
 	return err;
 }
 
-static int warmth_end(struct warmth *warmth, const char *about)
+static int warmth_end(struct warmth *warmth, const char *focus)
 {
-	return warmth_end_beside(warmth, 0, about);
+	return warmth_end_beside(warmth, 0, focus);
 }
 
 /* Some time of requests that are all counted, and half a second of silence. */
@@ -532,47 +532,49 @@ static void test_events_run_in_order(void **state)
 
 /* What is drawn must also come about: of so many schedules, at least so many reach it. */
 static const struct {
-	enum hs_sim_reached what;
+	enum hs_sim_coverage what;
 	uint64_t anything, fleet; /* once in so many schedules, on average */
 } reaches[] = {
-	{HS_SIM_REACHED_MOVES, 5, 5},	      {HS_SIM_REACHED_MOVED, 8, 4},
-	{HS_SIM_REACHED_ASK, 20, 16},	      {HS_SIM_REACHED_TRYAGAIN, 40, 25},
-	{HS_SIM_REACHED_CLUSTERDOWN, 40, 12}, {HS_SIM_REACHED_FAILOVERS, 8, 4},
-	{HS_SIM_REACHED_TAKEOVERS, 60, 30},   {HS_SIM_REACHED_EMPTY, 2000, 400},
-	{HS_SIM_REACHED_LOST, 200, 60},	      {HS_SIM_REACHED_DEATHS, 8, 2},
-	{HS_SIM_REACHED_BESIDE, 16, 8},	      {HS_SIM_REACHED_CUT, 10, 10},
-	{HS_SIM_REACHED_HELD, 10, 10},	      {HS_SIM_REACHED_COLD, 10, 10},
+	{HS_SIM_COVERAGE_MOVES, 5, 5},	       {HS_SIM_COVERAGE_MOVED, 8, 4},
+	{HS_SIM_COVERAGE_ASK, 20, 16},	       {HS_SIM_COVERAGE_TRYAGAIN, 40, 25},
+	{HS_SIM_COVERAGE_CLUSTERDOWN, 40, 12}, {HS_SIM_COVERAGE_FAILOVERS, 8, 4},
+	{HS_SIM_COVERAGE_TAKEOVERS, 60, 30},   {HS_SIM_COVERAGE_EMPTY, 2000, 400},
+	{HS_SIM_COVERAGE_LOST, 200, 60},       {HS_SIM_COVERAGE_DEATHS, 8, 2},
+	{HS_SIM_COVERAGE_BESIDE_FAULT, 16, 8}, {HS_SIM_COVERAGE_CUT, 10, 10},
+	{HS_SIM_COVERAGE_HELD, 10, 10},	       {HS_SIM_COVERAGE_HOT_TABLE_FULL, 10, 10},
 };
 
-static void add_counts(struct hs_sim_counts *sums, const struct hs_sim_counts *counts)
+static void add_counts(struct hs_sim_coverage_counts *sums,
+		       const struct hs_sim_coverage_counts *counts)
 {
-	for (int i = 0; i < HS_SIM_REACHED_ALL; i++)
+	for (int i = 0; i < HS_SIM_COVERAGE_ALL; i++)
 		sums->of[i] += counts->of[i];
 }
 
-static void assert_reached(const struct hs_sim_counts *sums, uint64_t schedules, bool fleet)
+static void assert_reached(const struct hs_sim_coverage_counts *sums, uint64_t schedules,
+			   bool fleet)
 {
 	for (size_t i = 0; i < sizeof reaches / sizeof *reaches; i++) {
 		uint64_t one_in = fleet ? reaches[i].fleet : reaches[i].anything;
 		uint64_t count = sums->of[reaches[i].what];
 
 		print_message("%llu %s\n", (unsigned long long)count,
-			      hs_sim_reached_name(reaches[i].what));
+			      hs_sim_coverage_name(reaches[i].what));
 		if (count * one_in < schedules)
 			fail_msg("%llu %s in %llu schedules, expected one in %llu",
-				 (unsigned long long)count, hs_sim_reached_name(reaches[i].what),
+				 (unsigned long long)count, hs_sim_coverage_name(reaches[i].what),
 				 (unsigned long long)schedules, (unsigned long long)one_in);
 	}
 }
 
-static void run_all(enum hs_sim_about about, uint64_t schedules)
+static void run_all(enum hs_sim_focus focus, uint64_t schedules)
 {
-	struct hs_sim_counts reached = {0};
+	struct hs_sim_coverage_counts coverage = {0};
 	struct hs_sim_runner runner;
 	uint64_t requests = 0, folded = 0;
 
-	hs_sim_runner_init(&runner, HS_SIM_NO_MISTAKE);
-	runner.about = about;
+	hs_sim_runner_init(&runner, HS_SIM_NO_BUG);
+	runner.focus = focus;
 	for (uint64_t seed = 1; seed <= schedules; seed++) {
 		struct hs_sim_result result;
 		int err = hs_sim_check(&runner, seed, &result);
@@ -582,38 +584,38 @@ static void run_all(enum hs_sim_about about, uint64_t schedules)
 		assert_int_equal(err, 0);
 		requests += result.requests;
 		folded += result.folded;
-		add_counts(&reached, &result.reached);
+		add_counts(&coverage, &result.coverage);
 		hs_buf_deinit(&result.text);
 	}
 	hs_sim_runner_deinit(&runner);
 	print_message("%llu requests, %llu of them folded\n", (unsigned long long)requests,
 		      (unsigned long long)folded);
 	assert_true(requests > schedules * 20);
-	assert_true(folded > (about == HS_SIM_ABOUT_FLEET ? schedules / 2 : schedules));
-	assert_reached(&reached, schedules, about == HS_SIM_ABOUT_FLEET);
+	assert_true(folded > (focus == HS_SIM_FOCUS_FLEET ? schedules / 2 : schedules));
+	assert_reached(&coverage, schedules, focus == HS_SIM_FOCUS_FLEET);
 	/* What law 2 is not asked about stays rare. */
-	assert_true(reached.of[HS_SIM_REACHED_TAINTED] <= schedules / 100);
+	assert_true(coverage.of[HS_SIM_COVERAGE_TAINTED] <= schedules / 100);
 }
 
 static void test_every_law_holds(void **state)
 {
 	(void)state;
-	run_all(HS_SIM_ABOUT_ANYTHING, SCHEDULES);
+	run_all(HS_SIM_FOCUS_ANYTHING, SCHEDULES);
 }
 
 static void test_every_law_holds_of_a_fleet(void **state)
 {
 	(void)state;
-	run_all(HS_SIM_ABOUT_FLEET, SCHEDULES / 2);
+	run_all(HS_SIM_FOCUS_FLEET, SCHEDULES / 2);
 }
 
 /* The seed of the first schedule that finds the mistake; 0: none did. */
-static uint64_t find_mistake(enum hs_sim_mistake mistake, int *law)
+static uint64_t find_mistake(enum hs_sim_bug bug, int *law)
 {
 	struct hs_sim_runner runner;
 	uint64_t found = 0;
 
-	hs_sim_runner_init(&runner, mistake);
+	hs_sim_runner_init(&runner, bug);
 	for (uint64_t seed = 1; seed <= MISTAKE_SCHEDULES && found == 0; seed++) {
 		struct hs_sim_result result;
 		int err = hs_sim_check(&runner, seed, &result);
@@ -630,39 +632,39 @@ static uint64_t find_mistake(enum hs_sim_mistake mistake, int *law)
 static void test_planted_mistakes_are_found(void **state)
 {
 	(void)state;
-	for (int i = HS_SIM_NO_MISTAKE + 1; i < HS_SIM_MISTAKES; i++) {
-		enum hs_sim_mistake mistake = (enum hs_sim_mistake)i;
+	for (int i = HS_SIM_NO_BUG + 1; i < HS_SIM_BUGS; i++) {
+		enum hs_sim_bug bug = (enum hs_sim_bug)i;
 		uint64_t seed;
 		int law;
 
-		if (hs_sim_mistake_where(mistake) == HS_SIM_IN_RULES)
+		if (hs_sim_bug_where(bug) == HS_SIM_IN_RULES)
 			continue; /* test_sim_stale.c */
-		if (mistake == HS_SIM_ASSERTION_FAILS)
+		if (bug == HS_SIM_ASSERTION_FAILS)
 			continue; /* tests/integration/test_sim.py */
-		seed = find_mistake(mistake, &law);
+		seed = find_mistake(bug, &law);
 		if (seed == 0)
-			fail_msg("%s was not found", hs_sim_mistake_name(mistake));
-		print_message("%s: found by schedule %llu\n", hs_sim_mistake_name(mistake),
+			fail_msg("%s was not found", hs_sim_bug_name(bug));
+		print_message("%s: found by schedule %llu\n", hs_sim_bug_name(bug),
 			      (unsigned long long)seed);
-		if (!hs_sim_mistake_breaks(mistake, law))
-			fail_msg("%s breaks law %d", hs_sim_mistake_name(mistake), law);
-		assert_int_equal(hs_sim_mistake_find(hs_sim_mistake_name(mistake)), mistake);
+		if (!hs_sim_bug_breaks(bug, law))
+			fail_msg("%s breaks law %d", hs_sim_bug_name(bug), law);
+		assert_int_equal(hs_sim_bug_find(hs_sim_bug_name(bug)), bug);
 	}
 }
 
 /* Whether the mistake's own checker, whose words these are, finds it in one of the first schedules of this kind. */
-static bool is_found_by(enum hs_sim_mistake mistake, enum hs_sim_about about, bool cluster,
+static bool is_found_by(enum hs_sim_bug bug, enum hs_sim_focus focus, bool cluster,
 			const char *words)
 {
 	struct hs_sim_runner runner;
 	bool found = false;
 
-	hs_sim_runner_init(&runner, mistake);
+	hs_sim_runner_init(&runner, bug);
 	for (uint64_t seed = 1; seed <= MISTAKE_SCHEDULES && !found; seed++) {
 		struct hs_sim_result result;
 		struct hs_sim_plan plan;
 
-		hs_sim_plan_draw(&plan, seed, mistake, about);
+		hs_sim_plan_draw(&plan, seed, bug, focus);
 		if (!plan.world.servers.on || plan.world.servers.cluster != cluster)
 			continue;
 		found = hs_sim_check_plan(&runner, &plan, &result) == HS_EINVAL &&
@@ -673,11 +675,11 @@ static bool is_found_by(enum hs_sim_mistake mistake, enum hs_sim_about about, bo
 	return found;
 }
 
-static void assert_found_by(enum hs_sim_mistake mistake, enum hs_sim_about about, bool cluster,
+static void assert_found_by(enum hs_sim_bug bug, enum hs_sim_focus focus, bool cluster,
 			    const char *words)
 {
-	if (!is_found_by(mistake, about, cluster, words))
-		fail_msg("%s: no verdict says \"%s\"", hs_sim_mistake_name(mistake), words);
+	if (!is_found_by(bug, focus, cluster, words))
+		fail_msg("%s: no verdict says \"%s\"", hs_sim_bug_name(bug), words);
 }
 
 /* What can be seen with any engine is seen in front of servers too, not only by what clients are told. */
@@ -685,16 +687,16 @@ static void test_mistakes_are_found_in_front_of_servers(void **state)
 {
 	(void)state;
 	for (int cluster = 0; cluster < 2; cluster++) {
-		assert_found_by(HS_SIM_OVERTAKE, HS_SIM_ABOUT_ANYTHING, cluster,
+		assert_found_by(HS_SIM_OVERTAKE, HS_SIM_FOCUS_ANYTHING, cluster,
 				"ran in partition");
-		assert_found_by(HS_SIM_DROP_ORDER, HS_SIM_ABOUT_ANYTHING, cluster,
+		assert_found_by(HS_SIM_DROP_ORDER, HS_SIM_FOCUS_ANYTHING, cluster,
 				"ran in partition");
-		assert_found_by(HS_SIM_COUNT_TWICE, HS_SIM_ABOUT_ANYTHING, cluster,
+		assert_found_by(HS_SIM_COUNT_TWICE, HS_SIM_FOCUS_ANYTHING, cluster,
 				"were answered");
-		assert_found_by(HS_SIM_COUNT_NEVER, HS_SIM_ABOUT_ANYTHING, cluster,
+		assert_found_by(HS_SIM_COUNT_NEVER, HS_SIM_FOCUS_ANYTHING, cluster,
 				"were answered");
 	}
-	assert_found_by(HS_SIM_REDIRECT_OVERTAKES, HS_SIM_ABOUT_ANYTHING, true, "ran in partition");
+	assert_found_by(HS_SIM_REDIRECT_OVERTAKES, HS_SIM_FOCUS_ANYTHING, true, "ran in partition");
 }
 
 /* Other laws see these too: so each checker is asked for its own words. */
@@ -702,18 +704,19 @@ static void test_mistakes_are_found_by_their_own_checkers(void **state)
 {
 	(void)state;
 	for (int cluster = 0; cluster < 2; cluster++) {
-		assert_found_by(HS_SIM_WATCH_KEPT, HS_SIM_ABOUT_ANYTHING, cluster, "lost its EXEC");
-		assert_found_by(HS_SIM_WRITE_RESENT, HS_SIM_ABOUT_ANYTHING, cluster,
+		assert_found_by(HS_SIM_WATCH_REUSED, HS_SIM_FOCUS_ANYTHING, cluster,
+				"lost its EXEC");
+		assert_found_by(HS_SIM_WRITE_RESENT, HS_SIM_FOCUS_ANYTHING, cluster,
 				"was run twice");
-		assert_found_by(HS_SIM_OUTPUT_UNCOUNTED, HS_SIM_ABOUT_ANYTHING, cluster,
+		assert_found_by(HS_SIM_OUTPUT_UNLIMITED, HS_SIM_FOCUS_ANYTHING, cluster,
 				"bytes unsent");
-		assert_found_by(HS_SIM_PIPELINE_UNCOUNTED, HS_SIM_ABOUT_ANYTHING, cluster,
+		assert_found_by(HS_SIM_PIPELINE_UNLIMITED, HS_SIM_FOCUS_ANYTHING, cluster,
 				"in flight");
-		assert_found_by(HS_SIM_HOT_UNCOUNTED, HS_SIM_ABOUT_ANYTHING, cluster,
+		assert_found_by(HS_SIM_HOT_UNLIMITED, HS_SIM_FOCUS_ANYTHING, cluster,
 				"hot keys, with");
-		assert_found_by(HS_SIM_MSET_RESENT, HS_SIM_ABOUT_ANYTHING, cluster, "MSET");
-		assert_found_by(HS_SIM_UNKNOWN_RESENT, HS_SIM_ABOUT_ANYTHING, cluster, "X.");
-		assert_found_by(HS_SIM_VALUE_LEFT, HS_SIM_ABOUT_ANYTHING, cluster,
+		assert_found_by(HS_SIM_MSET_RESENT, HS_SIM_FOCUS_ANYTHING, cluster, "MSET");
+		assert_found_by(HS_SIM_UNKNOWN_RESENT, HS_SIM_FOCUS_ANYTHING, cluster, "X.");
+		assert_found_by(HS_SIM_VALUE_LEFT, HS_SIM_FOCUS_ANYTHING, cluster,
 				"the last read saw");
 	}
 }
@@ -722,7 +725,7 @@ static void test_mistakes_are_found_by_their_own_checkers(void **state)
 static void test_mistakes_are_found_among_tracking_clients(void **state)
 {
 	static const struct {
-		enum hs_sim_mistake mistake;
+		enum hs_sim_bug bug;
 		bool cluster;
 		const char *words;
 	} found[] = {
@@ -736,30 +739,30 @@ static void test_mistakes_are_found_among_tracking_clients(void **state)
 		{HS_SIM_OVERTAKE, false, "ran in partition"},
 		{HS_SIM_DROP_ORDER, true, "ran in partition"},
 		{HS_SIM_COUNT_TWICE, true, "were answered"},
-		{HS_SIM_HALF_REPLY_KEPT, true, "is no answer to its request"},
+		{HS_SIM_HALF_REPLY_REUSED, true, "is no answer to its request"},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof found / sizeof *found; i++)
-		assert_found_by(found[i].mistake, HS_SIM_ABOUT_CLIENTS, found[i].cluster,
+		assert_found_by(found[i].bug, HS_SIM_FOCUS_TRACKING, found[i].cluster,
 				found[i].words);
 }
 
 /* In a schedule that was drawn without a mistake, in front of a Cluster in which things go wrong. */
-static bool is_heard_by_guests(enum hs_sim_mistake mistake, const char *words)
+static bool is_heard_by_guests(enum hs_sim_bug bug, const char *words)
 {
 	struct hs_sim_runner runner;
 	bool heard = false;
 
-	hs_sim_runner_init(&runner, mistake);
+	hs_sim_runner_init(&runner, bug);
 	for (uint64_t seed = 1; seed <= SCHEDULES && !heard; seed++) {
 		struct hs_sim_result result;
 		struct hs_sim_plan plan;
 
-		hs_sim_plan_draw(&plan, seed, HS_SIM_NO_MISTAKE, HS_SIM_ABOUT_FLEET);
-		if (plan.load.guests.listeners == 0 || !plan.load.guests.faults)
+		hs_sim_plan_draw(&plan, seed, HS_SIM_NO_BUG, HS_SIM_FOCUS_FLEET);
+		if (plan.load.companions.subscribers == 0 || !plan.load.companions.faults)
 			continue;
-		plan.world.engine.mistake = mistake;
+		plan.world.engine.bug = bug;
 		heard = hs_sim_check_plan(&runner, &plan, &result) == HS_EINVAL &&
 			strstr(result.verdict.text, words);
 		hs_buf_deinit(&result.text);
@@ -806,8 +809,8 @@ static size_t count_lines(const struct hs_buf *text)
 /* A broken schedule becomes a shorter one that breaks the same law, and not by endless trying. */
 static void test_schedules_shrink(void **state)
 {
-	static const enum hs_sim_mistake mistakes[] = {HS_SIM_JOIN_FLIGHT, HS_SIM_RESEND_LOST,
-						       HS_SIM_RUN_TWICE, HS_SIM_NEWS_LOST};
+	static const enum hs_sim_bug mistakes[] = {HS_SIM_JOINS_READ_IN_FLIGHT, HS_SIM_RESEND_LOST,
+						   HS_SIM_RUN_TWICE, HS_SIM_INVALIDATION_LOST};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {

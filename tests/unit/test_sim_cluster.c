@@ -86,26 +86,26 @@ static void test_replica_lags(void **state)
 
 static void test_takeover_loses_what_was_not_replicated(void **state)
 {
-	const char *kept = nodes_key(&nodes, 0, 0), *lost = nodes_key(&nodes, 0, 1);
+	const char *cached = nodes_key(&nodes, 0, 0), *lost = nodes_key(&nodes, 0, 1);
 
 	(void)state;
 	nodes_connect(&nodes, 'a', 0);
 	nodes_connect(&nodes, 'r', 3);
-	SAYS('a', words("SET %s 1", kept), "+OK|");
+	SAYS('a', words("SET %s 1", cached), "+OK|");
 	hs_sim_cluster_hold_stream(nodes.cluster, 3, true);
 	SAYS('a', words("SET %s 2", lost), "+OK|");
-	SAYS('a', words("DEL %s", kept), ":1|");
-	nodes.told.len = 0;
+	SAYS('a', words("DEL %s", cached), ":1|");
+	nodes.changes.len = 0;
 	assert_true(hs_sim_cluster_take_over(nodes.cluster, 3));
-	hs_buf_append(&nodes.told, "", 1);
-	assert_string_equal(nodes.told.data, words("lost:%s lost:%s ", lost, kept));
-	assert_int_equal(hs_sim_cluster_owner(nodes.cluster, slot_of(kept)), 3);
-	SAYS('r', words("GET %s", kept), "$1|1|");
+	hs_buf_append(&nodes.changes, "", 1);
+	assert_string_equal(nodes.changes.data, words("lost:%s lost:%s ", lost, cached));
+	assert_int_equal(hs_sim_cluster_owner(nodes.cluster, slot_of(cached)), 3);
+	SAYS('r', words("GET %s", cached), "$1|1|");
 	/* The old master has heard of it by now, and has what the new one has. */
-	assert_string_equal(nodes_ask(&nodes, 'a', words("GET %s", kept)),
-			    words("-MOVED %u 10.0.0.4:7003|", slot_of(kept)));
+	assert_string_equal(nodes_ask(&nodes, 'a', words("GET %s", cached)),
+			    words("-MOVED %u 10.0.0.4:7003|", slot_of(cached)));
 	SAYS('a', "READONLY", "+OK|");
-	SAYS('a', words("MGET %s", kept), "*1|$1|1|");
+	SAYS('a', words("MGET %s", cached), "*1|$1|1|");
 	SAYS('a', words("GET %s", lost), "$-1|");
 }
 
@@ -137,7 +137,7 @@ static void test_nodes_hear_of_a_move_later(void **state)
 	assert_memory_equal(reply.data, "$1\r\n1\r\n", 7);
 	assert_int_equal(expire_ms, 1700000009000);
 	hs_buf_deinit(&reply);
-	nodes.told.len = 0;
+	nodes.changes.len = 0;
 	assert_true(hs_sim_cluster_move_end(nodes.cluster, slot_of(key)));
 	/* Gossip is on its way. */
 	assert_int_equal(hs_sim_cluster_owner(nodes.cluster, slot_of(key)), 1);
@@ -145,12 +145,12 @@ static void test_nodes_hear_of_a_move_later(void **state)
 	nodes_send(&nodes, 'c', words("GET %s", key));
 	nodes_send(&nodes, 'a', words("GET %s", key));
 	nodes_pass(&nodes, 20);
-	assert_string_equal(nodes_heard(&nodes, 'c'), moved(key, 0));
-	assert_string_equal(nodes_heard(&nodes, 'a'), moved(key, 1));
+	assert_string_equal(nodes_received(&nodes, 'c'), moved(key, 0));
+	assert_string_equal(nodes_received(&nodes, 'a'), moved(key, 1));
 	SAYS('b', words("GET %s", key), "$1|1|");
 	SAYS('c', words("GET %s", key), moved(key, 1));
 	assert_true(hs_sim_cluster_is_settled(nodes.cluster));
-	assert_int_equal(nodes.told.len, 0); /* no value has changed */
+	assert_int_equal(nodes.changes.len, 0); /* no value has changed */
 }
 
 static void test_a_move_is_undone_with_its_keys(void **state)
@@ -166,7 +166,7 @@ static void test_a_move_is_undone_with_its_keys(void **state)
 	assert_true(hs_sim_cluster_move_begin(nodes.cluster, slot_of(key), 1));
 	assert_true(hs_sim_cluster_move_this(nodes.cluster, slot_of(key), hs_bytes_of(key)));
 	/* What is done behind heatsink is done where the key is. */
-	assert_true(hs_sim_cluster_do_behind(nodes.cluster, 2, incr, &reply));
+	assert_true(hs_sim_cluster_do_external(nodes.cluster, 2, incr, &reply));
 	assert_memory_equal(reply.data, ":2\r\n", 4);
 	hs_buf_deinit(&reply);
 	assert_true(hs_sim_cluster_move_undo(nodes.cluster, slot_of(key)));
@@ -238,7 +238,7 @@ static void test_a_failover_that_is_asked_for_loses_nothing(void **state)
 		assert_true(hs_sim_cluster_fail_over(nodes.cluster, 3));
 		waited += fail_over_under_load(key);
 		/* Those that waited are sent on. */
-		assert_non_null(strstr(nodes_heard(&nodes, 'a'), moved(key, 3)));
+		assert_non_null(strstr(nodes_received(&nodes, 'a'), moved(key, 3)));
 		hs_buf_append(&nodes.ran, "", 1);
 		for (const char *at = nodes.ran.data; (at = strstr(at, "incr ")); at++)
 			ran++;
@@ -249,9 +249,9 @@ static void test_a_failover_that_is_asked_for_loses_nothing(void **state)
 			   : ran < 100 ? 2
 				       : 3,
 			   ran));
-		hs_buf_append(&nodes.told, "", 1);
-		assert_null(strstr(nodes.told.data, "lost"));
-		assert_null(strstr(nodes.told.data, "void"));
+		hs_buf_append(&nodes.changes, "", 1);
+		assert_null(strstr(nodes.changes.data, "lost"));
+		assert_null(strstr(nodes.changes.data, "void"));
 		assert_int_equal(hs_sim_cluster_master_of(nodes.cluster, 0), 3);
 		assert_true(hs_sim_cluster_is_settled(nodes.cluster));
 	}
@@ -291,12 +291,12 @@ static void test_what_the_old_master_takes_is_void(void **state)
 	SAYS('a', words("SET %s 1", key), "+OK|");
 	hs_sim_cluster_cut(nodes.cluster, 0);
 	assert_true(hs_sim_cluster_take_over(nodes.cluster, 3));
-	nodes.told.len = 0;
+	nodes.changes.len = 0;
 	nodes_send(&nodes, 'a', words("SET %s 2", key));
 	nodes_pass(&nodes, 1000);
-	assert_string_equal(nodes_heard(&nodes, 'a'), "+OK|");
-	hs_buf_append(&nodes.told, "", 1);
-	assert_string_equal(nodes.told.data, words("void-set:%s ", key));
+	assert_string_equal(nodes_received(&nodes, 'a'), "+OK|");
+	hs_buf_append(&nodes.changes, "", 1);
+	assert_string_equal(nodes.changes.data, words("void-set:%s ", key));
 	SAYS('r', words("GET %s", key), "$1|1|");
 	hs_sim_cluster_heal(nodes.cluster, 0);
 	nodes_settle(&nodes);
@@ -318,10 +318,10 @@ static void test_a_takeover_calls_moves_off(void **state)
 	assert_true(hs_sim_cluster_move_begin(nodes.cluster, slot_of(other), 0));
 	assert_true(hs_sim_cluster_move_key(nodes.cluster, slot_of(other)));
 	nodes_settle(&nodes);
-	nodes.told.len = 0;
+	nodes.changes.len = 0;
 	assert_true(hs_sim_cluster_take_over(nodes.cluster, 3));
-	hs_buf_append(&nodes.told, "", 1);
-	assert_string_equal(nodes.told.data, words("lost:%s lost:%s ", key, other));
+	hs_buf_append(&nodes.changes, "", 1);
+	assert_string_equal(nodes.changes.data, words("lost:%s lost:%s ", key, other));
 	nodes_settle(&nodes);
 	nodes_connect(&nodes, 'r', 3);
 	SAYS('r', words("GET %s", key), "$-1|");
@@ -342,7 +342,7 @@ static void test_a_node_that_is_cut_off_stops_to_serve(void **state)
 	hs_sim_cluster_cut(nodes.cluster, 0);
 	nodes_send(&nodes, 'a', words("SET %s 1", key));
 	nodes_pass(&nodes, 1000);
-	assert_string_equal(nodes_heard(&nodes, 'a'), "+OK|");
+	assert_string_equal(nodes_received(&nodes, 'a'), "+OK|");
 	/* After the node timeout it sees no majority, and the others a slot without an owner. */
 	SAYS('a', words("GET %s", key), "$1|1|");
 	SAYS('a', words("GET %s", key), "-CLUSTERDOWN The cluster is down|");
@@ -354,7 +354,7 @@ static void test_a_node_that_is_cut_off_stops_to_serve(void **state)
 	/* It has heard of the others, and waits a little longer before it serves. */
 	nodes_send(&nodes, 'a', words("GET %s", key));
 	nodes_pass(&nodes, 100);
-	assert_string_equal(nodes_heard(&nodes, 'a'), "-CLUSTERDOWN The cluster is down|");
+	assert_string_equal(nodes_received(&nodes, 'a'), "-CLUSTERDOWN The cluster is down|");
 	nodes_settle(&nodes);
 	SAYS('a', words("GET %s", key), "$1|1|");
 	SAYS('b', words("GET %s", other), "$-1|");
@@ -443,7 +443,7 @@ static void test_offsets_prove_what_a_replica_has(void **state)
 		nodes.clients[0].received.len = nodes.clients['r' - 'a'].received.len = 0;
 		assert_int_equal(master.role, HS_NODE_MASTER);
 		assert_int_equal(replica.role, HS_NODE_REPLICA);
-		assert_string_equal(master.stream, replica.stream);
+		assert_string_equal(master.replication_id, replica.replication_id);
 		assert_false(replica.link_down);
 		assert_int_equal(master.replicas_online, 1);
 		if (held)
@@ -597,9 +597,9 @@ static uint64_t live(uint64_t seed, bool lossy)
 		for (size_t j = 0; j < nodes.clients[i].received.len; j++)
 			sum = sum * 31 + (unsigned char)nodes.clients[i].received.data[j];
 	}
-	hs_sim_cluster_calm(nodes.cluster);
+	hs_sim_cluster_stop_faults(nodes.cluster);
 	nodes_settle(&nodes);
-	hs_sim_cluster_calm(nodes.cluster);
+	hs_sim_cluster_stop_faults(nodes.cluster);
 	nodes_settle(&nodes);
 	if (!hs_sim_cluster_is_settled(nodes.cluster))
 		fail_msg("seed %llu does not settle", (unsigned long long)seed);

@@ -13,11 +13,11 @@
 #include <cmocka.h>
 
 #define SAYS(name, request, reply) assert_string_equal(nodes_ask(&nodes, name, request), reply)
-#define HEARS(name, text) assert_string_equal(nodes_heard(&nodes, name), text)
+#define HEARS(name, text) assert_string_equal(nodes_received(&nodes, name), text)
 
 static struct nodes nodes;
 
-static struct hs_sim_cluster_options alone(void)
+static struct hs_sim_cluster_options one_faulty(void)
 {
 	struct hs_sim_cluster_options options = hs_sim_cluster_defaults(3);
 
@@ -30,7 +30,7 @@ static struct hs_sim_cluster_options alone(void)
 
 static int setup(void **state)
 {
-	struct hs_sim_cluster_options options = alone();
+	struct hs_sim_cluster_options options = one_faulty();
 
 	(void)state;
 	nodes_init(&nodes, &options);
@@ -137,7 +137,7 @@ static void test_the_host_hears_of_commands_and_changes(void **state)
 	nodes_ask(&nodes, 'a', "MULTI");
 	SAYS('a', "INCR k", "+QUEUED|");
 	SAYS('a', "EXEC", "*1|:2|");
-	assert_true(hs_sim_cluster_do_behind(nodes.cluster, 2, incr, &reply));
+	assert_true(hs_sim_cluster_do_external(nodes.cluster, 2, incr, &reply));
 	assert_string_equal(take(&reply), ":3\r\n");
 	hs_sim_cluster_peek(nodes.cluster, incr[1], &reply, &expire_ms);
 	assert_string_equal(take(&reply), "$1\r\n3\r\n");
@@ -149,7 +149,7 @@ static void test_the_host_hears_of_commands_and_changes(void **state)
 	assert_int_equal(expire_ms, -2);
 	SAYS('a', "FLUSHALL", "+OK|");
 	assert_string_equal(take(&nodes.ran), "set incr! set multi incr incr flushall ");
-	assert_string_equal(take(&nodes.told), "set:k set:k set:k set:k expired:k set:* ");
+	assert_string_equal(take(&nodes.changes), "set:k set:k set:k set:k expired:k set:* ");
 	hs_buf_deinit(&reply);
 }
 
@@ -172,7 +172,7 @@ static void test_commands_that_only_servers_have(void **state)
 
 static void test_a_full_tracking_table_tells(void **state)
 {
-	struct hs_sim_cluster_options options = alone();
+	struct hs_sim_cluster_options options = one_faulty();
 
 	(void)state;
 	options.tracking_keys_max = 2;
@@ -192,18 +192,18 @@ static void test_evicted_keys_are_told(void **state)
 	SAYS('a', "CLIENT TRACKING ON", "+OK|");
 	SAYS('b', "SET k 1", "+OK|");
 	SAYS('a', "GET k", "$1|1|");
-	nodes.told.len = 0;
+	nodes.changes.len = 0;
 	assert_true(hs_sim_cluster_evict(nodes.cluster, HS_LIT("k")));
 	assert_false(hs_sim_cluster_evict(nodes.cluster, HS_LIT("k")));
 	nodes_settle(&nodes);
 	HEARS('a', ">2|$10|invalidate|*1|$1|k|");
-	assert_string_equal(take(&nodes.told), "evicted:k ");
+	assert_string_equal(take(&nodes.changes), "evicted:k ");
 	SAYS('a', "GET k", "_|");
 }
 
 static void test_a_full_server_refuses(void **state)
 {
-	struct hs_sim_cluster_options options = alone();
+	struct hs_sim_cluster_options options = one_faulty();
 
 	(void)state;
 	options.bytes_max = 100;
@@ -219,7 +219,7 @@ static void test_a_full_server_refuses(void **state)
 
 static void test_a_password_is_asked_for(void **state)
 {
-	struct hs_sim_cluster_options options = alone();
+	struct hs_sim_cluster_options options = one_faulty();
 
 	(void)state;
 	options.password = "secret";
@@ -237,7 +237,7 @@ static void test_a_password_is_asked_for(void **state)
 
 static void test_commands_are_what_the_host_says(void **state)
 {
-	struct hs_sim_cluster_options options = alone();
+	struct hs_sim_cluster_options options = one_faulty();
 
 	(void)state;
 	options.command_reply = HS_LIT("*1\r\n+x.swap\r\n");
@@ -273,7 +273,7 @@ static void test_a_server_that_crashes_closes_and_loads(void **state)
 	assert_true(nodes.clients[0].closed && nodes.clients[1].closed);
 	nodes_connect(&nodes, 'a', 0);
 	assert_null(nodes.clients[0].conn);
-	nodes.told.len = 0;
+	nodes.changes.len = 0;
 	hs_sim_cluster_restart(nodes.cluster, 0, true, 1000);
 	nodes_connect(&nodes, 'a', 0);
 	nodes_send(&nodes, 'a', "GET k");
@@ -283,10 +283,10 @@ static void test_a_server_that_crashes_closes_and_loads(void **state)
 		   "-LOADING Redis is loading the dataset in memory|");
 	nodes_pass(&nodes, 500);
 	SAYS('a', "GET k", "$1|1|");
-	assert_string_equal(take(&nodes.told), "");
+	assert_string_equal(take(&nodes.changes), "");
 	hs_sim_cluster_crash(nodes.cluster, 0);
 	hs_sim_cluster_restart(nodes.cluster, 0, false, 0);
-	assert_string_equal(take(&nodes.told), "lost:k ");
+	assert_string_equal(take(&nodes.changes), "lost:k ");
 	nodes_connect(&nodes, 'a', 0);
 	SAYS('a', "GET k", "$-1|");
 }
@@ -321,7 +321,7 @@ static void test_info_is_read_by_heatsink(void **state)
 	assert_false(info.loading);
 	assert_string_equal(info.version, "7.0.15");
 	assert_int_equal(strlen(info.run_id), 40);
-	assert_int_equal(strlen(info.stream), 40);
+	assert_int_equal(strlen(info.replication_id), 40);
 	assert_int_equal(info.keys, 2);
 	assert_int_equal(info.expires, 1);
 	assert_int_equal(info.clients, 2);

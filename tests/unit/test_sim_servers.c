@@ -3,7 +3,7 @@
 #include "base/slot.h"
 #include "core/session.h"
 #include "sim/cluster.h"
-#include "sim/left.h"
+#include "sim/leftovers.h"
 #include "sim/names.h"
 #include "sim/world.h"
 
@@ -21,7 +21,7 @@ static struct hs_sim_world_options options_for(uint64_t seed)
 	struct hs_sim_world_options options = hs_sim_world_defaults(seed);
 
 	options.engine.partitions = 1;
-	options.together = HS_TOGETHER_ALL;
+	options.op_scope = HS_OP_SCOPE_ALL;
 	options.servers = (struct hs_sim_servers_options){
 		.on = true,
 		.latency_us_max = 100,
@@ -41,7 +41,7 @@ static void assert_heard(struct hs_sim_client *client, const char *text)
 	hs_buf_clear(&client->received, 0);
 }
 
-static bool heard(const struct hs_sim_client *client, const char *text)
+static bool received(const struct hs_sim_client *client, const char *text)
 {
 	return client->received.len > 0 &&
 	       memmem(client->received.data, client->received.len, text, strlen(text));
@@ -55,9 +55,9 @@ static void test_one_connection_keeps_the_order(void **state)
 		struct hs_sim_world *world = hs_sim_world_create(&options);
 		struct hs_sim_client *client = hs_sim_client_connect(world, 0);
 
-		hs_sim_client_ask(client, "SET a 1");
-		hs_sim_client_ask(client, "INCR a");
-		hs_sim_client_ask(client, "GET a");
+		hs_sim_client_request(client, "SET a 1");
+		hs_sim_client_request(client, "INCR a");
+		hs_sim_client_request(client, "GET a");
 		assert_int_equal(client->received.len, 0); /* nothing is answered at once */
 		hs_sim_world_settle(world);
 		assert_heard(client, "+OK\r\n:2\r\n$1\r\n2\r\n");
@@ -75,7 +75,7 @@ static void check_lost(struct hs_sim_world_options *options, uint64_t *acknowled
 	uint64_t counts[3] = {0}, final;
 
 	for (int i = 0; i < 30; i++) {
-		hs_sim_client_ask(client, "INCR a");
+		hs_sim_client_request(client, "INCR a");
 		if (i % 3 != 0)
 			continue;
 		hs_sim_world_settle(world);
@@ -89,8 +89,8 @@ static void check_lost(struct hs_sim_world_options *options, uint64_t *acknowled
 	}
 	assert_int_equal(counts[0] + counts[1] + counts[2], 30);
 	hs_buf_clear(&client->received, 0);
-	hs_sim_world_calm(world);
-	hs_sim_client_ask(client, "INCRBY a 0");
+	hs_sim_world_stop_faults(world);
+	hs_sim_client_request(client, "INCRBY a 0");
 	hs_sim_world_settle(world);
 	hs_buf_append(&client->received, "", 1);
 	final = strtoull(client->received.data + 1, NULL, 10);
@@ -159,16 +159,16 @@ static void test_reads_are_sent_again(void **state)
 		options.servers.lose_one_in = 12;
 		world = hs_sim_world_create(&options);
 		client = hs_sim_client_connect(world, 0);
-		hs_sim_client_ask(client, "GET a");
+		hs_sim_client_request(client, "GET a");
 		hs_sim_world_settle(world);
-		again += heard(client, "$-1");
-		assert_false(heard(client, "UNKNOWN"));
+		again += received(client, "$-1");
+		assert_false(received(client, "UNKNOWN"));
 		hs_buf_clear(&client->received, 0);
-		hs_sim_client_ask(client, "GET a");
-		hs_sim_client_ask(client, "SET a 5");
+		hs_sim_client_request(client, "GET a");
+		hs_sim_client_request(client, "SET a 5");
 		hs_sim_world_settle(world);
-		assert_false(heard(client, "$1\r\n5"));
-		not_again += heard(client, "-UNKNOWN") && !heard(client, "$-1");
+		assert_false(received(client, "$1\r\n5"));
+		not_again += received(client, "-UNKNOWN") && !received(client, "$-1");
 		hs_sim_world_destroy(&world);
 	}
 	print_message("%llu again, %llu not\n", (unsigned long long)again,
@@ -191,22 +191,22 @@ static void test_watches(void **state)
 		world = hs_sim_world_create(&options);
 		client = hs_sim_client_connect(world, 0);
 		other = hs_sim_client_connect(world, 0);
-		hs_sim_client_ask(client, "WATCH a");
+		hs_sim_client_request(client, "WATCH a");
 		hs_sim_world_settle(world);
 		if (seed % 4 == 1) {
-			hs_sim_client_ask(other, "SET a 1");
+			hs_sim_client_request(other, "SET a 1");
 			hs_sim_world_settle(world);
 		}
-		hs_sim_client_ask(client, "MULTI");
-		hs_sim_client_ask(client, "SET a 2");
-		hs_sim_client_ask(client, "EXEC");
+		hs_sim_client_request(client, "MULTI");
+		hs_sim_client_request(client, "SET a 2");
+		hs_sim_client_request(client, "EXEC");
 		hs_sim_world_settle(world);
 		if (seed % 2 == 1)
 			assert_heard(client, seed % 4 == 1
 						     ? "+OK\r\n+OK\r\n+QUEUED\r\n*-1\r\n"
 						     : "+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n");
-		ran += heard(client, "*1\r\n+OK");
-		lost += heard(client, "not sent") && heard(client, "*-1");
+		ran += received(client, "*1\r\n+OK");
+		lost += received(client, "not sent") && received(client, "*-1");
 		hs_sim_world_destroy(&world);
 	}
 	assert_true(ran > 10 && lost > 10);
@@ -223,11 +223,11 @@ static void test_too_many_wait(void **state)
 	options.servers.waiting_max = 2;
 	world = hs_sim_world_create(&options);
 	client = hs_sim_client_connect(world, 0);
-	hs_sim_client_ask(client, "GET a"); /* so that there is a connection */
+	hs_sim_client_request(client, "GET a"); /* so that there is a connection */
 	hs_sim_world_settle(world);
 	hs_buf_clear(&client->received, 0);
 	for (int i = 0; i < 4; i++)
-		hs_sim_client_ask(client, "INCR a");
+		hs_sim_client_request(client, "INCR a");
 	hs_sim_world_settle(world);
 	assert_heard(client, ":1\r\n:2\r\n:3\r\n-BUSY 2 requests wait for 10.0.0.1:7000 already "
 			     "(engine-queue); not sent\r\n");
@@ -243,18 +243,18 @@ static void test_a_flush_waits_for_what_was_asked_before(void **state)
 
 	(void)state;
 	options.engine.partitions = 16;
-	options.together = HS_TOGETHER_SLOT;
+	options.op_scope = HS_OP_SCOPE_SLOT;
 	options.servers.cluster = true;
 	options.servers.masters = 3;
 	world = hs_sim_world_create(&options);
 	client = hs_sim_client_connect(world, 0);
-	hs_sim_client_ask(client, "SET a 1");
+	hs_sim_client_request(client, "SET a 1");
 	hs_sim_world_settle(world);
 	assert_heard(client, "+OK\r\n");
-	hs_sim_client_ask(client, "GET a");
-	hs_sim_client_ask(client, "FLUSHALL");
-	assert_int_equal(client->session->hold, HS_HOLD_OWN);
-	hs_sim_client_ask(client, "GET a");
+	hs_sim_client_request(client, "GET a");
+	hs_sim_client_request(client, "FLUSHALL");
+	assert_int_equal(client->session->hold, HS_HOLD_IN_FLIGHT);
+	hs_sim_client_request(client, "GET a");
 	hs_sim_world_settle(world);
 	assert_heard(client, "$1\r\n1\r\n+OK\r\n$-1\r\n");
 	hs_sim_world_destroy(&world);
@@ -270,22 +270,22 @@ static void test_a_slot_that_is_served_again_is_found_soon(void **state)
 
 	(void)state;
 	options.engine.partitions = 16;
-	options.together = HS_TOGETHER_SLOT;
+	options.op_scope = HS_OP_SCOPE_SLOT;
 	options.servers.cluster = true;
 	options.servers.masters = 3;
 	options.servers.replicas = 1;
 	options.servers.lossy = true;
 	world = hs_sim_world_create(&options);
 	client = hs_sim_client_connect(world, 0);
-	hs_sim_client_ask(client, "SET a 1");
+	hs_sim_client_request(client, "SET a 1");
 	hs_sim_world_settle(world);
 	assert_heard(client, "+OK\r\n");
 	hs_sim_cluster_crash(world->cluster,
 			     hs_sim_cluster_owner(world->cluster, hs_slot_of(HS_LIT("a"))));
 	hs_sim_world_pass(world, 3000000);
-	hs_sim_world_calm(world);
+	hs_sim_world_stop_faults(world);
 	hs_sim_world_pass(world, 3000000);
-	hs_sim_client_ask(client, "SET a 2");
+	hs_sim_client_request(client, "SET a 2");
 	hs_sim_world_settle(world);
 	assert_heard(client, "+OK\r\n");
 	hs_sim_world_destroy(&world);
@@ -319,19 +319,19 @@ static void test_a_slot_on_two_nodes(void **state)
 
 	(void)state;
 	options.engine.partitions = 16;
-	options.together = HS_TOGETHER_SLOT;
+	options.op_scope = HS_OP_SCOPE_SLOT;
 	options.servers.cluster = true;
 	options.servers.masters = 3;
 	world = hs_sim_world_create(&options);
 	client = hs_sim_client_connect(world, 0);
-	hs_sim_client_ask(client, "MSET key0 1 key1{key0} 2");
+	hs_sim_client_request(client, "MSET key0 1 key1{key0} 2");
 	hs_sim_world_settle(world);
 	assert_heard(client, "+OK\r\n");
 	assert_true(hs_sim_cluster_move_begin(
 		world->cluster, slot,
 		(uint8_t)((hs_sim_cluster_owner(world->cluster, slot) + 1) % 3)));
 	assert_true(hs_sim_cluster_move_this(world->cluster, slot, HS_LIT("key0")));
-	hs_sim_client_ask(client, "MGET key0 key1{key0}");
+	hs_sim_client_request(client, "MGET key0 key1{key0}");
 	hs_sim_world_pass(world, 50000);
 	assert_int_equal(client->received.len, 0);
 	assert_true(hs_sim_cluster_move_end(world->cluster, slot));
@@ -342,8 +342,8 @@ static void test_a_slot_on_two_nodes(void **state)
 		world->cluster, slot,
 		(uint8_t)((hs_sim_cluster_owner(world->cluster, slot) + 1) % 3)));
 	assert_true(hs_sim_cluster_move_this(world->cluster, slot, HS_LIT("key1{key0}")));
-	hs_sim_client_ask(client, "MSET key0 3 key1{key0} 4");
-	hs_sim_client_ask(client, "GET key0");
+	hs_sim_client_request(client, "MSET key0 3 key1{key0} 4");
+	hs_sim_client_request(client, "GET key0");
 	hs_sim_world_settle(world);
 	assert_heard(client, "-TRYAGAIN Multiple keys request during rehashing of slot\r\n"
 			     "$1\r\n1\r\n");
@@ -354,7 +354,7 @@ static void test_a_slot_on_two_nodes(void **state)
 static int check_left(const char *words, bool faults, const int64_t *finals,
 		      struct hs_sim_verdict *verdict)
 {
-	const struct hs_sim_left_keys keys = {.count = 2, .finals = finals};
+	const struct hs_sim_leftovers_keys keys = {.count = 2, .finals = finals};
 	struct hs_sim_world_options options = options_for(4);
 	struct hs_bytes argv[6];
 	struct hs_buf reply = {0};
@@ -366,7 +366,7 @@ static int check_left(const char *words, bool faults, const int64_t *finals,
 	options.servers.act_us_max = faults ? 1000 : 0; /* nothing is chosen that could happen */
 	world = hs_sim_world_create(&options);
 	client = hs_sim_client_connect(world, 0);
-	hs_sim_client_ask(client, "SET key0 1");
+	hs_sim_client_request(client, "SET key0 1");
 	hs_sim_world_settle(world);
 	assert_heard(client, "+OK\r\n");
 	for (size_t len; *words; words += len + (words[len] == ' ')) {
@@ -374,10 +374,10 @@ static int check_left(const char *words, bool faults, const int64_t *finals,
 		argv[argc++] = (struct hs_bytes){words, len};
 	}
 	if (argc > 0)
-		assert_true(hs_sim_world_do_behind(world, argv[1], argc, argv, &reply));
+		assert_true(hs_sim_world_do_external(world, argv[1], argc, argv, &reply));
 	*verdict = (struct hs_sim_verdict){0};
-	err = hs_sim_check_left(world, &keys, verdict);
-	assert_int_equal(verdict->law, err ? HS_SIM_LAW_LEFT : 0);
+	err = hs_sim_check_leftovers(world, &keys, verdict);
+	assert_int_equal(verdict->law, err ? HS_SIM_LAW_LEFTOVERS : 0);
 	hs_buf_deinit(&reply);
 	hs_sim_world_destroy(&world);
 	return err;

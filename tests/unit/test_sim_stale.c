@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "sim/check.h"
 #include "sim/load.h"
-#include "sim/run.h"
+#include "sim/schedule.h"
 #include "sim/world.h"
 
 #include <setjmp.h>
@@ -40,7 +40,7 @@ struct line {
 	enum hs_sim_kind kind;
 	int64_t argument, answer;
 	uint64_t asked, answered;
-	bool behind, off, strict;
+	bool external, off, strict;
 	uint32_t more;
 	int64_t keep_ms;
 };
@@ -64,22 +64,22 @@ static int judge(const struct story *story, int *law)
 {
 	struct hs_sim_history history = {0};
 	struct hs_sim_verdict verdict = {0};
-	struct hs_sim_past past;
+	struct hs_sim_timelines timelines;
 	int err;
 
-	hs_sim_past_init(&past, 1);
+	hs_sim_timelines_init(&timelines, 1);
 	for (size_t i = 0; i < story->versions_count; i++) {
-		const struct hs_sim_version version = {
+		const struct hs_sim_value_span version = {
 			.value = story->versions[i].value,
 			.from = story->versions[i].from,
 			.from_us = (int64_t)story->versions[i].from * 1000,
 			.expired = story->versions[i].expired,
 		};
 
-		hs_sim_past_note(&past, 0, &version);
+		hs_sim_timelines_note(&timelines, 0, &version);
 	}
 	for (size_t i = 0; i < story->asked_count; i++)
-		hs_sim_past_asked(&past, 0, (int64_t)story->asked[i] * 1000);
+		hs_sim_timelines_server_read(&timelines, 0, (int64_t)story->asked[i] * 1000);
 	for (size_t i = 0; i < story->lines_count; i++) {
 		const struct line *line = &story->lines[i];
 		bool read = hs_sim_kind_reads(line->kind) && !line->strict;
@@ -92,20 +92,20 @@ static int judge(const struct story *story, int *law)
 			.answered = line->answered,
 			.asked_us = (int64_t)line->asked * 1000,
 			.answered_us = (int64_t)line->answered * 1000,
-			.behind = line->behind,
+			.external = line->external,
 			.more = line->more,
-			.lax = read && !line->off,
+			.may_be_stale = read && !line->off,
 			.off = line->off,
 			.stale_us = read && !line->off ? STALE_MS * 1000 : 0,
-			.keep_us = line->keep_ms * 1000,
+			.max_age_us = line->keep_ms * 1000,
 		};
 
 		hs_sim_history_add(&history, &op);
 	}
-	err = hs_sim_check_stale(&history, &past, &verdict);
+	err = hs_sim_check_stale(&history, &timelines, &verdict);
 	*law = verdict.law;
 	hs_sim_history_deinit(&history);
-	hs_sim_past_deinit(&past);
+	hs_sim_timelines_deinit(&timelines);
 	return err;
 }
 
@@ -113,10 +113,10 @@ static int judge(const struct story *story, int *law)
 #define JUDGE(expected, number, seen, ...)                                                         \
 	do {                                                                                       \
 		const struct line said[] = {__VA_ARGS__};                                          \
-		const struct story told = {(seen), COUNT(seen), said, COUNT(said), NULL, 0};       \
+		const struct story changes = {(seen), COUNT(seen), said, COUNT(said), NULL, 0};    \
 		int broken;                                                                        \
                                                                                                    \
-		assert_int_equal(judge(&told, &broken), expected);                                 \
+		assert_int_equal(judge(&changes, &broken), expected);                              \
 		assert_int_equal(broken, number);                                                  \
 	} while (0)
 #define GOOD(seen, ...) JUDGE(0, 0, seen, __VA_ARGS__)
@@ -133,7 +133,7 @@ static int judge(const struct story *story, int *law)
 #define BEHIND(what, with, at)                                                                     \
 	{                                                                                          \
 		.client = 99, .kind = (what), .argument = (with), .answer = 1, .asked = (at),      \
-		.answered = (at), .behind = true                                                   \
+		.answered = (at), .external = true                                                 \
 	}
 #define OFF(who, got, from, to)                                                                    \
 	{                                                                                          \
@@ -292,12 +292,12 @@ static struct hs_sim_world_options one_rule(uint32_t stale_us)
 		.timeout_us = 1000000,
 		.liveness_us = stale_us / 4,
 	};
-	options.together = HS_TOGETHER_ALL;
+	options.op_scope = HS_OP_SCOPE_ALL;
 	options.rules_count = 1;
 	options.rules[0] = (struct hs_sim_rule){
 		.stale_us = stale_us,
 		.ttl_us = 1000000,
-		.negative_us = 1000000,
+		.negative_ttl_us = 1000000,
 		.admit_all = true,
 	};
 	return options;
@@ -305,7 +305,7 @@ static struct hs_sim_world_options one_rule(uint32_t stale_us)
 
 static void assert_reads(struct hs_sim_client *client, const char *words, const char *reply)
 {
-	hs_sim_client_ask(client, words);
+	hs_sim_client_request(client, words);
 	hs_sim_world_settle(client->world);
 	assert_int_equal(client->received.len, strlen(reply));
 	assert_memory_equal(client->received.data, reply, strlen(reply));
@@ -317,13 +317,13 @@ static void write_behind(struct hs_sim_world *world, const char *value)
 	const struct hs_bytes argv[] = {HS_LIT("SET"), HS_LIT("key0"), hs_bytes_of(value)};
 	struct hs_buf reply = {0};
 
-	assert_true(hs_sim_world_do_behind(world, argv[1], 3, argv, &reply));
+	assert_true(hs_sim_world_do_external(world, argv[1], 3, argv, &reply));
 	hs_buf_deinit(&reply);
 }
 
 static uint64_t fills_of(struct hs_sim_world *world)
 {
-	return hs_counter_get(&hs_cache_rule_stats(hs_sim_world_core(world, 0), 0)->fills);
+	return hs_counter_get(&hs_cache_rule_stats(hs_sim_world_core(world, 0), 0)->fetches);
 }
 
 static void test_a_server_says_what_changed(void **state)
@@ -363,15 +363,15 @@ static void test_a_silent_connection_is_not_believed_for_long(void **state)
 	write_behind(world, "1");
 	assert_reads(client, "GET key0", "$1\r\n1\r\n");
 	/* From now on nothing comes through any more. */
-	hs_sim_proxy_silence(world->heatsinks[0].proxy, 0);
+	hs_sim_redis_silence(world->heatsinks[0].redis, 0);
 	write_behind(world, "2");
 	hs_sim_world_pass(world, 30000);
-	hs_sim_client_ask(client, "GET key0");
+	hs_sim_client_request(client, "GET key0");
 	assert_int_equal(client->received.len, 7);
 	assert_memory_equal(client->received.data, "$1\r\n1\r\n", 7);
 	hs_buf_clear(&client->received, 0);
 	hs_sim_world_pass(world, 100000);
-	hs_sim_client_ask(client, "GET key0");
+	hs_sim_client_request(client, "GET key0");
 	assert_int_equal(client->received.len, 0);
 	hs_sim_world_settle(world);
 	hs_sim_world_destroy(&world);
@@ -382,21 +382,21 @@ static void test_a_silent_connection_is_not_believed_for_long(void **state)
 static void test_every_law_holds(void **state)
 {
 	struct hs_sim_runner runner;
-	uint64_t requests = 0, kept = 0, replica_reads = 0, copied = 0, behind = 0, beside = 0;
+	uint64_t requests = 0, cached = 0, replica_reads = 0, copied = 0, external = 0, beside = 0;
 
 	(void)state;
-	hs_sim_runner_init(&runner, HS_SIM_NO_MISTAKE);
-	runner.about = HS_SIM_ABOUT_RULES;
+	hs_sim_runner_init(&runner, HS_SIM_NO_BUG);
+	runner.focus = HS_SIM_FOCUS_RULES;
 	for (uint64_t seed = 1; seed <= SCHEDULES; seed++) {
 		struct hs_sim_result result;
 		int err = hs_sim_check(&runner, seed, &result);
 
 		requests += result.requests;
-		kept += result.kept;
+		cached += result.cached;
 		replica_reads += result.replica_reads;
 		copied += result.copied;
-		behind += result.behind;
-		beside += result.reached.of[HS_SIM_REACHED_BESIDE];
+		external += result.external;
+		beside += result.coverage.of[HS_SIM_COVERAGE_BESIDE_FAULT];
 		if (err)
 			fail_msg("%.*s", (int)result.text.len,
 				 result.text.len > 0 ? result.text.data : "not decided");
@@ -404,21 +404,21 @@ static void test_every_law_holds(void **state)
 	}
 	hs_sim_runner_deinit(&runner);
 	/* They are about something. */
-	assert_true(kept > requests / 10);
+	assert_true(cached > requests / 10);
 	assert_true(replica_reads > SCHEDULES / 10);
 	assert_true(copied > SCHEDULES / 10);
-	assert_true(behind > SCHEDULES);
+	assert_true(external > SCHEDULES);
 	assert_true(beside > SCHEDULES);
 }
 
 /* The seed of the first schedule that finds the mistake; 0: none did. */
-static uint64_t find_mistake(enum hs_sim_mistake mistake, int *law)
+static uint64_t find_mistake(enum hs_sim_bug bug, int *law)
 {
 	struct hs_sim_runner runner;
 	uint64_t found = 0;
 
-	hs_sim_runner_init(&runner, mistake);
-	runner.about = HS_SIM_ABOUT_RULES;
+	hs_sim_runner_init(&runner, bug);
+	runner.focus = HS_SIM_FOCUS_RULES;
 	for (uint64_t seed = 1; seed <= MISTAKE_SCHEDULES && found == 0; seed++) {
 		struct hs_sim_result result;
 		int err = hs_sim_check(&runner, seed, &result);
@@ -436,22 +436,22 @@ static uint64_t find_mistake(enum hs_sim_mistake mistake, int *law)
 static void test_planted_mistakes_are_found(void **state)
 {
 	(void)state;
-	for (int i = HS_SIM_NO_MISTAKE + 1; i < HS_SIM_MISTAKES; i++) {
-		enum hs_sim_mistake mistake = (enum hs_sim_mistake)i;
+	for (int i = HS_SIM_NO_BUG + 1; i < HS_SIM_BUGS; i++) {
+		enum hs_sim_bug bug = (enum hs_sim_bug)i;
 		uint64_t seed;
 		int law;
 
-		if (hs_sim_mistake_where(mistake) != HS_SIM_IN_RULES &&
-		    hs_sim_mistake_where(mistake) != HS_SIM_IN_ALONE)
+		if (hs_sim_bug_where(bug) != HS_SIM_IN_RULES &&
+		    hs_sim_bug_where(bug) != HS_SIM_IN_ONE_FAULTY)
 			continue;
-		seed = find_mistake(mistake, &law);
+		seed = find_mistake(bug, &law);
 		if (seed == 0)
-			fail_msg("%s was not found", hs_sim_mistake_name(mistake));
-		print_message("%s: found by schedule %llu\n", hs_sim_mistake_name(mistake),
+			fail_msg("%s was not found", hs_sim_bug_name(bug));
+		print_message("%s: found by schedule %llu\n", hs_sim_bug_name(bug),
 			      (unsigned long long)seed);
-		if (!hs_sim_mistake_breaks(mistake, law))
-			fail_msg("%s breaks law %d", hs_sim_mistake_name(mistake), law);
-		assert_int_equal(hs_sim_mistake_find(hs_sim_mistake_name(mistake)), mistake);
+		if (!hs_sim_bug_breaks(bug, law))
+			fail_msg("%s breaks law %d", hs_sim_bug_name(bug), law);
+		assert_int_equal(hs_sim_bug_find(hs_sim_bug_name(bug)), bug);
 	}
 }
 
@@ -466,7 +466,7 @@ static void test_the_same_seed_is_the_same_schedule(void **state)
 
 		assert_int_equal(hs_sim_check(&runner, seed, &a), hs_sim_check(&runner, seed, &b));
 		assert_int_equal(a.steps, b.steps);
-		assert_int_equal(a.kept, b.kept);
+		assert_int_equal(a.cached, b.cached);
 		assert_true(hs_bytes_equal(hs_buf_bytes(&a.text), hs_buf_bytes(&b.text)));
 		hs_buf_deinit(&a.text);
 		hs_buf_deinit(&b.text);

@@ -1,7 +1,7 @@
 /* Slots: known CRC16 values, hash tags as Redis Cluster reads them, and the map from slots to
  * partitions. The fast CRC is compared with one written bit by bit. */
 #include "base/prng.h"
-#include "route/slot.h"
+#include "route/slot_map.h"
 #include "tests/lib/slots.h"
 
 #include <setjmp.h>
@@ -60,7 +60,7 @@ static void test_hash_tags(void **state)
 	assert_int_equal(slot("}{x}"), slot("x"));
 }
 
-static void test_the_fast_crc_is_the_slow_one(void **state)
+static void test_the_fast_crc_equals_the_slow_one(void **state)
 {
 	struct hs_prng prng;
 	char key[70];
@@ -128,7 +128,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_known_slots),
 		cmocka_unit_test(test_hash_tags),
-		cmocka_unit_test(test_the_fast_crc_is_the_slow_one),
+		cmocka_unit_test(test_the_fast_crc_equals_the_slow_one),
 		cmocka_unit_test(test_partitions_are_even_ranges),
 		cmocka_unit_test(test_a_map_starts_even_and_can_change),
 	};

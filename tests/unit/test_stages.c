@@ -27,15 +27,15 @@ static void test_the_order(void **state)
 	assert_int_equal(found, sizeof names / sizeof *names);
 }
 
-/* A stage that listens to sessions (hs_stage_listen) has all three points of a listener. */
+/* A stage that listens to sessions (hs_stage_observe) has all three points of a listener. */
 static void test_points_that_go_together(void **state)
 {
 	(void)state;
 	for (size_t i = 0; hs_stages[i]; i++) {
 		const struct hs_stage *stage = hs_stages[i];
 
-		assert_int_equal(stage->handled != NULL, stage->finish != NULL);
-		assert_int_equal(stage->handled != NULL, stage->queued != NULL);
+		assert_int_equal(stage->handled != NULL, stage->before_reply != NULL);
+		assert_int_equal(stage->handled != NULL, stage->exec_command != NULL);
 	}
 }
 

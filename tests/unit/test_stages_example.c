@@ -24,18 +24,18 @@ struct busy {
 	uint32_t index, in_flight; /* in the row of stages; operations */
 };
 
-static enum hs_verdict admit(void *self, struct hs_session *session, struct hs_call *call)
+static enum hs_stage_result admit(void *self, struct hs_session *session, struct hs_call *call)
 {
 	struct busy *busy = self;
 
 	if (busy->core->options.mitigate != HS_MITIGATE_ON || busy->in_flight < LIMIT ||
-	    !hs_hot_of_only_key(&busy->core->hots, call))
+	    !hs_hot_of_only_key(&busy->core->hot_table, call))
 		return HS_PASS;
 	hs_dispatch_reject(busy->core, session, call->command, "BUSY hot key; not run");
 	return HS_ANSWERED;
 }
 
-static enum hs_verdict depart(void *self, struct hs_request *request, struct hs_part *part)
+static enum hs_stage_result depart(void *self, struct hs_request *request, struct hs_part *part)
 {
 	struct busy *busy = self;
 
@@ -100,7 +100,7 @@ static void say(const char *text)
 	hs_core_receive(world.core, world.client, world.now, text, strlen(text));
 }
 
-static void heard(const char *expected)
+static void received(const char *expected)
 {
 	struct hs_buf *out = hs_session_out(world.client);
 
@@ -135,7 +135,7 @@ static void test_the_example(void **state)
 	struct hs_core_options options = {
 		.output_bytes_max = 1 << 20,
 		.slowlog_us = -1,
-		.hot = {.share = 0.5, .requests = 1, .cool_us = 1000},
+		.hot = {.share = 0.5, .requests = 1, .cool_down_us = 1000},
 	};
 	struct hs_core_client client = {.id = 1, .address = "a", .local_address = "b"};
 	struct hs_heat_warmth heat = {
@@ -155,7 +155,7 @@ static void test_the_example(void **state)
 	assert_int_equal(world.ops_count, 3);
 	for (size_t i = 0; i < 3; i++)
 		answer(i);
-	heard("$1\r\nv\r\n$1\r\nv\r\n-BUSY hot key; not run\r\n$1\r\nv\r\n");
+	received("$1\r\nv\r\n$1\r\nv\r\n-BUSY hot key; not run\r\n$1\r\nv\r\n");
 	assert_int_equal(busy->in_flight, 0);
 	/* A client that has gone is counted until the engine has answered. */
 	say("GET k\r\n");

@@ -22,7 +22,7 @@ enum { SLOT = 7 };
 struct world {
 	struct hs_storm_options options;
 	struct hs_storm_worker worker;
-	struct hs_storm_conn *conn;
+	struct hs_storm_client *client;
 	atomic_bool stop;
 	char text[1000];
 };
@@ -36,7 +36,7 @@ static struct world *begin(void)
 	world->options.pipeline = world->options.connections = world->options.threads = 1;
 	world->options.keys = 10;
 	world->options.prefix = world->options.request = "";
-	world->options.patience_us = 60000000;
+	world->options.resend_timeout_us = 60000000;
 	url->seeds_count = 2;
 	for (uint16_t i = 0; i < 2; i++) {
 		strcpy(url->seeds[i].host, "127.0.0.1");
@@ -46,10 +46,10 @@ static struct world *begin(void)
 	world->worker.phase = HS_STORM_PHASE_RUN;
 	world->worker.cluster->known = true;
 	world->worker.read_ns = uv_hrtime();
-	world->conn = &world->worker.conns[0];
+	world->client = &world->worker.clients[0];
 	for (int i = 0; i < 2; i++) {
 		world->worker.nodes[i].owner = true;
-		world->conn->links[i]->upstream.state = HS_UPSTREAM_UP;
+		world->client->connections[i]->upstream.state = HS_UPSTREAM_UP;
 	}
 	return world;
 }
@@ -60,22 +60,22 @@ static void end(struct world *world, uint64_t answered, uint64_t errors)
 	assert_int_equal(world->worker.counts.answered, answered);
 	assert_int_equal(world->worker.counts.error_total, errors);
 	assert_int_equal(world->worker.counts.sent, answered + world->worker.counts.lost);
-	assert_int_equal(world->conn->under_way, 0);
-	assert_int_equal(world->worker.under_way, 0);
+	assert_int_equal(world->client->in_flight, 0);
+	assert_int_equal(world->worker.in_flight, 0);
 	hs_storm_worker_deinit(&world->worker);
 	test_free(world);
 }
 
-static struct hs_storm_flight *ask_of(struct world *world, const char *letter, uint64_t key,
-				      uint16_t slot)
+static struct hs_storm_request *ask_of(struct world *world, const char *letter, uint64_t key,
+				       uint16_t slot)
 {
-	struct hs_storm_flight *flight = hs_storm_conn_add(world->conn, slot);
+	struct hs_storm_request *request = hs_storm_client_add(world->client, slot);
 
-	*flight =
-		(struct hs_storm_flight){.kind = HS_STORM_GET, .key = key, .other = (uint32_t)key};
-	hs_buf_append(world->conn->out, letter, 1);
-	hs_storm_conn_added(world->conn);
-	return flight;
+	*request = (struct hs_storm_request){
+		.kind = HS_STORM_GET, .key = key, .other_key = (uint32_t)key};
+	hs_buf_append(world->client->out, letter, 1);
+	hs_storm_client_added(world->client);
+	return request;
 }
 
 /* A request for each letter, all on one key. */
@@ -87,18 +87,18 @@ static void ask(struct world *world, const char *letters)
 
 static void hear(struct world *world, int node, const char *reply)
 {
-	struct hs_storm_link *link = world->conn->links[node];
+	struct hs_storm_connection *connection = world->client->connections[node];
 
-	world->conn->from = link;
+	world->client->from = connection;
 	world->worker.read_ns = uv_hrtime();
-	hs_storm_cluster_take(link, hs_bytes_of(reply));
-	hs_storm_cluster_release(world->conn);
+	hs_storm_cluster_take(connection, hs_bytes_of(reply));
+	hs_storm_cluster_release(world->client);
 }
 
 /* What the node has been sent since the last time. */
 static void is_sent(struct world *world, int node, const char *text)
 {
-	struct hs_buf *out = &world->conn->links[node]->upstream.out;
+	struct hs_buf *out = &world->client->connections[node]->upstream.out;
 
 	snprintf(world->text, sizeof world->text, "%.*s", (int)out->len, out->data);
 	out->len = 0;
@@ -189,7 +189,7 @@ static void test_the_client_s_order_is_kept(void **state)
 	end(world, 4, 0);
 }
 
-static void test_what_is_overtaken_is_given_up(void **state)
+static void test_an_overtaken_request_is_given_up(void **state)
 {
 	struct world *world = begin();
 
@@ -221,14 +221,14 @@ static void test_a_second_key_counts(void **state)
 	struct world *world = begin();
 
 	(void)state;
-	ask_of(world, "a", 2, SLOT)->other = 1;
+	ask_of(world, "a", 2, SLOT)->other_key = 1;
 	ask(world, "b");
 	is_sent(world, 0, "ab");
 	hear(world, 0, "-TRYAGAIN Multiple keys request during rehashing of slot\r\n");
 	hear(world, 0, "+OK\r\n");
 	is_sent(world, 0, "");
 	ask(world, "a");
-	ask_of(world, "b", 2, SLOT)->other = 1;
+	ask_of(world, "b", 2, SLOT)->other_key = 1;
 	hear(world, 0, "-TRYAGAIN x\r\n");
 	hear(world, 0, "+OK\r\n");
 	end(world, 4, 2);
@@ -236,7 +236,7 @@ static void test_a_second_key_counts(void **state)
 
 /* ---- not now ---- */
 
-static void test_not_now_is_tried_again(void **state)
+static void test_tryagain_is_retried(void **state)
 {
 	static const char *const words[] = {"-TRYAGAIN x\r\n", "-CLUSTERDOWN x\r\n",
 					    "-LOADING x\r\n"};
@@ -248,8 +248,8 @@ static void test_not_now_is_tried_again(void **state)
 		is_sent(world, 0, "a");
 		hear(world, 0, words[i]);
 		is_sent(world, 0, ""); /* not at once */
-		while (world->conn->links[0]->upstream.out.len == 0)
-			hs_storm_cluster_release(world->conn);
+		while (world->client->connections[0]->upstream.out.len == 0)
+			hs_storm_cluster_release(world->client);
 		is_sent(world, 0, "a");
 		hear(world, 0, "+OK\r\n");
 	}
@@ -257,7 +257,7 @@ static void test_not_now_is_tried_again(void **state)
 	end(world, 3, 0);
 }
 
-static void test_not_now_waits_for_what_is_behind_it(void **state)
+static void test_a_retry_waits_for_requests_behind_it(void **state)
 {
 	struct world *world = begin();
 	uint64_t until = uv_hrtime() + 20000000; /* longer than any pause */
@@ -268,7 +268,7 @@ static void test_not_now_waits_for_what_is_behind_it(void **state)
 	is_sent(world, 0, "ab");
 	hear(world, 0, "-LOADING x\r\n");
 	while (uv_hrtime() < until)
-		hs_storm_cluster_release(world->conn);
+		hs_storm_cluster_release(world->client);
 	is_sent(world, 0, "");
 	hear(world, 0, "+OK\r\n");
 	is_sent(world, 0, "a");
@@ -276,16 +276,16 @@ static void test_not_now_waits_for_what_is_behind_it(void **state)
 	end(world, 2, 0);
 }
 
-static void test_patience_ends(void **state)
+static void test_retries_end(void **state)
 {
 	struct world *world = begin();
 
 	(void)state;
-	world->options.patience_us = 1;
+	world->options.resend_timeout_us = 1;
 	ask(world, "a");
 	hear(world, 0, "-TRYAGAIN x\r\n");
-	while (world->conn->parked)
-		hs_storm_cluster_release(world->conn);
+	while (world->client->parked)
+		hs_storm_cluster_release(world->client);
 	assert_string_equal(world->worker.counts.errors[0].word, "TRYAGAIN");
 	end(world, 1, 1);
 }
@@ -295,7 +295,7 @@ static void test_patience_ends(void **state)
 /* MULTI, so many requests, EXEC. */
 static void ask_transaction(struct world *world, const char *letters)
 {
-	world->conn->unit_more = (uint8_t)(strlen(letters) - 1);
+	world->client->transaction_left = (uint8_t)(strlen(letters) - 1);
 	ask(world, letters);
 }
 
@@ -340,16 +340,16 @@ static void test_exec_itself_is_redirected(void **state)
 	end(world, 3, 0);
 }
 
-static void test_a_pinned_transaction_did_nothing(void **state)
+static void test_a_redirected_watched_transaction_is_not_repeated(void **state)
 {
 	struct world *world = begin();
 
 	(void)state;
 	for (int asked = 0; asked < 2; asked++) {
-		world->conn->pin = world->conn->links[1]; /* not where the map points */
-		world->conn->watch.asked = asked;
+		world->client->pin = world->client->connections[1]; /* not where the map points */
+		world->client->watch.asked = asked;
 		ask_transaction(world, "mse");
-		world->conn->pin = NULL;
+		world->client->pin = NULL;
 		is_sent(world, 1, asked ? ASKING "mse" : "mse");
 		ask(world, "z"); /* where the map points, but not past it */
 		is_sent(world, 0, "");
@@ -370,39 +370,39 @@ static void test_a_pinned_transaction_did_nothing(void **state)
 static void test_a_lost_link(void **state)
 {
 	struct world *world = begin();
-	struct hs_storm_link *link = world->conn->links[0];
+	struct hs_storm_connection *connection = world->client->connections[0];
 
 	(void)state;
 	ask_transaction(world, "me");
 	ask(world, "abc");
-	link->upstream.sent = 3; /* m, e, a */
+	connection->upstream.sent = 3; /* m, e, a */
 	hear(world, 0, "+OK\r\n");
-	hs_storm_link_drop(link, "gone");
+	hs_storm_connection_drop(connection, "gone");
 	assert_int_equal(world->worker.counts.lost, 2); /* e, a */
 	assert_int_equal(world->worker.counts.unsent, 2);
-	assert_string_equal(world->worker.counts.trouble, "gone");
+	assert_string_equal(world->worker.counts.last_error, "gone");
 	end(world, 1, 0);
 }
 
 static void test_a_link_that_is_not_there_is_waited_for(void **state)
 {
 	struct world *world = begin();
-	struct hs_storm_link *link = world->conn->links[0];
+	struct hs_storm_connection *connection = world->client->connections[0];
 
 	(void)state;
-	link->upstream.state = HS_UPSTREAM_OPENING;
+	connection->upstream.state = HS_UPSTREAM_OPENING;
 	ask_transaction(world, "me");
 	ask(world, "a");
 	is_sent(world, 0, "");
-	link->upstream.state = HS_UPSTREAM_UP;
-	hs_storm_cluster_release(world->conn);
+	connection->upstream.state = HS_UPSTREAM_UP;
+	hs_storm_cluster_release(world->client);
 	is_sent(world, 0, "mea");
 	hear(world, 0, "+OK\r\n");
 	hear(world, 0, "*0\r\n");
 	hear(world, 0, "+OK\r\n");
-	link->upstream.state = HS_UPSTREAM_OPENING;
+	connection->upstream.state = HS_UPSTREAM_OPENING;
 	ask(world, "b");
-	hs_storm_cluster_give_up(world->conn);
+	hs_storm_cluster_give_up(world->client);
 	assert_string_equal(world->worker.counts.errors[0].example,
 			    "CLUSTERDOWN 127.0.0.1:1 is not connected; not sent");
 	end(world, 4, 1);
@@ -410,25 +410,26 @@ static void test_a_link_that_is_not_there_is_waited_for(void **state)
 
 /* ---- what --verify asks ---- */
 
-static void test_what_is_under_way_wherever_it_is(void **state)
+static void test_requests_in_flight_on_every_link(void **state)
 {
 	struct world *world = begin();
-	struct hs_storm_conn *conn = world->conn;
+	struct hs_storm_client *client = world->client;
 
 	(void)state;
 	ask_of(world, "a", 1, SLOT)->stamp = 3;
 	ask_of(world, "b", 2, SLOT + 1)->stamp = 5;
-	assert_int_equal(hs_storm_conn_oldest(conn), 3);
+	assert_int_equal(hs_storm_client_oldest(client), 3);
 	hear(world, 0, "-TRYAGAIN x\r\n"); /* parked */
-	assert_int_equal(hs_storm_conn_oldest(conn), 3);
-	hs_storm_conn_raise(conn, 1, 9);
-	while (conn->links[0]->flight_count < 2)
-		hs_storm_cluster_release(conn);
-	assert_int_equal(hs_storm_conn_oldest(conn), 3); /* behind the newer one */
-	assert_int_equal(conn->links[0]->flights[(conn->links[0]->flight_head + 1)].floor, 9);
+	assert_int_equal(hs_storm_client_oldest(client), 3);
+	hs_storm_client_raise_floor(client, 1, 9);
+	while (client->connections[0]->ring_count < 2)
+		hs_storm_cluster_release(client);
+	assert_int_equal(hs_storm_client_oldest(client), 3); /* behind the newer one */
+	assert_int_equal(
+		client->connections[0]->requests[(client->connections[0]->ring_head + 1)].floor, 9);
 	hear(world, 0, "+OK\r\n");
 	hear(world, 0, "+OK\r\n");
-	assert_true(hs_storm_conn_oldest(conn) == UINT64_MAX);
+	assert_true(hs_storm_client_oldest(client) == UINT64_MAX);
 	end(world, 2, 0);
 }
 
@@ -438,11 +439,11 @@ static void test_the_last_answers_are_waited_for(void **state)
 	struct world *world = begin();
 
 	(void)state;
-	world->options.patience_us = 250000;
+	world->options.resend_timeout_us = 250000;
 	ask(world, "a");
 	world->worker.stopped_ns = 1; /* long ago */
 	hs_storm_worker_run(&world->worker);
-	assert_string_equal(world->worker.counts.trouble, "no answer for 5.25 s after the run");
+	assert_string_equal(world->worker.counts.last_error, "no answer for 5.25 s after the run");
 	assert_true(world->worker.abandoned);
 	end(world, 0, 0);
 }
@@ -464,7 +465,7 @@ static void test_too_many_nodes(void **state)
 	hear(world, 0, "-ASK 7 127.0.0.1:50001\r\n");
 	assert_int_equal(world->worker.nodes_count, HS_STORM_NODES_MAX);
 	assert_int_equal(world->worker.cluster->slots[SLOT], 0);
-	assert_string_equal(world->worker.counts.trouble,
+	assert_string_equal(world->worker.counts.last_error,
 			    "more than 2048 addresses of nodes: 127.0.0.1:50001 is left out");
 	end(world, 2, 2);
 }
@@ -476,17 +477,17 @@ int main(void)
 		cmocka_unit_test(test_ask_is_followed_once),
 		cmocka_unit_test(test_other_slots_are_not_held),
 		cmocka_unit_test(test_the_client_s_order_is_kept),
-		cmocka_unit_test(test_what_is_overtaken_is_given_up),
+		cmocka_unit_test(test_an_overtaken_request_is_given_up),
 		cmocka_unit_test(test_a_second_key_counts),
-		cmocka_unit_test(test_not_now_is_tried_again),
-		cmocka_unit_test(test_not_now_waits_for_what_is_behind_it),
-		cmocka_unit_test(test_patience_ends),
+		cmocka_unit_test(test_tryagain_is_retried),
+		cmocka_unit_test(test_a_retry_waits_for_requests_behind_it),
+		cmocka_unit_test(test_retries_end),
 		cmocka_unit_test(test_a_transaction_is_sent_again_as_a_whole),
 		cmocka_unit_test(test_exec_itself_is_redirected),
-		cmocka_unit_test(test_a_pinned_transaction_did_nothing),
+		cmocka_unit_test(test_a_redirected_watched_transaction_is_not_repeated),
 		cmocka_unit_test(test_a_lost_link),
 		cmocka_unit_test(test_a_link_that_is_not_there_is_waited_for),
-		cmocka_unit_test(test_what_is_under_way_wherever_it_is),
+		cmocka_unit_test(test_requests_in_flight_on_every_link),
 		cmocka_unit_test(test_the_last_answers_are_waited_for),
 		cmocka_unit_test(test_too_many_nodes),
 	};

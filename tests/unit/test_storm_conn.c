@@ -105,19 +105,19 @@ static void test_every_address_of_a_name_is_tried(void **state)
 	options->prefix = options->request = "";
 	target->url.seeds_count = 1;
 	strcpy(target->url.seeds[0].host, "localhost");
-	target->identity = (struct hs_conn_identity){.login = {.user = "", .password = ""},
-						     .names = hs_names_create(find),
-						     .open_ms_max = 60000};
+	target->conn_config = (struct hs_conn_config){.login = {.user = "", .password = ""},
+						      .names = hs_names_create(find),
+						      .open_ms_max = 60000};
 	hs_storm_worker_init(worker, options, 0, &world->stop);
 	worker->nodes[0].at.port = listen_on(&world->server, &worker->loop);
 	hs_storm_worker_prepare(worker, HS_STORM_PHASE_CONNECT);
 	hs_storm_worker_run(worker);
-	assert_string_equal(worker->side_counts.trouble, "");
-	for (unsigned i = 0; i < worker->conn_count; i++)
-		assert_int_equal(worker->conns[i].state, HS_STORM_CONN_READY);
+	assert_string_equal(worker->side_counts.last_error, "");
+	for (unsigned i = 0; i < worker->clients_count; i++)
+		assert_int_equal(worker->clients[i].state, HS_STORM_CLIENT_READY);
 	uv_close((uv_handle_t *)&world->server.listener, NULL);
 	hs_storm_worker_deinit(worker);
-	hs_names_release(&target->identity.names);
+	hs_names_release(&target->conn_config.names);
 	test_free(world);
 }
 

@@ -6,7 +6,7 @@
 #include "cli/storm_history.h"
 
 #include "base/mem.h"
-#include "cli/storm_judge.h"
+#include "cli/storm_check.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -83,42 +83,42 @@ static void name_is(const struct world *world, uint64_t key, const char *expecte
 
 /* ---- asking ---- */
 
-static struct hs_storm_flight ask_of(struct world *world, uint32_t client, struct hs_sim_op op,
-				     enum hs_storm_form form)
+static struct hs_storm_request ask_of(struct world *world, uint32_t client, struct hs_sim_op op,
+				      enum hs_storm_form form)
 {
 	op.client = client;
-	return (struct hs_storm_flight){
+	return (struct hs_storm_request){
 		.kind = HS_STORM_ACT,
 		.key = op.key,
-		.heard = HS_STORM_HEARD_ONE,
+		.reply_shape = HS_STORM_REPLY_ONE,
 		.record = hs_storm_history_add(world->history, &op, form),
 		.records = 1,
 	};
 }
 
-static struct hs_storm_flight ask_get(struct world *world, uint32_t client)
+static struct hs_storm_request ask_get(struct world *world, uint32_t client)
 {
 	return ask_of(world, client, (struct hs_sim_op){.kind = HS_SIM_GET}, HS_STORM_FORM_VALUE);
 }
 
-static struct hs_storm_flight ask_set(struct world *world, uint32_t client, int64_t value)
+static struct hs_storm_request ask_set(struct world *world, uint32_t client, int64_t value)
 {
 	return ask_of(world, client, (struct hs_sim_op){.kind = HS_SIM_SET, .argument = value},
 		      HS_STORM_FORM_OK);
 }
 
-static struct hs_storm_flight ask_add(struct world *world, uint32_t client, int64_t number)
+static struct hs_storm_request ask_add(struct world *world, uint32_t client, int64_t number)
 {
 	return ask_of(world, client, (struct hs_sim_op){.kind = HS_SIM_INCRBY, .argument = number},
 		      HS_STORM_FORM_NUMBER);
 }
 
 /* Several operations of one request; `as_one`: a transaction on one key, else one key each. */
-static struct hs_storm_flight ask_both(struct world *world, enum hs_sim_kind kind,
-				       enum hs_storm_heard heard, bool as_one)
+static struct hs_storm_request ask_both(struct world *world, enum hs_sim_kind kind,
+					enum hs_storm_reply_shape reply_shape, bool as_one)
 {
-	struct hs_storm_flight flight = {
-		.kind = HS_STORM_ACT, .heard = (uint8_t)heard, .records = 2};
+	struct hs_storm_request request = {
+		.kind = HS_STORM_ACT, .reply_shape = (uint8_t)reply_shape, .records = 2};
 
 	for (uint32_t i = 0; i < 2; i++) {
 		struct hs_sim_op op = {.kind = kind,
@@ -131,21 +131,21 @@ static struct hs_storm_flight ask_both(struct world *world, enum hs_sim_kind kin
 									  : HS_STORM_FORM_VALUE);
 
 		if (i == 0)
-			flight.record = record;
+			request.record = record;
 	}
-	return flight;
+	return request;
 }
 
 /* ---- answering ---- */
 
 /* As it stands on the wire. */
-static void reply(struct world *world, struct hs_storm_flight flight, const char *wire)
+static void reply(struct world *world, struct hs_storm_request request, const char *wire)
 {
-	struct hs_answer answer;
-	int64_t head = hs_answer_head(&answer, wire, strlen(wire));
+	struct hs_parsed_reply answer;
+	int64_t head = hs_parse_reply_head(&answer, wire, strlen(wire));
 
 	assert_true(head > 0);
-	hs_storm_history_answer(world->history, &flight, &answer, hs_bytes_of(wire + head));
+	hs_storm_history_answer(world->history, &request, &answer, hs_bytes_of(wire + head));
 }
 
 static void get(struct world *world, const char *wire)
@@ -204,7 +204,7 @@ static void test_a_window_without_an_order_is_kept(void **state)
 	assert_non_null(at);
 	hs_buf_printf(&path, "%.*s", (int)strcspn(at + 8, "'"), at + 8);
 	hs_buf_append(&path, "", 1);
-	assert_int_equal(hs_storm_judge_file(path.data, out, out), 1);
+	assert_int_equal(hs_storm_check_file(path.data, out, out), 1);
 	fclose(out);
 	hs_buf_deinit(&path);
 	end(world, 1, "GET key0 → 5");
@@ -213,7 +213,7 @@ static void test_a_window_without_an_order_is_kept(void **state)
 static void test_pipelined_requests_keep_their_order(void **state)
 {
 	struct world *world = begin();
-	struct hs_storm_flight first, second;
+	struct hs_storm_request first, second;
 
 	(void)state;
 	first = ask_set(world, 1, 5);
@@ -237,34 +237,34 @@ static void test_replies_of_the_wrong_type(void **state)
 	(void)state;
 	reply(world, ask_set(world, 1, 5), ":1\r\n");
 	get(world, "$4\r\nword\r\n");
-	reply(world, ask_both(world, HS_SIM_GET, HS_STORM_HEARD_EACH, false), "*1\r\n$-1\r\n");
+	reply(world, ask_both(world, HS_SIM_GET, HS_STORM_REPLY_EACH, false), "*1\r\n$-1\r\n");
 	end(world, 3, "a reply of the wrong type");
 }
 
-static void test_what_a_server_said_of_several_keys(void **state)
+static void test_replies_about_several_keys(void **state)
 {
 	struct world *world = begin();
 
 	(void)state;
-	reply(world, ask_both(world, HS_SIM_SET, HS_STORM_HEARD_SAME, false), "+OK\r\n");
-	reply(world, ask_both(world, HS_SIM_GET, HS_STORM_HEARD_EACH, false),
+	reply(world, ask_both(world, HS_SIM_SET, HS_STORM_REPLY_SHARED, false), "+OK\r\n");
+	reply(world, ask_both(world, HS_SIM_GET, HS_STORM_REPLY_EACH, false),
 	      "*2\r\n$3\r\n100\r\n$3\r\n101\r\n");
 	end(world, 0, NULL);
 
 	world = begin();
-	reply(world, ask_both(world, HS_SIM_SET, HS_STORM_HEARD_SAME, false), "+OK\r\n");
-	reply(world, ask_both(world, HS_SIM_GET, HS_STORM_HEARD_EACH, false),
+	reply(world, ask_both(world, HS_SIM_SET, HS_STORM_REPLY_SHARED, false), "+OK\r\n");
+	reply(world, ask_both(world, HS_SIM_GET, HS_STORM_REPLY_EACH, false),
 	      "*2\r\n$3\r\n100\r\n$3\r\n100\r\n");
 	end(world, 1, ":1:0: no order");
 }
 
-static void test_transactions_are_one(void **state)
+static void test_transactions_are_atomic(void **state)
 {
 	struct world *world = begin();
-	struct hs_storm_flight exec;
+	struct hs_storm_request exec;
 
 	(void)state;
-	exec = ask_both(world, HS_SIM_GETSET, HS_STORM_HEARD_EACH, true);
+	exec = ask_both(world, HS_SIM_GETSET, HS_STORM_REPLY_EACH, true);
 	reply(world, ask_set(world, 2, 7), "+OK\r\n"); /* under way together, but not in between */
 	reply(world, exec, "*2\r\n$-1\r\n$1\r\n7\r\n");
 	end(world, 1, "no order");
@@ -273,33 +273,34 @@ static void test_transactions_are_one(void **state)
 static void test_a_watched_transaction(void **state)
 {
 	struct world *world = begin();
-	struct hs_storm_flight exec;
+	struct hs_storm_request exec;
 
 	(void)state;
 	/* Nothing was done: nothing is known. */
-	exec = ask_both(world, HS_SIM_SET, HS_STORM_HEARD_EACH, true);
-	exec.watched = true;
+	exec = ask_both(world, HS_SIM_SET, HS_STORM_REPLY_EACH, true);
+	exec.depends_on_watch = true;
 	reply(world, exec, "*-1\r\n");
 	get(world, "$-1\r\n");
 	end(world, 0, NULL);
 
 	/* It was not watched: then it must be done. */
 	world = begin();
-	exec = ask_both(world, HS_SIM_SET, HS_STORM_HEARD_EACH, true);
+	exec = ask_both(world, HS_SIM_SET, HS_STORM_REPLY_EACH, true);
 	reply(world, exec, "*-1\r\n");
 	end(world, 1, "nothing was watched");
 }
 
-static void test_what_was_told_before_counts(void **state)
+static void test_earlier_replies_count(void **state)
 {
 	struct world *world = begin();
 	struct hs_sim_op op = {.kind = HS_SIM_GET, .client = 1, .more = 1};
-	struct hs_storm_flight exec = {.heard = HS_STORM_HEARD_EACH, .records = 2, .watched = true};
+	struct hs_storm_request exec = {
+		.reply_shape = HS_STORM_REPLY_EACH, .records = 2, .depends_on_watch = true};
 
 	(void)state;
 	reply(world, ask_set(world, 2, 7), "+OK\r\n");
 	exec.record = hs_storm_history_add(world->history, &op, HS_STORM_FORM_VALUE);
-	hs_storm_history_tell(world->history, exec.record, 6);
+	hs_storm_history_set_answer(world->history, exec.record, 6);
 	op = (struct hs_sim_op){.kind = HS_SIM_SET, .client = 1, .argument = 8};
 	hs_storm_history_add(world->history, &op, HS_STORM_FORM_OK);
 	reply(world, exec,
@@ -309,7 +310,7 @@ static void test_what_was_told_before_counts(void **state)
 
 /* ---- what is not answered ---- */
 
-static void test_refused_is_not_done(void **state)
+static void test_a_refused_write_did_not_run(void **state)
 {
 	static const char *const refusals[] = {"-BUSY too many wait\r\n",
 					       "-CLUSTERDOWN nobody; not sent\r\n",
@@ -331,7 +332,7 @@ static void test_refused_is_not_done(void **state)
 	}
 }
 
-static void test_unknown_may_be_done_once(void **state)
+static void test_an_unknown_write_ran_at_most_once(void **state)
 {
 	static const char unknown[] = "-UNKNOWN the connection was lost\r\n";
 	static const char *const seen[] = {"$-1\r\n", "$1\r\n1\r\n", "$1\r\n2\r\n"};
@@ -340,25 +341,25 @@ static void test_unknown_may_be_done_once(void **state)
 	for (int lost = 0; lost < 2; lost++) {
 		for (int i = 0; i < 3; i++) {
 			struct world *world = begin();
-			struct hs_storm_flight flight = ask_add(world, 1, 1);
+			struct hs_storm_request request = ask_add(world, 1, 1);
 
 			if (lost)
-				hs_storm_history_lost(world->history, &flight);
+				hs_storm_history_lost(world->history, &request);
 			else
-				reply(world, flight, unknown);
+				reply(world, request, unknown);
 			get(world, seen[i]);
 			end(world, i == 2, i == 2 ? "no order" : NULL);
 		}
 	}
 }
 
-static void test_unknown_may_be_late(void **state)
+static void test_an_unknown_write_may_run_late(void **state)
 {
 	struct world *world = begin();
-	struct hs_storm_flight flight = ask_add(world, 1, 1);
+	struct hs_storm_request request = ask_add(world, 1, 1);
 
 	(void)state;
-	reply(world, flight, "-UNKNOWN the connection was lost\r\n");
+	reply(world, request, "-UNKNOWN the connection was lost\r\n");
 	reply(world, ask_add(world, 1, 10), ":10\r\n"); /* the same client goes on */
 	get(world, "$2\r\n10\r\n");
 	get(world, "$2\r\n11\r\n"); /* and only now it happens */
@@ -368,10 +369,10 @@ static void test_unknown_may_be_late(void **state)
 static void test_a_key_with_unknown_writes_is_left(void **state)
 {
 	struct world *world = begin();
-	struct hs_storm_flight flight = ask_add(world, 1, 1);
+	struct hs_storm_request request = ask_add(world, 1, 1);
 
 	(void)state;
-	hs_storm_history_lost(world->history, &flight);
+	hs_storm_history_lost(world->history, &request);
 	assert_true(hs_storm_history_touched(world->history, 0));
 	assert_false(hs_storm_history_touched(world->history, 1));
 	get(world, "$1\r\n1\r\n");
@@ -386,12 +387,12 @@ static void test_a_key_with_unknown_writes_is_left(void **state)
 static void test_reads_without_an_answer_say_nothing(void **state)
 {
 	struct world *world = begin();
-	struct hs_storm_flight flight = ask_get(world, 1);
+	struct hs_storm_request request = ask_get(world, 1);
 
 	(void)state;
-	hs_storm_history_lost(world->history, &flight);
-	flight = ask_both(world, HS_SIM_GET, HS_STORM_HEARD_EACH, false);
-	hs_storm_history_lost(world->history, &flight);
+	hs_storm_history_lost(world->history, &request);
+	request = ask_both(world, HS_SIM_GET, HS_STORM_REPLY_EACH, false);
+	hs_storm_history_lost(world->history, &request);
 	hs_storm_history_close(world->history);
 	name_is(world, 0, "key:00001234:0:0");
 	end(world, 0, NULL);
@@ -402,20 +403,20 @@ static void test_a_write_of_several_keys_may_be_done_in_part(void **state)
 	struct world *world = begin();
 
 	(void)state;
-	reply(world, ask_both(world, HS_SIM_SET, HS_STORM_HEARD_SAME, false),
+	reply(world, ask_both(world, HS_SIM_SET, HS_STORM_REPLY_SHARED, false),
 	      "-CLUSTERDOWN nobody\r\n");
-	reply(world, ask_both(world, HS_SIM_GET, HS_STORM_HEARD_EACH, false),
+	reply(world, ask_both(world, HS_SIM_GET, HS_STORM_REPLY_EACH, false),
 	      "*2\r\n$3\r\n100\r\n$-1\r\n");
 	end(world, 0, NULL);
 }
 
-static void test_a_transaction_that_was_none(void **state)
+static void test_a_discarded_transaction(void **state)
 {
 	struct world *world = begin();
 
 	(void)state;
 	/* MULTI was refused, so the two were done, or not, each by itself. */
-	reply(world, ask_both(world, HS_SIM_SET, HS_STORM_HEARD_EACH, true),
+	reply(world, ask_both(world, HS_SIM_SET, HS_STORM_REPLY_EACH, true),
 	      "-ERR EXEC without MULTI\r\n");
 	get(world, "$3\r\n100\r\n");
 	get(world, "$3\r\n101\r\n");
@@ -483,7 +484,7 @@ static void test_a_window_is_full(void **state)
 static void test_few_writes_are_blind(void **state)
 {
 	struct world *world = begin();
-	struct hs_storm_flight flights[100];
+	struct hs_storm_request flights[100];
 	int count = 0;
 
 	(void)state;
@@ -521,17 +522,17 @@ int main(void)
 		cmocka_unit_test(test_a_window_without_an_order_is_kept),
 		cmocka_unit_test(test_pipelined_requests_keep_their_order),
 		cmocka_unit_test(test_replies_of_the_wrong_type),
-		cmocka_unit_test(test_what_a_server_said_of_several_keys),
-		cmocka_unit_test(test_transactions_are_one),
+		cmocka_unit_test(test_replies_about_several_keys),
+		cmocka_unit_test(test_transactions_are_atomic),
 		cmocka_unit_test(test_a_watched_transaction),
-		cmocka_unit_test(test_what_was_told_before_counts),
-		cmocka_unit_test(test_refused_is_not_done),
-		cmocka_unit_test(test_unknown_may_be_done_once),
-		cmocka_unit_test(test_unknown_may_be_late),
+		cmocka_unit_test(test_earlier_replies_count),
+		cmocka_unit_test(test_a_refused_write_did_not_run),
+		cmocka_unit_test(test_an_unknown_write_ran_at_most_once),
+		cmocka_unit_test(test_an_unknown_write_may_run_late),
 		cmocka_unit_test(test_a_key_with_unknown_writes_is_left),
 		cmocka_unit_test(test_reads_without_an_answer_say_nothing),
 		cmocka_unit_test(test_a_write_of_several_keys_may_be_done_in_part),
-		cmocka_unit_test(test_a_transaction_that_was_none),
+		cmocka_unit_test(test_a_discarded_transaction),
 		cmocka_unit_test(test_the_next_window_begins_where_the_last_ended),
 		cmocka_unit_test(test_times_to_live_go_over_to_the_next),
 		cmocka_unit_test(test_a_window_is_full),

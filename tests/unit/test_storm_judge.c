@@ -2,7 +2,7 @@
  * of a storm, made by a model that runs every request at some moment between asking and answering: these have an
  * order. Then one answer is changed so that they have none. And the file of a history is read back as it was
  * written, or refused with the line that is wrong. */
-#include "cli/storm_judge.h"
+#include "cli/storm_check.h"
 
 #include "base/err.h"
 #include "base/prng.h"
@@ -183,7 +183,7 @@ static void make(struct model *model, uint64_t seed, struct hs_sim_history *hist
 		hs_sim_history_add(history, &model->ops[i]);
 }
 
-static void test_what_one_server_did_has_an_order(void **state)
+static void test_a_history_of_one_server_has_an_order(void **state)
 {
 	struct hs_sim_history history = {0};
 	struct model *model = calloc(1, sizeof *model);
@@ -192,7 +192,7 @@ static void test_what_one_server_did_has_an_order(void **state)
 	(void)state;
 	for (uint64_t seed = 1; seed <= HISTORIES; seed++) {
 		make(model, seed, &history);
-		if (hs_storm_judge(&history, STEPS_MAX, &why) == HS_EINVAL)
+		if (hs_storm_check(&history, STEPS_MAX, &why) == HS_EINVAL)
 			fail_msg("seed %d: %.*s", (int)seed, (int)why.len, why.data);
 	}
 	hs_sim_history_deinit(&history);
@@ -218,7 +218,7 @@ static void test_the_wrong_answer_is_named(void **state)
 			    (i > 0 && history.ops[i - 1].answered == op->answered))
 				continue;
 			op->answer = 10000003;
-			rc = hs_storm_judge(&history, STEPS_MAX, &why);
+			rc = hs_storm_check(&history, STEPS_MAX, &why);
 			assert_int_not_equal(rc, 0);
 			if (rc == HS_ELIMIT) /* not decided: another one */
 				break;
@@ -259,7 +259,7 @@ static void test_a_history_is_read_as_it_was_written(void **state)
 	free(model);
 }
 
-static void test_what_is_no_history_is_refused(void **state)
+static void test_malformed_histories_are_refused(void **state)
 {
 	static const char good[] =
 		"GET client=1 more=0 asked=1 answered=2 asked_us=0 answered_us=0 "
@@ -291,7 +291,7 @@ static void test_a_file_that_is_not_there(void **state)
 	char text[256] = "";
 
 	(void)state;
-	assert_int_equal(hs_storm_judge_file("/nowhere/at/all", err, err), 1);
+	assert_int_equal(hs_storm_check_file("/nowhere/at/all", err, err), 1);
 	rewind(err);
 	assert_non_null(fgets(text, sizeof text, err));
 	assert_non_null(strstr(text, "cannot read '/nowhere/at/all': No such file"));
@@ -308,10 +308,10 @@ static void test_a_file_that_was_cut_short(void **state)
 	(void)state;
 	assert_non_null(mkdtemp(folder));
 	make(model, 3, &history);
-	assert_int_equal(hs_storm_judge_keep(&history, folder, "k", path, sizeof path), 0);
-	assert_int_equal(hs_storm_judge_file(path, out, err), 0);
+	assert_int_equal(hs_storm_check_save(&history, folder, "k", path, sizeof path), 0);
+	assert_int_equal(hs_storm_check_file(path, out, err), 0);
 	assert_int_equal(truncate(path, 2000), 0);
-	assert_int_equal(hs_storm_judge_file(path, out, err), 1);
+	assert_int_equal(hs_storm_check_file(path, out, err), 1);
 	rewind(err);
 	assert_non_null(fgets(text, sizeof text, err));
 	assert_non_null(strstr(text, "it was cut short"));
@@ -326,10 +326,10 @@ static void test_a_file_that_was_cut_short(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_one_server_did_has_an_order),
+		cmocka_unit_test(test_a_history_of_one_server_has_an_order),
 		cmocka_unit_test(test_the_wrong_answer_is_named),
 		cmocka_unit_test(test_a_history_is_read_as_it_was_written),
-		cmocka_unit_test(test_what_is_no_history_is_refused),
+		cmocka_unit_test(test_malformed_histories_are_refused),
 		cmocka_unit_test(test_a_file_that_is_not_there),
 		cmocka_unit_test(test_a_file_that_was_cut_short),
 	};

@@ -17,26 +17,26 @@
 
 #include <cmocka.h>
 
-static const struct hs_storm_turn get = {0, false}, set = {0, true};
-static const struct hs_storm_turn get_other = {1, false}, set_other = {1, true};
+static const struct hs_storm_access get = {0, false}, set = {0, true};
+static const struct hs_storm_access get_other = {1, false}, set_other = {1, true};
 
-static void assert_next(struct hs_storm_order *order, struct hs_storm_turn expected)
+static void assert_next(struct hs_storm_order *order, struct hs_storm_access expected)
 {
-	struct hs_storm_turn turn;
+	struct hs_storm_access access;
 
-	assert_true(hs_storm_order_take(order, &turn));
-	assert_int_equal(turn.key, expected.key);
-	assert_int_equal(turn.write, expected.write);
+	assert_true(hs_storm_order_take(order, &access));
+	assert_int_equal(access.key, expected.key);
+	assert_int_equal(access.write, expected.write);
 }
 
 static void assert_none(struct hs_storm_order *order)
 {
-	struct hs_storm_turn turn;
+	struct hs_storm_access access;
 
-	assert_false(hs_storm_order_take(order, &turn));
+	assert_false(hs_storm_order_take(order, &access));
 }
 
-static void test_reads_go_together(void **state)
+static void test_reads_run_together(void **state)
 {
 	struct hs_storm_order *order = hs_storm_order_create(2, 4);
 
@@ -123,7 +123,7 @@ static void test_other_keys_go_on(void **state)
 	hs_storm_order_destroy(&order);
 }
 
-static void test_room(void **state)
+static void test_capacity(void **state)
 {
 	struct hs_storm_order *order = hs_storm_order_create(2, 2);
 
@@ -152,68 +152,68 @@ struct known {
 	uint64_t aside_first, aside_count;
 };
 
-struct flight {
-	struct hs_storm_turn turn;
+struct request {
+	struct hs_storm_access access;
 	uint64_t before; /* writes of the key that it must come after */
 };
 
 struct world {
 	struct hs_storm_order *order;
 	struct known keys[KEYS];
-	struct flight flights[UNDER_WAY_MAX];
-	unsigned under_way;
+	struct request flights[UNDER_WAY_MAX];
+	unsigned in_flight;
 };
 
-static void depart(struct world *world, struct hs_storm_turn turn, uint64_t before)
+static void depart(struct world *world, struct hs_storm_access access, uint64_t before)
 {
-	struct known *key = &world->keys[turn.key];
+	struct known *key = &world->keys[access.key];
 
 	assert_int_equal(key->answered, before);
 	assert_int_equal(key->gone, before);
-	for (unsigned i = 0; turn.write && i < world->under_way; i++)
-		assert_true(world->flights[i].turn.key != turn.key);
-	key->gone += turn.write;
-	world->flights[world->under_way++] = (struct flight){turn, before};
+	for (unsigned i = 0; access.write && i < world->in_flight; i++)
+		assert_true(world->flights[i].access.key != access.key);
+	key->gone += access.write;
+	world->flights[world->in_flight++] = (struct request){access, before};
 }
 
 static void offer(struct world *world, struct hs_prng *prng)
 {
-	struct hs_storm_turn turn = {hs_prng_below(prng, KEYS), hs_prng_below(prng, 4) == 0};
-	struct known *key = &world->keys[turn.key];
+	struct hs_storm_access access = {hs_prng_below(prng, KEYS), hs_prng_below(prng, 4) == 0};
+	struct known *key = &world->keys[access.key];
 	uint64_t before = key->offered;
 
-	key->offered += turn.write;
-	if (hs_storm_order_offer(world->order, turn))
-		depart(world, turn, before);
+	key->offered += access.write;
+	if (hs_storm_order_offer(world->order, access))
+		depart(world, access, before);
 	else
 		key->aside[(key->aside_first + key->aside_count++) % QUEUE] = before;
 }
 
 static void take(struct world *world)
 {
-	struct hs_storm_turn turn;
+	struct hs_storm_access access;
 
-	if (!hs_storm_order_take(world->order, &turn)) {
+	if (!hs_storm_order_take(world->order, &access)) {
 		/* With nothing under way everybody's turn has come. */
-		assert_true(world->under_way || !hs_storm_order_waiting(world->order));
+		assert_true(world->in_flight || !hs_storm_order_waiting(world->order));
 		return;
 	}
 
-	struct known *key = &world->keys[turn.key];
+	struct known *key = &world->keys[access.key];
 
 	assert_true(key->aside_count > 0);
 	key->aside_count--;
-	depart(world, turn, key->aside[key->aside_first++ % QUEUE]);
+	depart(world, access, key->aside[key->aside_first++ % QUEUE]);
 }
 
 static void finish(struct world *world, struct hs_prng *prng)
 {
-	unsigned which = (unsigned)hs_prng_below(prng, world->under_way);
-	struct flight flight = world->flights[which];
+	unsigned which = (unsigned)hs_prng_below(prng, world->in_flight);
+	struct request request = world->flights[which];
 
-	world->flights[which] = world->flights[--world->under_way];
-	world->keys[flight.turn.key].answered += flight.turn.write;
-	hs_storm_order_done(world->order, flight.turn);
+	world->flights[which] = world->flights[--world->in_flight];
+	world->keys[request.access.key].answered += request.access.write;
+	hs_storm_order_done(world->order, request.access);
 }
 
 static void test_at_random(void **state)
@@ -228,17 +228,17 @@ static void test_at_random(void **state)
 		uint64_t what = hs_prng_below(&prng, 5);
 
 		full += !hs_storm_order_has_room(world.order);
-		if (what < 2 && world.under_way)
+		if (what < 2 && world.in_flight)
 			finish(&world, &prng);
-		else if (world.under_way == UNDER_WAY_MAX)
+		else if (world.in_flight == UNDER_WAY_MAX)
 			continue;
 		else if (what == 2)
 			take(&world);
 		else if (hs_storm_order_has_room(world.order))
 			offer(&world, &prng);
 	}
-	while (world.under_way || hs_storm_order_waiting(world.order)) {
-		while (world.under_way)
+	while (world.in_flight || hs_storm_order_waiting(world.order)) {
+		while (world.in_flight)
 			finish(&world, &prng);
 		take(&world);
 	}
@@ -251,12 +251,12 @@ static void test_at_random(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_reads_go_together),
+		cmocka_unit_test(test_reads_run_together),
 		cmocka_unit_test(test_a_write_waits_for_the_reads),
 		cmocka_unit_test(test_all_wait_for_a_write),
 		cmocka_unit_test(test_no_read_overtakes_a_waiting_write),
 		cmocka_unit_test(test_other_keys_go_on),
-		cmocka_unit_test(test_room),
+		cmocka_unit_test(test_capacity),
 		cmocka_unit_test(test_at_random),
 	};
 

@@ -50,58 +50,61 @@ static void end(struct world *world, uint64_t failures, const char *text)
 	hs_mem_free(&world);
 }
 
-static struct hs_storm_flight ask(struct world *world, enum hs_storm_kind kind, uint64_t key)
+static struct hs_storm_request ask(struct world *world, enum hs_storm_kind kind, uint64_t key)
 {
-	struct hs_storm_flight flight = {.kind = kind, .key = key, .counter = key == COUNTER};
+	struct hs_storm_request request = {.kind = kind, .key = key, .counter = key == COUNTER};
 
-	hs_storm_verify_send(world->verify, &flight);
-	return flight;
+	hs_storm_verify_send(world->verify, &request);
+	return request;
 }
 
-static struct hs_storm_flight send_set(struct world *world, int number)
+static struct hs_storm_request send_set(struct world *world, int number)
 {
-	struct hs_storm_flight flight = ask(world, HS_STORM_SET, STRING);
+	struct hs_storm_request request = ask(world, HS_STORM_SET, STRING);
 
-	hs_storm_verify_value(world->verify, &flight, world->values[number]);
-	return flight;
+	hs_storm_verify_value(world->verify, &request, world->values[number]);
+	return request;
 }
 
-static void reply(struct world *world, struct hs_storm_flight flight, struct hs_answer answer)
+static void reply(struct world *world, struct hs_storm_request request,
+		  struct hs_parsed_reply answer)
 {
-	world->seen = hs_storm_verify_reply(world->verify, &flight, &answer, world->phase);
+	world->seen = hs_storm_verify_reply(world->verify, &request, &answer, world->phase);
 }
 
-static void reply_ok(struct world *world, struct hs_storm_flight flight)
+static void reply_ok(struct world *world, struct hs_storm_request request)
 {
-	reply(world, flight, (struct hs_answer){.type = HS_ANSWER_STATUS, .text = HS_LIT("OK")});
+	reply(world, request,
+	      (struct hs_parsed_reply){.type = HS_PARSED_STATUS, .text = HS_LIT("OK")});
 }
 
-static void reply_error(struct world *world, struct hs_storm_flight flight, const char *text)
+static void reply_error(struct world *world, struct hs_storm_request request, const char *text)
 {
-	reply(world, flight,
-	      (struct hs_answer){.type = HS_ANSWER_ERROR, .text = hs_bytes_of(text)});
+	reply(world, request,
+	      (struct hs_parsed_reply){.type = HS_PARSED_ERROR, .text = hs_bytes_of(text)});
 }
 
-static void reply_null(struct world *world, struct hs_storm_flight flight)
+static void reply_null(struct world *world, struct hs_storm_request request)
 {
-	reply(world, flight, (struct hs_answer){.type = HS_ANSWER_NULL});
+	reply(world, request, (struct hs_parsed_reply){.type = HS_PARSED_NULL});
 }
 
-static void reply_text(struct world *world, struct hs_storm_flight flight, const char *text)
+static void reply_text(struct world *world, struct hs_storm_request request, const char *text)
 {
-	reply(world, flight, (struct hs_answer){.type = HS_ANSWER_BULK, .text = hs_bytes_of(text)});
+	reply(world, request,
+	      (struct hs_parsed_reply){.type = HS_PARSED_BULK, .text = hs_bytes_of(text)});
 }
 
-static void reply_value(struct world *world, struct hs_storm_flight flight, int number)
+static void reply_value(struct world *world, struct hs_storm_request request, int number)
 {
 	struct hs_bytes value = {world->values[number], VALUE_BYTES};
 
-	reply(world, flight, (struct hs_answer){.type = HS_ANSWER_BULK, .text = value});
+	reply(world, request, (struct hs_parsed_reply){.type = HS_PARSED_BULK, .text = value});
 }
 
-static void reply_int(struct world *world, struct hs_storm_flight flight, int64_t value)
+static void reply_int(struct world *world, struct hs_storm_request request, int64_t value)
 {
-	reply(world, flight, (struct hs_answer){.type = HS_ANSWER_INT, .integer = value});
+	reply(world, request, (struct hs_parsed_reply){.type = HS_PARSED_INT, .integer = value});
 }
 
 static void set(struct world *world, int number)
@@ -116,7 +119,7 @@ static void get(struct world *world, int number)
 
 /* ---- strings ---- */
 
-static void test_in_turn(void **state)
+static void test_sequential_requests_pass(void **state)
 {
 	struct world *world = begin();
 
@@ -166,7 +169,7 @@ static void test_stale_read(void **state)
 static void test_reads_beside_a_write(void **state)
 {
 	struct world *world = begin();
-	struct hs_storm_flight early, late, write;
+	struct hs_storm_request early, late, write;
 
 	(void)state;
 	set(world, 1);
@@ -185,7 +188,7 @@ static void test_reads_beside_a_write(void **state)
 static void test_new_then_old(void **state)
 {
 	struct world *world = begin();
-	struct hs_storm_flight write;
+	struct hs_storm_request write;
 
 	(void)state;
 	set(world, 1);
@@ -201,7 +204,7 @@ static void test_concurrent_writes(void **state)
 {
 	for (int swap = 0; swap < 2; swap++) {
 		struct world *world = begin();
-		struct hs_storm_flight one = send_set(world, 1), two = send_set(world, 2);
+		struct hs_storm_request one = send_set(world, 1), two = send_set(world, 2);
 
 		(void)state;
 		reply_ok(world, swap ? two : one);
@@ -224,7 +227,7 @@ static void test_concurrent_writes(void **state)
 static void test_unknown_outcome_may_come_late(void **state)
 {
 	struct world *world = begin();
-	struct hs_storm_flight lost = send_set(world, 1), error;
+	struct hs_storm_request lost = send_set(world, 1), error;
 
 	(void)state;
 	hs_storm_verify_lost(world->verify, &lost);
@@ -277,7 +280,7 @@ static void test_a_connection_sees_its_own_past(void **state)
 {
 	for (int old = 0; old < 2; old++) {
 		struct world *world = begin();
-		struct hs_storm_flight write, read;
+		struct hs_storm_request write, read;
 
 		(void)state;
 		set(world, 1);
@@ -331,7 +334,7 @@ static void final(struct world *world, const char *value)
 static void test_counting(void **state)
 {
 	struct world *world = begin();
-	struct hs_storm_flight one, two;
+	struct hs_storm_request one, two;
 
 	(void)state;
 	base(world, "41");
@@ -351,7 +354,7 @@ static void test_counting(void **state)
 static void test_answered_twice(void **state)
 {
 	struct world *world = begin();
-	struct hs_storm_flight one, two;
+	struct hs_storm_request one, two;
 
 	(void)state;
 	one = ask(world, HS_STORM_INCR, COUNTER);
@@ -392,7 +395,7 @@ static void test_final_sums(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct world *world = begin();
-		struct hs_storm_flight lost;
+		struct hs_storm_request lost;
 
 		incr(world, 1);
 		lost = ask(world, HS_STORM_INCR, COUNTER);
@@ -417,7 +420,7 @@ static void test_no_number(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_in_turn),
+		cmocka_unit_test(test_sequential_requests_pass),
 		cmocka_unit_test(test_lost_write),
 		cmocka_unit_test(test_lost_write_brings_the_past_back),
 		cmocka_unit_test(test_stale_read),

@@ -70,7 +70,7 @@ static void test_a_total_that_started_again_counts_from_zero(void **state)
 	free(tally);
 }
 
-static void test_out_of_sight_is_not_forgotten(void **state)
+static void test_a_row_that_drops_out_keeps_its_sum(void **state)
 {
 	struct hs_tally *tally = begun_with(row(7, BEFORE_US, 100, 100));
 	struct hs_heat_row none;
@@ -84,7 +84,7 @@ static void test_out_of_sight_is_not_forgotten(void **state)
 	free(tally);
 }
 
-static void test_what_was_out_of_sight_at_the_beginning_counts_from_its_return(void **state)
+static void test_a_row_missing_at_the_beginning_counts_from_its_return(void **state)
 {
 	struct hs_tally *tally = begun_with(row(1, BEFORE_US, 1, 1));
 
@@ -125,7 +125,7 @@ static void test_many_keys_that_take_each_others_place(void **state)
 			rows[i] = row(id++, AFTER_US, 10, 10);
 		rows[HS_TALLY_ROWS - 1] = row(UINT64_MAX, BEFORE_US, reading * 3, reading);
 		hs_tally_differ(tally, rows, HS_TALLY_ROWS);
-		assert_true(tally->count <= HS_TALLY_MARKS);
+		assert_true(tally->count <= HS_TALLY_READINGS_MAX);
 		for (size_t i = 0; i < HS_TALLY_ROWS - 1; i++)
 			assert_int_equal(rows[i].total_bytes, 10);
 		assert_int_equal(rows[HS_TALLY_ROWS - 1].total_bytes, 3);
@@ -197,9 +197,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_totals_become_differences),
 		cmocka_unit_test(test_a_total_that_started_again_counts_from_zero),
-		cmocka_unit_test(test_out_of_sight_is_not_forgotten),
-		cmocka_unit_test(
-			test_what_was_out_of_sight_at_the_beginning_counts_from_its_return),
+		cmocka_unit_test(test_a_row_that_drops_out_keeps_its_sum),
+		cmocka_unit_test(test_a_row_missing_at_the_beginning_counts_from_its_return),
 		cmocka_unit_test(test_begin_starts_a_new_count),
 		cmocka_unit_test(test_many_keys_that_take_each_others_place),
 		cmocka_unit_test(test_sums_are_exact_whatever_happens),

@@ -222,7 +222,7 @@ static void test_large_values(void **state)
 }
 
 /* The client's first words arrive together with the end of its handshake. */
-static void test_words_behind_the_handshake(void **state)
+static void test_data_after_the_handshake(void **state)
 {
 	struct hs_tls_options client = client_options();
 	struct pair pair;
@@ -240,7 +240,7 @@ static void test_words_behind_the_handshake(void **state)
 	part(&pair);
 }
 
-static void test_goodbye_leaves_the_other_way_open(void **state)
+static void test_close_notify_leaves_the_other_direction_open(void **state)
 {
 	static const char *const protocols[] = {"TLSv1.2", "TLSv1.3"};
 	struct pair pair;
@@ -275,12 +275,12 @@ static void test_goodbye_leaves_the_other_way_open(void **state)
 	}
 }
 
-static void test_whom_a_client_believes(void **state)
+static void test_server_certificates_a_client_accepts(void **state)
 {
 	static const struct {
 		const char *cert, *key, *ca_file, *ca_dir, *name;
 		enum hs_tls_verify verify;
-		const char *error; /* NULL: welcome */
+		const char *error; /* NULL: accept_client */
 	} cases[] = {
 		{"server.pem", "server.key", "ca.pem", NULL, "localhost", 0, NULL},
 		{"server.pem", "server.key", NULL, "cas", "localhost", 0, NULL},
@@ -326,7 +326,7 @@ static void test_whom_a_client_believes(void **state)
 	}
 }
 
-static void test_a_name_that_is_none_goes_nowhere(void **state)
+static void test_an_invalid_server_name_is_refused(void **state)
 {
 	char name[300];
 	struct pair pair;
@@ -341,7 +341,7 @@ static void test_a_name_that_is_none_goes_nowhere(void **state)
 	part(&pair);
 }
 
-static void test_whom_a_server_lets_in(void **state)
+static void test_client_certificates_a_server_accepts(void **state)
 {
 	static const struct {
 		enum hs_tls_verify verify;
@@ -383,7 +383,7 @@ static void test_whom_a_server_lets_in(void **state)
 	}
 }
 
-static void test_no_common_ground(void **state)
+static void test_no_common_protocol(void **state)
 {
 	struct hs_tls_options server = server_options(), client = client_options();
 	struct pair pair;
@@ -467,7 +467,7 @@ static void test_damaged_on_the_way(void **state)
 }
 
 /* As much as one likes may come with the end of a handshake. */
-static void test_much_behind_the_handshake(void **state)
+static void test_much_data_after_the_handshake(void **state)
 {
 	enum { BYTES = 2 * HS_TLS_HANDSHAKE_BYTES_MAX };
 	static const char zeros[BYTES];
@@ -627,15 +627,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_talks_in_pieces_of_any_size),
 		cmocka_unit_test(test_large_values),
-		cmocka_unit_test(test_words_behind_the_handshake),
-		cmocka_unit_test(test_goodbye_leaves_the_other_way_open),
-		cmocka_unit_test(test_whom_a_client_believes),
-		cmocka_unit_test(test_a_name_that_is_none_goes_nowhere),
-		cmocka_unit_test(test_whom_a_server_lets_in),
-		cmocka_unit_test(test_no_common_ground),
+		cmocka_unit_test(test_data_after_the_handshake),
+		cmocka_unit_test(test_close_notify_leaves_the_other_direction_open),
+		cmocka_unit_test(test_server_certificates_a_client_accepts),
+		cmocka_unit_test(test_an_invalid_server_name_is_refused),
+		cmocka_unit_test(test_client_certificates_a_server_accepts),
+		cmocka_unit_test(test_no_common_protocol),
 		cmocka_unit_test(test_garbage),
 		cmocka_unit_test(test_damaged_on_the_way),
-		cmocka_unit_test(test_much_behind_the_handshake),
+		cmocka_unit_test(test_much_data_after_the_handshake),
 		cmocka_unit_test(test_a_handshake_has_an_end),
 		cmocka_unit_test(test_wrong_files_and_rules),
 		cmocka_unit_test(test_a_context_is_for_all_threads),

@@ -134,7 +134,7 @@ static void add_reply(struct hs_top_replies *replies, struct hs_bytes reply)
 	replies->ends[replies->count++] = replies->bytes.len;
 }
 
-static int read_replies(struct hs_top_model *model, const struct hs_top_question *question,
+static int read_replies(struct hs_top_model *model, const struct hs_top_query *query,
 			const char *info, const char *partitions, const char *keys,
 			const char *prefixes)
 {
@@ -146,7 +146,7 @@ static int read_replies(struct hs_top_model *model, const struct hs_top_question
 	add_reply(&replies, hs_bytes_of(keys));
 	if (prefixes)
 		add_reply(&replies, hs_bytes_of(prefixes));
-	rc = hs_top_model_read(model, question, &replies);
+	rc = hs_top_model_read(model, query, &replies);
 	hs_buf_deinit(&replies.bytes);
 	return rc;
 }
@@ -172,14 +172,14 @@ static void check_rows(const struct hs_top_model *model)
 
 static void test_model_reads_both_dialects(void **state)
 {
-	struct hs_top_question question = {0};
+	struct hs_top_query query = {0};
 	struct hs_top_model model;
 
 	(void)state;
 	hs_top_model_init(&model);
-	assert_false(model.filled);
-	assert_int_equal(read_replies(&model, &question, INFO, PARTITIONS, KEYS, PREFIXES), 0);
-	assert_true(model.filled);
+	assert_false(model.loaded);
+	assert_int_equal(read_replies(&model, &query, INFO, PARTITIONS, KEYS, PREFIXES), 0);
+	assert_true(model.loaded);
 	check_rows(&model);
 	check_text(model.version, "1.2");
 	assert_true(model.uptime_s == 7);
@@ -190,7 +190,7 @@ static void test_model_reads_both_dialects(void **state)
 	assert_true(model.median.ops == 10);
 	assert_int_equal(model.prefixes_count, 1);
 	check_text(model.prefixes[0].name, "a:");
-	assert_int_equal(read_replies(&model, &question, INFO, PARTITIONS, KEYS_RESP2, NULL), 0);
+	assert_int_equal(read_replies(&model, &query, INFO, PARTITIONS, KEYS_RESP2, NULL), 0);
 	check_rows(&model);
 	assert_int_equal(model.prefixes_count, 0);
 	hs_top_model_deinit(&model);
@@ -198,13 +198,12 @@ static void test_model_reads_both_dialects(void **state)
 
 static void test_model_without_info_and_rows(void **state)
 {
-	struct hs_top_question question = {0};
+	struct hs_top_query query = {0};
 	struct hs_top_model model;
 
 	(void)state;
 	hs_top_model_init(&model);
-	assert_int_equal(read_replies(&model, &question, "-ERR no\r\n", "*0\r\n", "*-1\r\n", NULL),
-			 0);
+	assert_int_equal(read_replies(&model, &query, "-ERR no\r\n", "*0\r\n", "*-1\r\n", NULL), 0);
 	assert_int_equal(model.version.len, 0);
 	assert_true(isnan(model.uptime_s));
 	assert_true(isnan(model.median.ops));
@@ -214,16 +213,16 @@ static void test_model_without_info_and_rows(void **state)
 
 static void test_model_filters(void **state)
 {
-	struct hs_top_question question = {.prefix = "b:", .prefix_len = 2};
+	struct hs_top_query query = {.prefix = "b:", .prefix_len = 2};
 	struct hs_top_model model;
 
 	(void)state;
 	hs_top_model_init(&model);
-	assert_int_equal(read_replies(&model, &question, INFO, PARTITIONS, KEYS, NULL), 0);
+	assert_int_equal(read_replies(&model, &query, INFO, PARTITIONS, KEYS, NULL), 0);
 	assert_int_equal(model.rows_count, 1);
 	check_text(model.rows[0].name, "b:1");
-	question.what = HS_TOP_SLOTS; /* which have no name */
-	assert_int_equal(read_replies(&model, &question, INFO, PARTITIONS, KEYS, NULL), 0);
+	query.dimension = HS_TOP_SLOTS; /* which have no name */
+	assert_int_equal(read_replies(&model, &query, INFO, PARTITIONS, KEYS, NULL), 0);
 	assert_int_equal(model.rows_count, 2);
 	hs_top_model_deinit(&model);
 }
@@ -239,16 +238,16 @@ static void test_model_stays_when_a_reply_is_odd(void **state)
 		"*2\r\n%0\r\n",			  /* not whole */
 		"",
 	};
-	struct hs_top_question question = {0};
+	struct hs_top_query query = {0};
 	struct hs_top_model model;
 
 	(void)state;
 	hs_top_model_init(&model);
-	assert_int_equal(read_replies(&model, &question, INFO, PARTITIONS, KEYS, PREFIXES), 0);
+	assert_int_equal(read_replies(&model, &query, INFO, PARTITIONS, KEYS, PREFIXES), 0);
 	for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
-		assert_true(read_replies(&model, &question, INFO, odd[i], KEYS, NULL) < 0);
-		assert_true(read_replies(&model, &question, INFO, PARTITIONS, odd[i], NULL) < 0);
-		assert_true(read_replies(&model, &question, INFO, PARTITIONS, KEYS, odd[i]) < 0);
+		assert_true(read_replies(&model, &query, INFO, odd[i], KEYS, NULL) < 0);
+		assert_true(read_replies(&model, &query, INFO, PARTITIONS, odd[i], NULL) < 0);
+		assert_true(read_replies(&model, &query, INFO, PARTITIONS, KEYS, odd[i]) < 0);
 		check_rows(&model);
 		assert_int_equal(model.partitions_count, 2);
 		assert_int_equal(model.prefixes_count, 1);
@@ -259,12 +258,12 @@ static void test_model_stays_when_a_reply_is_odd(void **state)
 /* Reads damaged bytes in the place of all four replies. */
 static void read_damaged(struct hs_top_model *model, const char *reply, size_t len)
 {
-	struct hs_top_question question = {0};
+	struct hs_top_query query = {0};
 	struct hs_top_replies replies = {0};
 
 	for (size_t i = 0; i < HS_TOP_REPLIES_MAX; i++)
 		add_reply(&replies, (struct hs_bytes){reply, len});
-	(void)!hs_top_model_read(model, &question, &replies);
+	(void)!hs_top_model_read(model, &query, &replies);
 	hs_top_model_sort(model, HS_TOP_BY_OPS);
 	hs_buf_deinit(&replies.bytes);
 }
@@ -308,12 +307,12 @@ static void test_model_sorts(void **state)
 		     {HS_TOP_BY_WRITES, "cab"},
 		     {HS_TOP_BY_BYTES, "bac"},
 		     {HS_TOP_BY_LATENCY, "cab"}};
-	struct hs_top_question question = {0};
+	struct hs_top_query query = {0};
 	struct hs_top_model model;
 
 	(void)state;
 	hs_top_model_init(&model);
-	assert_int_equal(read_replies(&model, &question, INFO, "*0\r\n", rows, NULL), 0);
+	assert_int_equal(read_replies(&model, &query, INFO, "*0\r\n", rows, NULL), 0);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		hs_top_model_sort(&model, cases[i].sort);
 		for (size_t row = 0; row < 3; row++)
@@ -334,9 +333,9 @@ static struct hs_top_view fresh_view(void)
 }
 
 /* Types the text; the last key's wish. */
-static enum hs_top_wish type(struct hs_top_view *view, const char *text)
+static enum hs_top_action type(struct hs_top_view *view, const char *text)
 {
-	enum hs_top_wish wish = HS_TOP_WISH_NOTHING;
+	enum hs_top_action wish = HS_TOP_ACTION_NONE;
 
 	for (; *text; text++)
 		wish = hs_top_view_key(view, (unsigned char)*text, 100);
@@ -348,21 +347,21 @@ static void test_choices(void **state)
 	struct hs_top_view view = fresh_view();
 
 	(void)state;
-	assert_int_equal(type(&view, "o"), HS_TOP_WISH_NOTHING); /* it is so already */
-	assert_int_equal(type(&view, "l"), HS_TOP_WISH_SORT);
-	assert_int_equal(view.question.sort, HS_TOP_BY_LATENCY);
-	assert_int_equal(type(&view, "p"), HS_TOP_WISH_ASK);
-	assert_int_equal(view.question.what, HS_TOP_PREFIXES);
-	assert_int_equal(type(&view, "WW"), HS_TOP_WISH_ASK);
-	assert_int_equal(view.question.window, HS_TOP_LONG);
-	assert_int_equal(type(&view, "\t"), HS_TOP_WISH_ASK);
-	assert_int_equal(view.question.window, HS_TOP_AUTO);
-	assert_int_equal(type(&view, " "), HS_TOP_WISH_NOTHING);
+	assert_int_equal(type(&view, "o"), HS_TOP_ACTION_NONE); /* it is so already */
+	assert_int_equal(type(&view, "l"), HS_TOP_ACTION_SORT);
+	assert_int_equal(view.query.sort, HS_TOP_BY_LATENCY);
+	assert_int_equal(type(&view, "p"), HS_TOP_ACTION_QUERY);
+	assert_int_equal(view.query.dimension, HS_TOP_PREFIXES);
+	assert_int_equal(type(&view, "WW"), HS_TOP_ACTION_QUERY);
+	assert_int_equal(view.query.window, HS_TOP_LONG);
+	assert_int_equal(type(&view, "\t"), HS_TOP_ACTION_QUERY);
+	assert_int_equal(view.query.window, HS_TOP_AUTO);
+	assert_int_equal(type(&view, " "), HS_TOP_ACTION_NONE);
 	assert_true(view.paused);
-	assert_int_equal(type(&view, " "), HS_TOP_WISH_RHYTHM);
+	assert_int_equal(type(&view, " "), HS_TOP_ACTION_INTERVAL);
 	assert_false(view.paused);
-	assert_int_equal(type(&view, "x"), HS_TOP_WISH_NOTHING);
-	assert_int_equal(type(&view, "q"), HS_TOP_WISH_QUIT);
+	assert_int_equal(type(&view, "x"), HS_TOP_ACTION_NONE);
+	assert_int_equal(type(&view, "q"), HS_TOP_ACTION_QUIT);
 }
 
 static void test_help_swallows_one_key(void **state)
@@ -370,9 +369,9 @@ static void test_help_swallows_one_key(void **state)
 	struct hs_top_view view = fresh_view();
 
 	(void)state;
-	assert_int_equal(type(&view, "hq"), HS_TOP_WISH_NOTHING);
+	assert_int_equal(type(&view, "hq"), HS_TOP_ACTION_NONE);
 	assert_false(view.help);
-	assert_int_equal(type(&view, "q"), HS_TOP_WISH_QUIT);
+	assert_int_equal(type(&view, "q"), HS_TOP_ACTION_QUIT);
 }
 
 static void test_intervals(void **state)
@@ -402,7 +401,7 @@ static void test_filter(void **state)
 	struct hs_top_view view = fresh_view();
 
 	(void)state;
-	assert_int_equal(type(&view, "/quo"), HS_TOP_WISH_NOTHING); /* letters, not keys */
+	assert_int_equal(type(&view, "/quo"), HS_TOP_ACTION_NONE); /* letters, not keys */
 	assert_true(view.editing);
 	hs_top_view_key(&view, 0x1f600, 100);
 	hs_top_view_key(&view, 0xe9, 100);
@@ -413,15 +412,15 @@ static void test_filter(void **state)
 	hs_top_view_key(&view, HS_TOP_KEY_BACKSPACE, 100);
 	assert_int_equal(view.edit_len, 3);
 	view.selected = 9;
-	assert_int_equal(hs_top_view_key(&view, HS_TOP_KEY_ENTER, 100), HS_TOP_WISH_ASK);
+	assert_int_equal(hs_top_view_key(&view, HS_TOP_KEY_ENTER, 100), HS_TOP_ACTION_QUERY);
 	assert_false(view.editing);
 	assert_int_equal(view.selected, 0);
-	check_text((struct hs_bytes){view.question.prefix, view.question.prefix_len}, "quo");
+	check_text((struct hs_bytes){view.query.prefix, view.query.prefix_len}, "quo");
 	type(&view, "/"); /* goes on from there */
 	assert_int_equal(view.edit_len, 3);
-	assert_int_equal(hs_top_view_key(&view, HS_TOP_KEY_ENTER, 100), HS_TOP_WISH_NOTHING);
-	assert_int_equal(hs_top_view_key(&view, HS_TOP_KEY_ESCAPE, 100), HS_TOP_WISH_ASK);
-	assert_int_equal(view.question.prefix_len, 0);
+	assert_int_equal(hs_top_view_key(&view, HS_TOP_KEY_ENTER, 100), HS_TOP_ACTION_NONE);
+	assert_int_equal(hs_top_view_key(&view, HS_TOP_KEY_ESCAPE, 100), HS_TOP_ACTION_QUERY);
+	assert_int_equal(view.query.prefix_len, 0);
 }
 
 static void test_filter_has_an_end(void **state)

@@ -176,8 +176,8 @@ static void test_columns_fit_every_width(void **state)
 	for (size_t cols = 0; cols <= HS_TOP_COLS_MAX; cols++) {
 		hs_top_columns_partitions(&layout, cols % 2, cols);
 		check_layout(&layout, cols);
-		for (int what = 0; what < HS_TOP_WHATS; what++) {
-			hs_top_columns_rows(&layout, (enum hs_top_what)what, cols);
+		for (int what = 0; what < HS_TOP_DIMENSIONS; what++) {
+			hs_top_columns_rows(&layout, (enum hs_top_dimension)what, cols);
 			check_layout(&layout, cols);
 		}
 	}
@@ -206,7 +206,7 @@ static struct world *begin(size_t partitions, size_t keys)
 	hs_top_view_init(&world->view, &world->options);
 	world->view.unicode = true;
 	hs_top_model_init(model);
-	model->filled = true;
+	model->loaded = true;
 	model->partitions = hs_mem_zalloc((partitions + 1) * sizeof *model->partitions);
 	model->partitions_count = partitions;
 	for (size_t i = 0; i < partitions; i++) {
@@ -264,7 +264,7 @@ static void test_partitions_in_order_or_hottest_first(void **state)
 	end(world);
 }
 
-static void test_partitions_that_are_not_well(void **state)
+static void test_failing_partitions(void **state)
 {
 	struct world *world = begin(4, 1);
 
@@ -321,7 +321,7 @@ static void test_bars_and_the_median(void **state)
 	end(world);
 }
 
-static void test_numbers_that_cannot_be(void **state)
+static void test_impossible_numbers(void **state)
 {
 	static const double odd[] = {NAN, INFINITY, -INFINITY, -1, 0, 1e300, 1e-300};
 	struct world *world = begin(3, 3);
@@ -440,8 +440,8 @@ static void test_head(void **state)
 	(void)state;
 	world->model.version = HS_LIT("1.2.3");
 	world->model.uptime_s = 90;
-	memcpy(world->view.question.prefix, "u:\n", 3);
-	world->view.question.prefix_len = 3;
+	memcpy(world->view.query.prefix, "u:\n", 3);
+	world->view.query.prefix_len = 3;
 	world->model.partitions[0].errors = 2;
 	paint(world, 24, 80);
 	SHOWS(world, "heatsink 1.2.3  host:1  up 1m30s ");
@@ -466,7 +466,7 @@ static void test_stale_figures(void **state)
 	world->view.stale = true;
 	paint(world, 24, 80);
 	SHOWS(world, "\nstale, last answer 0s ago  1.10k ops/s  reads ");
-	assert_int_equal(world->grid.cells[80].style, HS_TOP_TROUBLE);
+	assert_int_equal(world->grid.cells[80].style, HS_TOP_ALERT);
 	world->view.age_s = 72.9;
 	paint(world, 24, 80);
 	SHOWS(world, "\nstale, last answer 1m12s ago  1.10k ops/s ");
@@ -482,7 +482,7 @@ static void test_before_the_first_answer(void **state)
 	struct world *world = begin(0, 0);
 
 	(void)state;
-	world->model.filled = false;
+	world->model.loaded = false;
 	paint(world, 24, 80);
 	SHOWS(world, "waiting for the first answer");
 	SHOWS(world, "- ops/s");
@@ -506,9 +506,9 @@ int main(void)
 		cmocka_unit_test(test_server_columns_stay),
 		cmocka_unit_test(test_columns_fit_every_width),
 		cmocka_unit_test(test_partitions_in_order_or_hottest_first),
-		cmocka_unit_test(test_partitions_that_are_not_well),
+		cmocka_unit_test(test_failing_partitions),
 		cmocka_unit_test(test_bars_and_the_median),
-		cmocka_unit_test(test_numbers_that_cannot_be),
+		cmocka_unit_test(test_impossible_numbers),
 		cmocka_unit_test(test_every_size),
 		cmocka_unit_test(test_scrolls_to_the_selected_row),
 		cmocka_unit_test(test_selected_row_stands_out),

@@ -6,8 +6,8 @@
 #include "absorb/cache/stats.h"
 #include "base/mem.h"
 #include "http/http.h"
-#include "serve/fetch.h"
 #include "serve/host.h"
+#include "serve/key_reader.h"
 #include "stages/stages.h"
 
 #include <setjmp.h>
@@ -54,7 +54,7 @@ static int setup(void **state)
 	bench->host.http = hs_http_create(&http);
 	assert_non_null(bench->host.http);
 	uv_loop_init(&bench->loop);
-	bench->host.fetch = hs_fetch_create(&bench->loop, &bench->host, 1, NULL, NULL);
+	bench->host.key_reader = hs_key_reader_create(&bench->loop, &bench->host, 1, NULL, NULL);
 	bench->host.workers = bench->workers;
 	bench->host.workers_count = WORKERS;
 	for (int i = 0; i < WORKERS; i++)
@@ -70,7 +70,7 @@ static int teardown(void **state)
 	for (int i = 0; i < WORKERS; i++)
 		hs_core_destroy(&bench->workers[i].core);
 	hs_http_destroy(&bench->host.http);
-	hs_fetch_destroy(&bench->host.fetch);
+	hs_key_reader_destroy(&bench->host.key_reader);
 	uv_run(&bench->loop, UV_RUN_DEFAULT);
 	assert_int_equal(uv_loop_close(&bench->loop), 0);
 	hs_mem_free(&bench);
@@ -84,7 +84,7 @@ static uint64_t first_value(size_t row, uint32_t worker)
 }
 
 /* Counters of a table, or of `count` rows: the first value, and `grown` more. */
-static void fill(const void *counters, size_t count, uint32_t worker, uint64_t grown)
+static void set_counters(const void *counters, size_t count, uint32_t worker, uint64_t grown)
 {
 	struct hs_counter *counter = (struct hs_counter *)(uintptr_t)counters;
 
@@ -99,27 +99,28 @@ static void fill_numbers(const void *numbers, size_t count, uint64_t grown)
 		((uint64_t *)(uintptr_t)numbers)[i] = first_value(i, 0) + grown;
 }
 
-static void fill_all(struct bench *bench, uint64_t grown)
+static void set_all_counters(struct bench *bench, uint64_t grown)
 {
 	for (uint32_t i = 0; i < WORKERS; i++) {
 		struct hs_worker *worker = &bench->workers[i];
 		struct hs_core_stats *stats = hs_core_stats(worker->core);
 
-		fill(stats, hs_core_counters.count, i, grown);
-		fill(stats->holds, HS_HOLDS, i, grown);
+		set_counters(stats, hs_core_counters.count, i, grown);
+		set_counters(stats->holds, HS_HOLDS, i, grown);
 		for (int id = 0; id < HS_CMD_IDS_ALL; id++)
-			fill(&stats->command[id], hs_command_counters.count, i, grown);
+			set_counters(&stats->command[id], hs_command_counters.count, i, grown);
 		for (const struct hs_stage *const *stage = hs_stages; *stage; stage++) {
 			if ((*stage)->counters)
-				fill(hs_core_stage_stats(worker->core, *stage),
-				     (*stage)->counters->count, i, grown);
+				set_counters(hs_core_stage_stats(worker->core, *stage),
+					     (*stage)->counters->count, i, grown);
 		}
-		fill(&worker->stats, hs_worker_counters.count, i, grown);
+		set_counters(&worker->stats, hs_worker_counters.count, i, grown);
 	}
-	fill(&bench->host.stats, hs_host_counters.count, 0, grown);
+	set_counters(&bench->host.stats, hs_host_counters.count, 0, grown);
 	fill_numbers(&bench->engine, hs_engine_counters.count, grown);
 	fill_numbers(hs_http_stats(bench->host.http), hs_http_counters.count, grown);
-	fill_numbers(hs_fetch_stats(bench->host.fetch), hs_fetch_counters.count, grown);
+	fill_numbers(hs_key_reader_stats(bench->host.key_reader), hs_key_reader_counters.count,
+		     grown);
 }
 
 static void read_totals(struct bench *bench)
@@ -168,7 +169,7 @@ static void assert_all(struct bench *bench, uint64_t grown, bool reset)
 	count += assert_table(bench, &hs_host_counters, 1, grown, reset);
 	count += assert_table(bench, &hs_engine_counters, 1, grown, reset);
 	count += assert_table(bench, &hs_http_counters, 1, grown, reset);
-	count += assert_table(bench, &hs_fetch_counters, 1, grown, reset);
+	count += assert_table(bench, &hs_key_reader_counters, 1, grown, reset);
 	assert_int_equal(count, bench->totals.count);
 }
 
@@ -176,11 +177,11 @@ static void test_every_row_is_summed_and_set_back_by_its_kind(void **state)
 {
 	struct bench *bench = *state;
 
-	fill_all(bench, 0);
+	set_all_counters(bench, 0);
 	read_totals(bench);
 	assert_all(bench, 0, false);
 	hs_totals_read(&bench->host, &bench->engine, &bench->host.baseline);
-	fill_all(bench, GROWN);
+	set_all_counters(bench, GROWN);
 	read_totals(bench);
 	assert_all(bench, GROWN, true);
 }
@@ -202,11 +203,11 @@ static void test_commands_are_summed_and_set_back(void **state)
 {
 	struct bench *bench = *state;
 
-	fill_all(bench, 0);
+	set_all_counters(bench, 0);
 	read_totals(bench);
 	assert_command(bench, 0, false);
 	hs_totals_read(&bench->host, &bench->engine, &bench->host.baseline);
-	fill_all(bench, GROWN);
+	set_all_counters(bench, GROWN);
 	read_totals(bench);
 	assert_command(bench, GROWN, true);
 }

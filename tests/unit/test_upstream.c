@@ -94,7 +94,7 @@ static const struct hs_bytes several =
 static const char several_taken[] =
 	"+OK\r\n|$5\r\nhello\r\n|*2\r\n:1\r\n*1\r\n$1\r\nx\r\n|>2\r\n+a\r\n+b\r\n|-ERR no\r\n|";
 
-static void test_several_in_one_piece(void **state)
+static void test_several_replies_in_one_piece(void **state)
 {
 	struct taker *taker = create();
 
@@ -103,7 +103,7 @@ static void test_several_in_one_piece(void **state)
 	expect(taker, several_taken);
 	assert_int_equal(taker->owned_count, 0); /* they lie in the driver's bytes */
 	assert_int_equal(taker->upstream.partial.len, 0);
-	assert_int_equal(taker->upstream.heard_us, 2);
+	assert_int_equal(taker->upstream.received_us, 2);
 	assert_null(taker->upstream.close_reason);
 	destroy(taker);
 }
@@ -146,7 +146,7 @@ static void test_pieces_of_every_size(void **state)
 }
 
 /* What was put together is handed over as a buffer only when nothing else lies in it. */
-static void test_what_may_be_swapped_away(void **state)
+static void test_replies_that_may_be_taken_over(void **state)
 {
 	struct taker *taker = create();
 
@@ -197,7 +197,7 @@ static void test_a_reason_to_close_stops_reading(void **state)
 	destroy(taker);
 }
 
-static void test_what_is_no_reply(void **state)
+static void test_malformed_replies(void **state)
 {
 	struct taker *taker = create();
 
@@ -215,7 +215,7 @@ static void test_what_is_no_reply(void **state)
 	destroy(taker);
 }
 
-static void test_one_that_is_too_long(void **state)
+static void test_a_reply_beyond_the_limit(void **state)
 {
 	static const char reason[] = "its reply is larger than any may be";
 	struct taker *taker = create();
@@ -251,7 +251,7 @@ static void test_one_that_is_too_long(void **state)
 }
 
 /* A long reply is read to where it is put together: it is copied once. */
-static void test_room_for_a_long_one(void **state)
+static void test_room_for_a_long_reply(void **state)
 {
 	enum { BYTES = 3 << 20 };
 	struct taker *taker = create();
@@ -269,7 +269,7 @@ static void test_room_for_a_long_one(void **state)
 	assert_int_equal(room, 0);
 	hs_upstream_reset(upstream);
 	give(taker, HS_LIT("$3145728\r\n"));
-	while (left > HS_KEEP_BYTES) {
+	while (left > HS_IDLE_BUFFER_BYTES) {
 		size_t some;
 
 		at = hs_upstream_room(upstream, &room);
@@ -295,7 +295,7 @@ static void test_room_for_a_long_one(void **state)
 }
 
 /* Memory of one long reply is not kept. */
-static void test_nothing_long_is_kept(void **state)
+static void test_memory_of_a_long_reply_is_freed(void **state)
 {
 	struct taker *taker = create();
 	char *bytes = hs_mem_zalloc(1 << 20);
@@ -307,7 +307,7 @@ static void test_nothing_long_is_kept(void **state)
 	assert_int_equal(taker->count, 0);
 	give(taker, HS_LIT("\r\n"));
 	assert_int_equal(taker->count, 1);
-	assert_true(taker->upstream.partial.cap <= HS_KEEP_BYTES);
+	assert_true(taker->upstream.partial.cap <= HS_IDLE_BUFFER_BYTES);
 	hs_mem_release(bytes);
 	destroy(taker);
 }
@@ -332,7 +332,7 @@ static void test_a_new_connection_begins_anew(void **state)
 	assert_false(hs_upstream_may_open(upstream, 70));
 	assert_int_equal(upstream->state, HS_UPSTREAM_OPENING);
 	assert_int_equal(upstream->opened_us, 60);
-	assert_int_equal(upstream->heard_us, 60);
+	assert_int_equal(upstream->received_us, 60);
 	assert_null(upstream->close_reason);
 	assert_false(upstream->blameless);
 	assert_int_equal(upstream->out.len, 0);
@@ -423,15 +423,15 @@ static void test_backoff_of_very_many_failures(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_several_in_one_piece),
+		cmocka_unit_test(test_several_replies_in_one_piece),
 		cmocka_unit_test(test_cut_at_every_byte),
 		cmocka_unit_test(test_pieces_of_every_size),
-		cmocka_unit_test(test_what_may_be_swapped_away),
+		cmocka_unit_test(test_replies_that_may_be_taken_over),
 		cmocka_unit_test(test_a_reason_to_close_stops_reading),
-		cmocka_unit_test(test_what_is_no_reply),
-		cmocka_unit_test(test_one_that_is_too_long),
-		cmocka_unit_test(test_room_for_a_long_one),
-		cmocka_unit_test(test_nothing_long_is_kept),
+		cmocka_unit_test(test_malformed_replies),
+		cmocka_unit_test(test_a_reply_beyond_the_limit),
+		cmocka_unit_test(test_room_for_a_long_reply),
+		cmocka_unit_test(test_memory_of_a_long_reply_is_freed),
 		cmocka_unit_test(test_a_new_connection_begins_anew),
 		cmocka_unit_test(test_silence_counts_from_the_question_or_the_last_byte),
 		cmocka_unit_test(test_backoff_doubles_up_to_its_limit),

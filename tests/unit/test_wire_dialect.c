@@ -3,11 +3,11 @@
  *
  * One table of replies with what must come out; each is also cut at every byte and has bytes behind it,
  * which must be refused without anything written. */
-#include "wire/dialect.h"
+#include "wire/resp3_to_resp2.h"
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "wire/answer.h"
+#include "wire/parse_reply.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,8 +18,8 @@
 
 #include <cmocka.h>
 
-#define PAIRS HS_DIALECT_PAIRS
-#define NULL_ARRAYS HS_DIALECT_NULL_ARRAYS
+#define PAIRS HS_RESP2_FLAT_PAIRS
+#define NULL_ARRAYS HS_RESP2_NULL_ARRAYS
 
 struct sample {
 	struct hs_bytes resp3;
@@ -94,7 +94,7 @@ static int translate(struct hs_bytes resp3, unsigned how, struct hs_buf *out)
 	int result;
 
 	memcpy(copy, resp3.data, resp3.len);
-	result = hs_dialect_resp2((struct hs_bytes){copy, resp3.len}, how, out);
+	result = hs_resp3_to_resp2((struct hs_bytes){copy, resp3.len}, how, out);
 	hs_mem_free(&copy);
 	return result;
 }
@@ -113,13 +113,14 @@ static void test_every_type(void **state)
 		if (samples[i].resp2.data) {
 			assert_memory_equal(out.data + 6, samples[i].resp2.data,
 					    samples[i].resp2.len);
-			assert_int_equal(hs_answer_length(out.data + 6, out.len - 6), out.len - 6);
+			assert_int_equal(hs_parse_reply_length(out.data + 6, out.len - 6),
+					 out.len - 6);
 		}
 		hs_buf_deinit(&out);
 	}
 }
 
-static void test_what_is_not_whole(void **state)
+static void test_incomplete_replies(void **state)
 {
 	struct hs_buf out = {0};
 
@@ -141,7 +142,7 @@ static void test_what_is_not_whole(void **state)
 	hs_buf_deinit(&out);
 }
 
-static void test_what_is_no_reply(void **state)
+static void test_malformed_replies(void **state)
 {
 	static const struct sample wrong[] = {
 		{HS_LIT("x\r\n"), SAME, 0},
@@ -178,13 +179,13 @@ static void test_deep_nesting(void **state)
 	for (size_t i = 0; i < DEEP; i++)
 		hs_buf_append(&in, i % 2 ? "~1\r\n" : "*1\r\n", 4);
 	hs_buf_append(&in, "_\r\n", 3);
-	assert_int_equal(hs_dialect_resp2(hs_buf_bytes(&in), PAIRS, &out), 1);
+	assert_int_equal(hs_resp3_to_resp2(hs_buf_bytes(&in), PAIRS, &out), 1);
 	assert_int_equal(out.len, DEEP * 4 + 5);
-	assert_int_equal(hs_answer_length(out.data, out.len), out.len);
+	assert_int_equal(hs_parse_reply_length(out.data, out.len), out.len);
 	in.len = 0;
 	for (size_t i = 0; i < DEEP; i++)
 		hs_buf_append(&in, "|1\r\n", 4);
-	assert_int_equal(hs_dialect_resp2(hs_buf_bytes(&in), 0, &out), HS_EPROTO);
+	assert_int_equal(hs_resp3_to_resp2(hs_buf_bytes(&in), 0, &out), HS_EPROTO);
 	hs_buf_deinit(&in);
 	hs_buf_deinit(&out);
 }
@@ -193,8 +194,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_type),
-		cmocka_unit_test(test_what_is_not_whole),
-		cmocka_unit_test(test_what_is_no_reply),
+		cmocka_unit_test(test_incomplete_replies),
+		cmocka_unit_test(test_malformed_replies),
 		cmocka_unit_test(test_deep_nesting),
 	};
 

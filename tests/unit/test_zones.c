@@ -160,7 +160,7 @@ static int check(const struct world *world)
 
 /* ---- never wrong ---- */
 
-static void test_what_happened_is_never_denied(void **state)
+static void test_possible_histories_are_never_refuted(void **state)
 {
 	static const struct {
 		int64_t spread;
@@ -258,7 +258,7 @@ static void test_increments_connect_values(void **state)
 	hs_sim_zones_deinit(&zones);
 }
 
-static void test_sets_by_who_saw_them(void **state)
+static void test_sets_ordered_by_the_reads_that_saw_them(void **state)
 {
 	const struct hs_sim_op ops[] = {
 		{.kind = HS_SIM_SET, .argument = 10, .asked = 1, .answered = 20},
@@ -275,7 +275,7 @@ static void test_sets_by_who_saw_them(void **state)
 	hs_sim_zones_deinit(&zones);
 }
 
-static void test_what_may_lead_anywhere(void **state)
+static void test_writes_without_a_known_order(void **state)
 {
 	const struct hs_sim_op ops[] = {
 		{.kind = HS_SIM_INCRBY, .argument = 1, .asked = 1, .answered = HS_SIM_NEVER},
@@ -300,11 +300,11 @@ static void test_what_may_lead_anywhere(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_happened_is_never_denied),
+		cmocka_unit_test(test_possible_histories_are_never_refuted),
 		cmocka_unit_test(test_a_wrong_answer_is_found),
 		cmocka_unit_test(test_increments_connect_values),
-		cmocka_unit_test(test_sets_by_who_saw_them),
-		cmocka_unit_test(test_what_may_lead_anywhere),
+		cmocka_unit_test(test_sets_ordered_by_the_reads_that_saw_them),
+		cmocka_unit_test(test_writes_without_a_known_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,8 +20,8 @@
 #include "core/state.h"
 
 enum {
-	FOREIGN_US_MAX = 100000, /* another worker that takes longer is not waited for */
-	SLOW_US = 500000,	 /* a read that takes longer counts as failing */
+	CLAIMED_ELSEWHERE_US_MAX = 100000, /* another worker that takes longer is not waited for */
+	SLOW_US = 500000,		   /* a read that takes longer counts as failing */
 };
 
 /* --- those who wait --- */
@@ -33,7 +33,7 @@ static struct hs_request *take_waiter(const struct hs_cache_stage *stage, struct
 	struct hs_request *request = waiter->request;
 
 	hs_list_remove(&waiter->link);
-	hs_versions_session(&stage->versions, request->session)->reads_apart--;
+	hs_versions_session(&stage->versions, request->session)->detached_reads--;
 	return request;
 }
 
@@ -55,7 +55,7 @@ static void answer_all(struct hs_cache_stage *stage, const struct hs_cache_fetch
 			hs_versions_session(&stage->versions, request->session)->barrier_us;
 
 		hs_core_resume_later(stage->core, request->session);
-		if (entry ? !hs_versions_is_since(&stage->versions, request->session, entry)
+		if (entry ? !hs_versions_is_after_barrier(&stage->versions, request->session, entry)
 			  : barrier_us > 0 && fetch->start_us <= barrier_us)
 			send_waiter(stage, request);
 		else
@@ -74,37 +74,37 @@ static void send_all(struct hs_cache_stage *stage, struct hs_link *waiters)
 /* --- a fetch's life --- */
 
 static struct hs_cache_fetch *find(const struct hs_cache_key *cached,
-				   const struct hs_cache_query *ask)
+				   const struct hs_cache_query *query)
 {
 	hs_list_each(struct hs_cache_fetch, fetch, &cached->fetches, of_key) {
-		if (fetch->ask.signature == ask->signature)
+		if (fetch->query.signature == query->signature)
 			return fetch;
 	}
 	return NULL;
 }
 
-static void land(struct hs_core *core, struct hs_request *own);
+static void fetch_done(struct hs_core *core, struct hs_request *internal_request);
 
 static struct hs_cache_fetch *create(struct hs_cache_stage *stage, struct hs_cache_key *cached,
-				     const struct hs_cache_query *ask)
+				     const struct hs_cache_query *query)
 {
 	struct hs_cache_fetch *fetch = hs_mem_zalloc(sizeof *fetch);
 	struct hs_internal internal = {
-		.call = hs_call_of(ask->command, ask->argc, ask->argv),
-		.then = land,
+		.call = hs_call_of(query->command, query->argc, query->argv),
+		.on_done = fetch_done,
 		.context = fetch,
 		.stage = stage->index + 1,
 		.slot = cached->slot,
 	};
-	struct hs_request *own = hs_internal_prepare(stage->core, &internal);
+	struct hs_request *internal_request = hs_internal_prepare(stage->core, &internal);
 
-	fetch->own = own;
+	fetch->internal_request = internal_request;
 	fetch->cached = cached;
-	fetch->ask = *ask;
-	fetch->ask.argv = own->call.argv;
-	fetch->ask.key = own->call.argv[1];
+	fetch->query = *query;
+	fetch->query.argv = internal_request->call.argv;
+	fetch->query.key = internal_request->call.argv[1];
 	hs_list_init(&fetch->waiters);
-	hs_list_init(&fetch->late);
+	hs_list_init(&fetch->next_waiters);
 	hs_list_init(&fetch->link);
 	cached->pins++;
 	hs_list_append(&cached->fetches, &fetch->of_key);
@@ -115,10 +115,10 @@ static void destroy(struct hs_cache_stage *stage, struct hs_cache_fetch *fetch)
 {
 	struct hs_cache_key *cached = fetch->cached;
 
-	hs_check(hs_list_empty(&fetch->waiters) && hs_list_empty(&fetch->late));
+	hs_check(hs_list_empty(&fetch->waiters) && hs_list_empty(&fetch->next_waiters));
 	hs_list_remove(&fetch->link);
 	hs_list_remove(&fetch->of_key);
-	hs_internal_end(stage->core, fetch->own);
+	hs_internal_end(stage->core, fetch->internal_request);
 	if (--cached->pins == 0 && !cached->rule)
 		hs_cache_remove(stage->cache, cached);
 	hs_mem_free(&fetch);
@@ -126,23 +126,23 @@ static void destroy(struct hs_cache_stage *stage, struct hs_cache_fetch *fetch)
 
 static void send(struct hs_cache_stage *stage, struct hs_cache_fetch *fetch)
 {
-	struct hs_request *own = fetch->own;
+	struct hs_request *internal_request = fetch->internal_request;
 
-	fetch->version = hs_shared_version(stage->shared, fetch->ask.key_hash);
+	fetch->version = hs_shared_version(stage->shared, fetch->query.key_hash);
 	if (fetch->version.done != fetch->cached->seen_done)
 		fetch->replica_since_us = 0; /* written by another worker in this very moment */
 	fetch->start_us = stage->core->now.mono_us;
-	fetch->foreign_us = 0;
-	fetch->foreign = false;
+	fetch->claimed_elsewhere_us = 0;
+	fetch->claimed_elsewhere = false;
 	hs_list_remove(&fetch->link);
 	hs_list_append(&stage->sent, &fetch->link);
 	fetch->cached->read++;
-	own->start_us = stage->core->now.mono_us;
-	own->parts[0].op.track = fetch->replica_since_us == 0;
-	own->parts[0].op.replica_since_us = fetch->replica_since_us;
+	internal_request->start_us = stage->core->now.mono_us;
+	internal_request->parts[0].op.track = fetch->replica_since_us == 0;
+	internal_request->parts[0].op.replica_since_us = fetch->replica_since_us;
 	if (fetch->cached->rule && fetch->replica_since_us == 0)
-		hs_counter_add(&hs_cache_key_stats(stage, fetch->cached)->fills, 1);
-	hs_internal_send(stage->core, own);
+		hs_counter_add(&hs_cache_key_stats(stage, fetch->cached)->fetches, 1);
+	hs_internal_send(stage->core, internal_request);
 }
 
 /* Sends it, unless another worker is reading the same just now. It may be gone when this returns. */
@@ -154,18 +154,18 @@ static void start(struct hs_cache_stage *stage, struct hs_cache_fetch *fetch)
 		send(stage, fetch);
 		return;
 	}
-	fetch->claimed = stage->core->world.calls->tell && !fetch->is_void &&
-			 hs_shared_claim(stage->shared, fetch->ask.signature, worker, &by);
+	fetch->claimed = stage->core->world.calls->broadcast && !fetch->discard &&
+			 hs_shared_claim(stage->shared, fetch->query.signature, worker, &by);
 	if (fetch->claimed || by == worker) {
 		send(stage, fetch);
 		return;
 	}
-	if (fetch->foreign_us == 0) /* however often it is looked for */
-		fetch->foreign_us = stage->core->now.mono_us;
-	fetch->foreign = true;
+	if (fetch->claimed_elsewhere_us == 0) /* however often it is looked for */
+		fetch->claimed_elsewhere_us = stage->core->now.mono_us;
+	fetch->claimed_elsewhere = true;
 	fetch->start_us = stage->core->now.mono_us;
 	hs_list_remove(&fetch->link); /* it may have been sent before */
-	hs_list_append(&stage->foreign, &fetch->link);
+	hs_list_append(&stage->claimed_elsewhere, &fetch->link);
 }
 
 /* Whether one that is under way brings what this one may get: it must have begun since the last write, and
@@ -176,43 +176,44 @@ static bool serves(const struct hs_cache_stage *stage, const struct hs_cache_fet
 	uint64_t read_us = fetch->start_us;
 	uint64_t barrier_us = hs_versions_session(&stage->versions, session)->barrier_us;
 
-	if (fetch->foreign)
+	if (fetch->claimed_elsewhere)
 		return true;
-	if (fetch->own->parts[0].op.replica_caught_up_us > 0)
-		read_us = fetch->own->parts[0].op.replica_caught_up_us;
-	return fetch->version.done == hs_shared_version(stage->shared, fetch->ask.key_hash).done &&
+	if (fetch->internal_request->parts[0].op.replica_caught_up_us > 0)
+		read_us = fetch->internal_request->parts[0].op.replica_caught_up_us;
+	return fetch->version.done ==
+		       hs_shared_version(stage->shared, fetch->query.key_hash).done &&
 	       stage->core->now.mono_us <= read_us + fetch->cached->rule->stale_us &&
 	       (barrier_us == 0 || read_us > barrier_us);
 }
 
 void hs_cache_join(struct hs_cache_stage *stage, struct hs_cache_key *cached,
-		   const struct hs_cache_query *ask, struct hs_request *request)
+		   const struct hs_cache_query *query, struct hs_request *request)
 {
 	struct hs_cache_request *waiter = hs_cache_request(stage, request);
-	struct hs_cache_fetch *fetch = find(cached, ask);
+	struct hs_cache_fetch *fetch = find(cached, query);
 	bool begin = !fetch;
 
 	if (begin) {
-		fetch = create(stage, cached, ask);
+		fetch = create(stage, cached, query);
 		fetch->replica_since_us =
-			hs_cache_replica_since(stage, request->session, cached, ask);
+			hs_cache_replica_since(stage, request->session, cached, query);
 	}
-	hs_versions_session(&stage->versions, request->session)->reads_apart++;
+	hs_versions_session(&stage->versions, request->session)->detached_reads++;
 	if (begin || serves(stage, fetch, request->session))
 		hs_list_append(&fetch->waiters, &waiter->link);
 	else
-		hs_list_append(&fetch->late, &waiter->link);
+		hs_list_append(&fetch->next_waiters, &waiter->link);
 	if (begin)
 		start(stage, fetch);
 }
 
 void hs_cache_refresh(struct hs_cache_stage *stage, struct hs_cache_key *cached,
-		      const struct hs_cache_query *ask)
+		      const struct hs_cache_query *query)
 {
-	if (!cached->rule || find(cached, ask))
+	if (!cached->rule || find(cached, query))
 		return;
 	hs_counter_add(&hs_cache_key_stats(stage, cached)->refreshes, 1);
-	start(stage, create(stage, cached, ask));
+	start(stage, create(stage, cached, query));
 }
 
 /* --- what it brought --- */
@@ -224,15 +225,15 @@ static bool is_equal(struct hs_version a, struct hs_version b)
 
 /* When the key ends by itself. It was asked about at some time since the fetch began: where the rule lets
  * it be that old, it is taken for there until it is certain to be gone, so that who asks then finds that. */
-static uint64_t expires_at(const struct hs_cache_fetch *fetch, int64_t left_ms, uint64_t now_us)
+static uint64_t expires_at(const struct hs_cache_fetch *fetch, int64_t ttl_ms, uint64_t now_us)
 {
 	const struct hs_rule *rule = fetch->cached->rule;
 	/* And it was rounded up. */
 	bool late = rule && now_us - fetch->start_us + 1000 <= rule->stale_us;
 
-	if (left_ms <= 0)
-		return left_ms == 0 ? HS_CACHE_ENTRY_EXPIRY_UNKNOWN : UINT64_MAX;
-	return (late ? now_us : fetch->start_us) + (uint64_t)left_ms * 1000;
+	if (ttl_ms <= 0)
+		return ttl_ms == 0 ? HS_CACHE_ENTRY_EXPIRY_UNKNOWN : UINT64_MAX;
+	return (late ? now_us : fetch->start_us) + (uint64_t)ttl_ms * 1000;
 }
 
 /* A missing key does not expire, and who creates it changes it. In front of a Cluster nobody may tell of that: while a slot
@@ -240,14 +241,14 @@ static uint64_t expires_at(const struct hs_cache_fetch *fetch, int64_t left_ms, 
  * the node that was has nothing to invalidate. Then the entry is as old as its reading. */
 static bool may_appear_unseen(const struct hs_cache_stage *stage)
 {
-	return stage->core->world.together == HS_TOGETHER_SLOT;
+	return stage->core->world.op_scope == HS_OP_SCOPE_SLOT;
 }
 
 static struct hs_cache_entry *make_entry(struct hs_cache_stage *stage,
 					 const struct hs_cache_fetch *fetch, struct hs_bytes reply)
 {
-	const struct hs_op *op = &fetch->own->parts[0].op;
-	struct hs_cache_entry *entry = hs_cache_entry_create(&fetch->ask, reply);
+	const struct hs_op *op = &fetch->internal_request->parts[0].op;
+	struct hs_cache_entry *entry = hs_cache_entry_create(&fetch->query, reply);
 
 	if (!entry)
 		return NULL;
@@ -259,7 +260,7 @@ static struct hs_cache_entry *make_entry(struct hs_cache_stage *stage,
 	entry->cost_us = stage->core->now.mono_us - fetch->start_us;
 	if (!entry->missing)
 		atomic_init(&entry->expires_us,
-			    expires_at(fetch, op->left_ms, stage->core->now.mono_us));
+			    expires_at(fetch, op->ttl_ms, stage->core->now.mono_us));
 	else if (may_appear_unseen(stage))
 		atomic_init(&entry->expires_us, HS_CACHE_ENTRY_EXPIRY_UNKNOWN);
 	if (fetch->cached->rule)
@@ -269,45 +270,45 @@ static struct hs_cache_entry *make_entry(struct hs_cache_stage *stage,
 }
 
 /* The fetch brought another value than the entry has: the entry is known to be old. */
-static void forget_old(struct hs_cache_stage *stage, const struct hs_cache_fetch *fetch)
+static void drop_old(struct hs_cache_stage *stage, const struct hs_cache_fetch *fetch)
 {
-	struct hs_cache_entry *old = hs_cache_reply(fetch->cached, &fetch->ask);
+	struct hs_cache_entry *old = hs_cache_get(fetch->cached, &fetch->query);
 
 	if (old)
-		hs_cache_forget(stage->cache, fetch->cached, old);
+		hs_cache_drop(stage->cache, fetch->cached, old);
 }
 
-static void keep(struct hs_cache_stage *stage, const struct hs_cache_fetch *fetch,
-		 struct hs_cache_entry *entry)
+static void store_entry(struct hs_cache_stage *stage, const struct hs_cache_fetch *fetch,
+			struct hs_cache_entry *entry)
 {
 	struct hs_shared *shared = stage->shared;
 	struct hs_cache_key *cached = fetch->cached;
 	struct hs_cache_rule_stats *stats;
 
-	if (fetch->is_void || !cached->rule)
+	if (fetch->discard || !cached->rule)
 		return;
 	stats = hs_cache_key_stats(stage, cached);
 	hs_cache_note_size(stage, cached, entry);
-	if (!is_equal(fetch->version, hs_shared_version(shared, fetch->ask.key_hash)))
-		hs_counter_add(&stats->raced, 1);
-	else if (entry->missing && cached->rule->negative_us == 0)
-		forget_old(stage, fetch);
-	else if (hs_cache_keep(stage->cache, cached, entry))
+	if (!is_equal(fetch->version, hs_shared_version(shared, fetch->query.key_hash)))
+		hs_counter_add(&stats->fetches_discarded, 1);
+	else if (entry->missing && cached->rule->negative_ttl_us == 0)
+		drop_old(stage, fetch);
+	else if (hs_cache_put(stage->cache, cached, entry))
 		hs_shared_put(shared, entry);
-	cached->uncached = hs_cache_reply(cached, &fetch->ask) != entry;
+	cached->uncached = hs_cache_get(cached, &fetch->query) != entry;
 }
 
 /* After the shared cache has it: others may look there. */
-static void tell_others(struct hs_cache_stage *stage, struct hs_cache_fetch *fetch)
+static void release_claim(struct hs_cache_stage *stage, struct hs_cache_fetch *fetch)
 {
 	if (fetch->claimed &&
-	    hs_shared_release(stage->shared, fetch->ask.signature, stage->core->world.worker))
+	    hs_shared_release(stage->shared, fetch->query.signature, stage->core->world.worker))
 		hs_stage_tell(stage->core, stage->index);
 	fetch->claimed = false;
 }
 
 /* Not the data's fault: it could not be read. */
-static bool is_trouble(struct hs_bytes reply)
+static bool is_unavailable(struct hs_bytes reply)
 {
 	static const struct hs_bytes about_data[] = {HS_LIT("-WRONGTYPE"), HS_LIT("-ERR"),
 						     HS_LIT("-NOPERM"), HS_LIT("-NOAUTH")};
@@ -322,15 +323,15 @@ static bool is_trouble(struct hs_bytes reply)
 }
 
 /* The old entry, if the rule allows it to be served while the key cannot be read (stale-if-error). */
-static struct hs_cache_entry *old_one(const struct hs_cache_stage *stage,
-				      const struct hs_cache_fetch *fetch)
+static struct hs_cache_entry *servable_old(const struct hs_cache_stage *stage,
+					   const struct hs_cache_fetch *fetch)
 {
 	struct hs_cache_entry *entry;
 
-	if (fetch->is_void || !fetch->cached->rule || fetch->cached->rule->stale_if_error_us == 0)
+	if (fetch->discard || !fetch->cached->rule || fetch->cached->rule->stale_if_error_us == 0)
 		return NULL;
-	entry = hs_cache_reply(fetch->cached, &fetch->ask);
-	return entry && hs_cache_outlives_error(stage, fetch->cached, entry) ? entry : NULL;
+	entry = hs_cache_get(fetch->cached, &fetch->query);
+	return entry && hs_cache_may_serve_on_error(stage, fetch->cached, entry) ? entry : NULL;
 }
 
 static void answer_old(struct hs_cache_stage *stage, struct hs_cache_fetch *fetch,
@@ -352,8 +353,8 @@ static bool is_no_tracking(struct hs_bytes reply)
 /* What a replica, or the master in its stead, was asked for. True: it is to be read once more, for the cache. A
  * replica of a node that hands its slot to another shows keys as missing that have moved already, so what
  * is not there, or is an error, is never its word. */
-static bool asks_again(struct hs_cache_stage *stage, struct hs_cache_fetch *fetch,
-		       const struct hs_cache_entry *entry)
+static bool must_read_master(struct hs_cache_stage *stage, struct hs_cache_fetch *fetch,
+			     const struct hs_cache_entry *entry)
 {
 	struct hs_cache_rule_stats *stats;
 
@@ -361,48 +362,48 @@ static bool asks_again(struct hs_cache_stage *stage, struct hs_cache_fetch *fetc
 		return false;
 	if (fetch->cached->rule) {
 		stats = hs_cache_key_stats(stage, fetch->cached);
-		hs_counter_add(fetch->own->parts[0].op.replica_caught_up_us > 0
+		hs_counter_add(fetch->internal_request->parts[0].op.replica_caught_up_us > 0
 				       ? &stats->replica_reads
-				       : &stats->fills,
+				       : &stats->fetches,
 			       1);
 	}
 	if (entry && hs_cache_is_large(stage, entry))
 		return false;
-	fetch->cached->large_ask = 0;
+	fetch->cached->large_query = 0;
 	fetch->replica_since_us = 0;
 	return true;
 }
 
-static void start_again(struct hs_cache_stage *stage, struct hs_cache_fetch *fetch)
+static void restart(struct hs_cache_stage *stage, struct hs_cache_fetch *fetch)
 {
-	hs_internal_prepare_again(stage->core, fetch->own);
+	hs_internal_prepare_again(stage->core, fetch->internal_request);
 	hs_list_remove(&fetch->link);
 	start(stage, fetch);
 }
 
-static void land(struct hs_core *core, struct hs_request *own)
+static void fetch_done(struct hs_core *core, struct hs_request *internal_request)
 {
-	struct hs_cache_fetch *fetch = own->context;
-	struct hs_cache_stage *stage = hs_internal_stage(core, own);
-	struct hs_bytes reply = hs_buf_bytes(&own->parts[0].out);
+	struct hs_cache_fetch *fetch = internal_request->context;
+	struct hs_cache_stage *stage = hs_internal_stage(core, internal_request);
+	struct hs_bytes reply = hs_buf_bytes(&internal_request->parts[0].out);
 	bool failed = reply.len > 0 && reply.data[0] == '-';
 	bool no_tracking_session = is_no_tracking(reply),
-	     trouble = is_trouble(reply) && !no_tracking_session;
+	     unavailable = is_unavailable(reply) && !no_tracking_session;
 	struct hs_cache_entry *entry = failed ? NULL : make_entry(stage, fetch, reply);
-	struct hs_cache_entry *old = trouble ? old_one(stage, fetch) : NULL;
+	struct hs_cache_entry *old = unavailable ? servable_old(stage, fetch) : NULL;
 
-	if (asks_again(stage, fetch, entry)) {
+	if (must_read_master(stage, fetch, entry)) {
 		if (entry)
 			hs_cache_entry_unref(&entry);
-		start_again(stage, fetch);
+		restart(stage, fetch);
 		return;
 	}
-	fetch->cached->failed_us = trouble ? stage->core->now.mono_us : 0;
+	fetch->cached->failed_us = unavailable ? stage->core->now.mono_us : 0;
 	if (entry && fetch->replica_since_us == 0)
-		keep(stage, fetch, entry);
-	else if (failed && !trouble && !no_tracking_session)
-		forget_old(stage, fetch);
-	tell_others(stage, fetch);
+		store_entry(stage, fetch, entry);
+	else if (failed && !unavailable && !no_tracking_session)
+		drop_old(stage, fetch);
+	release_claim(stage, fetch);
 	if (old)
 		answer_old(stage, fetch, &fetch->waiters, old);
 	else if (entry || (failed && !no_tracking_session))
@@ -411,39 +412,39 @@ static void land(struct hs_core *core, struct hs_request *own)
 		send_all(stage, &fetch->waiters);
 	if (entry)
 		hs_cache_entry_unref(&entry);
-	if (!hs_list_empty(&fetch->late) && !fetch->is_void) {
-		struct hs_link waiters = fetch->late;
+	if (!hs_list_empty(&fetch->next_waiters) && !fetch->discard) {
+		struct hs_link waiters = fetch->next_waiters;
 
 		/* The next fetch is for the clients that read behind a write. */
-		fetch->late.next->prev = &fetch->waiters;
-		fetch->late.prev->next = &fetch->waiters;
+		fetch->next_waiters.next->prev = &fetch->waiters;
+		fetch->next_waiters.prev->next = &fetch->waiters;
 		fetch->waiters = waiters;
-		hs_list_init(&fetch->late);
+		hs_list_init(&fetch->next_waiters);
 		fetch->replica_since_us = 0;
-		start_again(stage, fetch);
+		restart(stage, fetch);
 	} else {
-		send_all(stage, &fetch->late);
+		send_all(stage, &fetch->next_waiters);
 		destroy(stage, fetch);
 	}
 }
 
 /* --- what another worker brought --- */
 
-static void look_again(struct hs_cache_stage *stage, struct hs_cache_fetch *fetch)
+static void check_shared(struct hs_cache_stage *stage, struct hs_cache_fetch *fetch)
 {
 	struct hs_shared *shared = stage->shared;
-	struct hs_cache_entry *entry = hs_shared_get(shared, &fetch->ask);
+	struct hs_cache_entry *entry = hs_shared_get(shared, &fetch->query);
 	uint64_t age_us;
 
 	hs_list_remove(&fetch->link);
 	if (entry && fetch->cached->rule &&
 	    hs_cache_entry_state(entry, fetch->cached->rule,
-				 hs_shared_version(shared, fetch->ask.key_hash),
+				 hs_shared_version(shared, fetch->query.key_hash),
 				 stage->core->now.mono_us, &age_us) == HS_CACHE_ENTRY_FRESH) {
-		hs_cache_keep(stage->cache, fetch->cached, entry);
+		hs_cache_put(stage->cache, fetch->cached, entry);
 		answer_all(stage, fetch, &fetch->waiters, entry, (struct hs_bytes){NULL, 0});
 		/* Clients that read behind a write while this worker's own fetch was in flight. */
-		answer_all(stage, fetch, &fetch->late, entry, (struct hs_bytes){NULL, 0});
+		answer_all(stage, fetch, &fetch->next_waiters, entry, (struct hs_bytes){NULL, 0});
 		destroy(stage, fetch);
 	} else {
 		start(stage, fetch);
@@ -453,42 +454,43 @@ static void look_again(struct hs_cache_stage *stage, struct hs_cache_fetch *fetc
 }
 
 /* What was done is not said: all are looked for. */
-void hs_cache_told(void *self)
+void hs_cache_shared_fetch_done(void *self)
 {
 	struct hs_cache_stage *stage = self;
-	struct hs_link mine = stage->foreign;
+	struct hs_link claimed = stage->claimed_elsewhere;
 
-	if (hs_list_empty(&stage->foreign))
+	if (hs_list_empty(&stage->claimed_elsewhere))
 		return;
-	mine.next->prev = &mine;
-	mine.prev->next = &mine;
-	hs_list_init(&stage->foreign);
-	while (!hs_list_empty(&mine))
-		look_again(stage, hs_list_entry(mine.next, struct hs_cache_fetch, link));
+	claimed.next->prev = &claimed;
+	claimed.prev->next = &claimed;
+	hs_list_init(&stage->claimed_elsewhere);
+	while (!hs_list_empty(&claimed))
+		check_shared(stage, hs_list_entry(claimed.next, struct hs_cache_fetch, link));
 }
 
 void hs_cache_tick(void *self)
 {
 	struct hs_cache_stage *stage = self;
 	struct hs_cache_counts counts = hs_cache_counts(stage->cache);
-	struct hs_link mine;
+	struct hs_link claimed;
 
 	hs_counters_set(&hs_cache_counters, &stage->stats, &counts);
-	hs_list_init(&mine);
-	hs_list_each_safe(struct hs_cache_fetch, fetch, &stage->foreign, link) {
-		if (stage->core->now.mono_us - fetch->foreign_us <= FOREIGN_US_MAX)
+	hs_list_init(&claimed);
+	hs_list_each_safe(struct hs_cache_fetch, fetch, &stage->claimed_elsewhere, link) {
+		if (stage->core->now.mono_us - fetch->claimed_elsewhere_us <=
+		    CLAIMED_ELSEWHERE_US_MAX)
 			continue;
 		hs_list_remove(&fetch->link);
-		hs_list_append(&mine, &fetch->link);
+		hs_list_append(&claimed, &fetch->link);
 	}
-	while (!hs_list_empty(&mine))
-		send(stage, hs_list_entry(mine.next, struct hs_cache_fetch, link));
+	while (!hs_list_empty(&claimed))
+		send(stage, hs_list_entry(claimed.next, struct hs_cache_fetch, link));
 	hs_list_each(struct hs_cache_fetch, fetch, &stage->sent, link) {
 		struct hs_cache_entry *old;
 
 		if (stage->core->now.mono_us - fetch->start_us <= SLOW_US)
 			continue;
-		old = old_one(stage, fetch);
+		old = servable_old(stage, fetch);
 		fetch->cached->failed_us = stage->core->now.mono_us;
 		if (old)
 			answer_old(stage, fetch, &fetch->waiters, old);

@@ -27,21 +27,21 @@
 #include <math.h>
 
 enum {
-	AHEAD_MAX = 20,	      /* times cost_us: before that nothing is read ahead */
-	FAILING_US = 1000000, /* what could not be read is not waited for, so long */
-	FETCHES_MAX = 32,     /* reads of one key under way at a time */
-	PLAN_KEYS_MAX = 256,  /* keys of a worker in HEAT PLAN */
-	PLAN_HITS_MIN = 8,    /* fewer are not worth a row */
-	COST_PART = 20, /* of its time to live: what reading costs is taken for at most that */
+	REFRESH_AHEAD_COSTS_MAX = 20, /* times cost_us: before that nothing is read ahead */
+	FAILING_US = 1000000,	      /* what could not be read is not waited for, so long */
+	FETCHES_MAX = 32,	      /* reads of one key under way at a time */
+	PLAN_KEYS_MAX = 256,	      /* keys of a worker in HEAT PLAN */
+	PLAN_HITS_MIN = 8,	      /* fewer are not worth a row */
+	COST_SHARE = 20, /* of its time to live: what reading costs is taken for at most that */
 };
 
 /* --- rules --- */
 
 /* Keys that are pinned have lost their replies and their rule: whoever pins them lets go soon. */
-static void void_fetches(struct hs_link *fetches)
+static void discard_fetches(struct hs_link *fetches)
 {
 	hs_list_each(struct hs_cache_fetch, fetch, fetches, link) {
-		fetch->is_void = true;
+		fetch->discard = true;
 		fetch->cached->rule = NULL;
 	}
 }
@@ -51,9 +51,9 @@ static void want(struct hs_cache_stage *stage)
 {
 	const struct hs_rules *rules = stage->core->options.rules;
 
-	stage->used = stage->used || (rules && hs_rules_any(rules, HS_CONTRACT_CACHE));
-	hs_stage_want(stage->core, stage->index, HS_POINT_ADMIT, stage->used);
-	hs_stage_want(stage->core, stage->index, HS_POINT_HOT_READS, stage->any);
+	stage->had_rule = stage->had_rule || (rules && hs_rules_any(rules, HS_CONTRACT_CACHE));
+	hs_stage_want(stage->core, stage->index, HS_POINT_ADMIT, stage->had_rule);
+	hs_stage_want(stage->core, stage->index, HS_POINT_HOT_READS, stage->enabled);
 }
 
 static void configure(void *self)
@@ -65,15 +65,15 @@ static void configure(void *self)
 			     stage->core->world.workers,
 		.entry_bytes_max = options->cache_entry_bytes,
 	};
-	bool any = stage->shared && options->rules && options->mitigate != HS_MITIGATE_OFF &&
-		   hs_rules_any(options->rules, HS_CONTRACT_CACHE) && limits.bytes_max > 0;
+	bool enabled = stage->shared && options->rules && options->mitigate != HS_MITIGATE_OFF &&
+		       hs_rules_any(options->rules, HS_CONTRACT_CACHE) && limits.bytes_max > 0;
 
 	hs_cache_limit(stage->cache, &limits);
 	if (options->rules == stage->rules && options->mitigate == stage->mitigate &&
-	    any == stage->any)
+	    enabled == stage->enabled)
 		return;
-	void_fetches(&stage->sent);
-	void_fetches(&stage->foreign);
+	discard_fetches(&stage->sent);
+	discard_fetches(&stage->claimed_elsewhere);
 	hs_cache_clear(stage->cache);
 	hs_cache_count_rules(stage, options->rules);
 	if (options->rules)
@@ -81,7 +81,7 @@ static void configure(void *self)
 	hs_rules_unref(&stage->rules);
 	stage->rules = options->rules;
 	stage->mitigate = options->mitigate;
-	stage->any = any;
+	stage->enabled = enabled;
 	want(stage);
 }
 
@@ -101,17 +101,18 @@ static struct hs_cache_key *admit(struct hs_cache_stage *stage, const struct hs_
 }
 
 /* The key of an ask, if its replies are cached; NULL: it goes its ordinary way. */
-static struct hs_cache_key *find_key(struct hs_cache_stage *stage, const struct hs_cache_query *ask)
+static struct hs_cache_key *find_key(struct hs_cache_stage *stage,
+				     const struct hs_cache_query *query)
 {
-	struct hs_cache_key *cached = hs_cache_find(stage->cache, ask->key_hash, ask->key);
+	struct hs_cache_key *cached = hs_cache_find(stage->cache, query->key_hash, query->key);
 	const struct hs_rule *rule;
 
 	if (cached)
 		return cached->rule ? cached : NULL;
-	rule = hs_rules_match(stage->rules, ask->key);
+	rule = hs_rules_match(stage->rules, query->key);
 	if (!rule || rule->contract != HS_CONTRACT_CACHE || !rule->admit_all)
 		return NULL;
-	return admit(stage, rule, ask->key_hash, ask->key);
+	return admit(stage, rule, query->key_hash, query->key);
 }
 
 static void turn_hot(void *self, struct hs_hot *hot, bool waited)
@@ -120,7 +121,7 @@ static void turn_hot(void *self, struct hs_hot *hot, bool waited)
 	const struct hs_rule *rule = hot->rule;
 
 	(void)waited;
-	if (!stage->any || !rule || rule->contract != HS_CONTRACT_CACHE || rule->admit_all)
+	if (!stage->enabled || !rule || rule->contract != HS_CONTRACT_CACHE || rule->admit_all)
 		return;
 	if (!hs_cache_find(stage->cache, hot->hash, hs_hot_key(hot)))
 		admit(stage, rule, hot->hash, hs_hot_key(hot));
@@ -128,10 +129,10 @@ static void turn_hot(void *self, struct hs_hot *hot, bool waited)
 
 /* --- whether it may be given to this one --- */
 
-static bool may_get(const struct hs_cache_stage *stage, const struct hs_session *session,
-		    const struct hs_cache_entry *entry, struct hs_bytes key)
+static bool may_serve(const struct hs_cache_stage *stage, const struct hs_session *session,
+		      const struct hs_cache_entry *entry, struct hs_bytes key)
 {
-	return hs_versions_is_since(&stage->versions, session, entry) &&
+	return hs_versions_is_after_barrier(&stage->versions, session, entry) &&
 	       !hs_versions_has_write(&stage->versions, session, key);
 }
 
@@ -144,8 +145,8 @@ static bool reads_from_engine(const struct hs_session *session)
 /* --- a hit --- */
 
 /* The nearer the end, the more likely, so that one of many reads it again before (XFetch). */
-static bool is_time(struct hs_cache_stage *stage, const struct hs_rule *rule,
-		    const struct hs_cache_entry *entry)
+static bool should_refresh_ahead(struct hs_cache_stage *stage, const struct hs_rule *rule,
+				 const struct hs_cache_entry *entry)
 {
 	uint64_t end_us = entry->until_us;
 	uint64_t now_us = stage->core->now.mono_us, cost_us = entry->cost_us;
@@ -154,32 +155,33 @@ static bool is_time(struct hs_cache_stage *stage, const struct hs_rule *rule,
 	if (!entry->tracking_session && entry->read_us + rule->stale_us < end_us)
 		end_us = entry->read_us + rule->stale_us;
 	/* On a busy machine it may seem to cost half of that, and would be read all the time. */
-	if (cost_us > (end_us - entry->read_us) / COST_PART)
-		cost_us = (end_us - entry->read_us) / COST_PART;
-	span_us = (double)cost_us * rule->ahead;
-	if (rule->ahead <= 0 || end_us == UINT64_MAX ||
-	    (double)now_us + span_us * AHEAD_MAX < (double)end_us)
+	if (cost_us > (end_us - entry->read_us) / COST_SHARE)
+		cost_us = (end_us - entry->read_us) / COST_SHARE;
+	span_us = (double)cost_us * rule->refresh_ahead;
+	if (rule->refresh_ahead <= 0 || end_us == UINT64_MAX ||
+	    (double)now_us + span_us * REFRESH_AHEAD_COSTS_MAX < (double)end_us)
 		return false;
 	return (double)now_us - span_us * log(1 - hs_prng_unit(&stage->core->prng)) >=
 	       (double)end_us;
 }
 
 /* Gives it, and reads it again. Accounting for it may admit another key, for which this one has to go. */
-static void give(struct hs_cache_stage *stage, struct hs_session *session,
-		 const struct hs_call *call, struct hs_cache_key *cached,
-		 const struct hs_cache_query *ask, const struct hs_cache_entry *entry, bool again)
+static void serve(struct hs_cache_stage *stage, struct hs_session *session,
+		  const struct hs_call *call, struct hs_cache_key *cached,
+		  const struct hs_cache_query *query, const struct hs_cache_entry *entry,
+		  bool refresh)
 {
 	cached->pins++;
 	hs_dispatch_answer(stage->core, session, call, cached->slot,
 			   entry->reply[session->resp - 2]);
-	if (again)
-		hs_cache_refresh(stage, cached, ask);
+	if (refresh)
+		hs_cache_refresh(stage, cached, query);
 	cached->pins--;
 }
 
 /* Returns whether it is to be read again when it has been given. */
-static bool note_hit(struct hs_cache_stage *stage, struct hs_cache_key *cached,
-		     struct hs_cache_entry *entry, uint64_t age_us)
+static bool count_hit(struct hs_cache_stage *stage, struct hs_cache_key *cached,
+		      struct hs_cache_entry *entry, uint64_t age_us)
 {
 	struct hs_cache_rule_stats *stats = hs_cache_key_stats(stage, cached);
 
@@ -190,34 +192,34 @@ static bool note_hit(struct hs_cache_stage *stage, struct hs_cache_key *cached,
 	cached->hits++;
 	cached->unused_writes = 0;
 	hs_cache_use(cached);
-	return is_time(stage, cached->rule, entry);
+	return should_refresh_ahead(stage, cached->rule, entry);
 }
 
 /* What ended it, for the counters. */
-static void note_end(struct hs_cache_rule_stats *stats, const struct hs_cache_entry *entry,
-		     uint32_t done)
+static void count_end(struct hs_cache_rule_stats *stats, const struct hs_cache_entry *entry,
+		      uint32_t done)
 {
 	if (entry->done != done)
-		hs_counter_add(&stats->ended_written, 1);
-	else if (atomic_load_explicit(&entry->dead, memory_order_relaxed))
-		hs_counter_add(&stats->ended_told, 1);
+		hs_counter_add(&stats->invalidated_by_write, 1);
+	else if (atomic_load_explicit(&entry->invalid, memory_order_relaxed))
+		hs_counter_add(&stats->invalidated_by_server, 1);
 	else if (entry->tracking_session &&
 		 hs_tracking_session_epoch(entry->tracking_session) != entry->tracking_epoch)
-		hs_counter_add(&stats->ended_lost, 1);
+		hs_counter_add(&stats->invalidated_by_disconnect, 1);
 	else
-		hs_counter_add(&stats->ended_aged, 1);
+		hs_counter_add(&stats->expired, 1);
 }
 
-static bool outlives(const struct hs_cache_stage *stage, const struct hs_rule *rule,
-		     const struct hs_cache_entry *entry, uint64_t age_us, uint64_t more_us)
+static bool may_serve_stale(const struct hs_cache_stage *stage, const struct hs_rule *rule,
+			    const struct hs_cache_entry *entry, uint64_t age_us, uint64_t more_us)
 {
 	return more_us > 0 && age_us <= rule->stale_us + more_us &&
 	       (entry->until_us > stage->core->now.mono_us ||
 		stage->core->now.mono_us - entry->until_us <= more_us);
 }
 
-bool hs_cache_outlives_error(const struct hs_cache_stage *stage, const struct hs_cache_key *cached,
-			     struct hs_cache_entry *entry)
+bool hs_cache_may_serve_on_error(const struct hs_cache_stage *stage,
+				 const struct hs_cache_key *cached, struct hs_cache_entry *entry)
 {
 	struct hs_version version = hs_shared_version(stage->shared, entry->key_hash);
 	const struct hs_rule *rule = cached->rule;
@@ -226,9 +228,10 @@ bool hs_cache_outlives_error(const struct hs_cache_stage *stage, const struct hs
 	switch (hs_cache_entry_state(entry, rule, version, stage->core->now.mono_us, &age_us)) {
 	case HS_CACHE_ENTRY_FRESH:
 		return true;
-	case HS_CACHE_ENTRY_AGED:
-		return outlives(stage, rule, entry, age_us, rule->swr_us + rule->stale_if_error_us);
-	case HS_CACHE_ENTRY_CHANGED:
+	case HS_CACHE_ENTRY_STALE:
+		return may_serve_stale(stage, rule, entry, age_us,
+				       rule->stale_while_revalidate_us + rule->stale_if_error_us);
+	case HS_CACHE_ENTRY_INVALID:
 		break;
 	}
 	return false;
@@ -243,60 +246,65 @@ static bool is_failing(const struct hs_cache_stage *stage, const struct hs_cache
 /* From another worker. */
 static struct hs_cache_entry *take_from_shared(struct hs_cache_stage *stage,
 					       struct hs_cache_key *cached,
-					       const struct hs_cache_query *ask,
+					       const struct hs_cache_query *query,
 					       struct hs_version version, uint64_t *age_us)
 {
-	struct hs_cache_entry *entry = hs_shared_get(stage->shared, ask), *taken = NULL;
+	struct hs_cache_entry *entry = hs_shared_get(stage->shared, query), *taken = NULL;
 
 	if (!entry)
 		return NULL;
 	if (hs_cache_entry_state(entry, cached->rule, version, stage->core->now.mono_us, age_us) ==
 		    HS_CACHE_ENTRY_FRESH &&
-	    hs_cache_keep(stage->cache, cached, entry))
+	    hs_cache_put(stage->cache, cached, entry))
 		taken = entry;
 	hs_cache_entry_unref(&entry);
 	return taken;
 }
 
 /* The reply to give, or NULL; how old it is; and whether it is to be read again then. */
-static struct hs_cache_entry *look(struct hs_cache_stage *stage, const struct hs_session *session,
-				   struct hs_cache_key *cached, const struct hs_cache_query *ask,
-				   uint64_t *age, bool *again)
+static struct hs_cache_entry *find_usable(struct hs_cache_stage *stage,
+					  const struct hs_session *session,
+					  struct hs_cache_key *cached,
+					  const struct hs_cache_query *query, uint64_t *age,
+					  bool *refresh)
 {
 	struct hs_cache_rule_stats *stats = hs_cache_key_stats(stage, cached);
-	struct hs_version version = hs_shared_version(stage->shared, ask->key_hash);
-	struct hs_cache_entry *entry = hs_cache_reply(cached, ask), *other;
-	enum hs_cache_entry_state state = HS_CACHE_ENTRY_CHANGED;
+	struct hs_version version = hs_shared_version(stage->shared, query->key_hash);
+	struct hs_cache_entry *entry = hs_cache_get(cached, query), *other;
+	enum hs_cache_entry_state state = HS_CACHE_ENTRY_INVALID;
 	uint64_t age_us = 0, other_age_us;
 	bool aged;
 
 	if (entry)
 		state = hs_cache_entry_state(entry, cached->rule, version, stage->core->now.mono_us,
 					     &age_us);
-	aged = state == HS_CACHE_ENTRY_AGED;
+	aged = state == HS_CACHE_ENTRY_STALE;
 	if (state != HS_CACHE_ENTRY_FRESH) {
 		if (entry)
-			note_end(stats, entry, version.done);
-		other = take_from_shared(stage, cached, ask, version, &other_age_us);
+			count_end(stats, entry, version.done);
+		other = take_from_shared(stage, cached, query, version, &other_age_us);
 		if (other) {
 			entry = other;
 			age_us = other_age_us;
 			state = HS_CACHE_ENTRY_FRESH;
 			aged = false;
 		} else {
-			entry = hs_cache_reply(cached, ask); /* it may have had to make room */
+			entry = hs_cache_get(cached, query); /* it may have had to make room */
 		}
 	}
-	if (!entry || state == HS_CACHE_ENTRY_CHANGED || !may_get(stage, session, entry, ask->key))
+	if (!entry || state == HS_CACHE_ENTRY_INVALID ||
+	    !may_serve(stage, session, entry, query->key))
 		return NULL;
-	if (aged && !outlives(stage, cached->rule, entry, age_us, cached->rule->swr_us) &&
-	    !(is_failing(stage, cached) && hs_cache_outlives_error(stage, cached, entry)))
+	if (aged &&
+	    !may_serve_stale(stage, cached->rule, entry, age_us,
+			     cached->rule->stale_while_revalidate_us) &&
+	    !(is_failing(stage, cached) && hs_cache_may_serve_on_error(stage, cached, entry)))
 		return NULL;
-	*again = note_hit(stage, cached, entry, age_us);
+	*refresh = count_hit(stage, cached, entry, age_us);
 	*age = age_us;
 	if (aged) {
 		hs_counter_add(&stats->stale_served, 1);
-		*again = true;
+		*refresh = true;
 	}
 	return entry;
 }
@@ -304,11 +312,11 @@ static struct hs_cache_entry *look(struct hs_cache_stage *stage, const struct hs
 /* Nothing is changed: what would have been answered here is counted, as if every change behind us were
  * told. */
 static void observe(struct hs_cache_stage *stage, struct hs_cache_key *cached,
-		    const struct hs_cache_query *ask)
+		    const struct hs_cache_query *query)
 {
 	struct hs_cache_rule_stats *stats = hs_cache_key_stats(stage, cached);
-	struct hs_version version = hs_shared_version(stage->shared, ask->key_hash);
-	struct hs_cache_entry *entry = hs_cache_reply(cached, ask);
+	struct hs_version version = hs_shared_version(stage->shared, query->key_hash);
+	struct hs_cache_entry *entry = hs_cache_get(cached, query);
 	uint64_t now_us = stage->core->now.mono_us, age_us;
 
 	hs_cache_use(cached);
@@ -318,16 +326,16 @@ static void observe(struct hs_cache_stage *stage, struct hs_cache_key *cached,
 		return;
 	}
 	hs_counter_add(&stats->would_miss, 1);
-	entry = hs_cache_entry_create(ask, HS_LIT("$0\r\n\r\n"));
+	entry = hs_cache_entry_create(query, HS_LIT("$0\r\n\r\n"));
 	if (!entry)
 		return;
 	entry->worker = stage->core->world.worker;
 	entry->done = version.done;
-	entry->tracking_session = &stage->believed;
+	entry->tracking_session = &stage->observe_session;
 	entry->read_us = now_us;
 	entry->until_us = hs_cache_entry_until(&stage->core->prng, cached->rule, false, now_us);
 	atomic_init(&entry->expires_us, UINT64_MAX);
-	hs_cache_keep(stage->cache, cached, entry);
+	hs_cache_put(stage->cache, cached, entry);
 	hs_cache_entry_unref(&entry);
 }
 
@@ -335,59 +343,59 @@ static void observe(struct hs_cache_stage *stage, struct hs_cache_key *cached,
 
 /* Key by key: if all values are cached, they answer it. Else the whole command goes to the engine, and the
  * missing values are fetched for the next one. */
-static bool read_many(struct hs_cache_stage *stage, struct hs_session *session,
+static bool read_mget(struct hs_cache_stage *stage, struct hs_session *session,
 		      struct hs_call *call)
 {
-	struct hs_reply reply = {.out = &stage->many, .resp = session->resp};
+	struct hs_reply reply = {.out = &stage->mget_reply, .resp = session->resp};
 	bool all = true;
 
-	hs_buf_clear(&stage->many, HS_KEEP_BYTES);
+	hs_buf_clear(&stage->mget_reply, HS_IDLE_BUFFER_BYTES);
 	hs_reply_array(&reply, call->argc - 1);
 	for (size_t i = 1; i < call->argc; i++) {
 		struct hs_bytes words[2];
 		struct hs_cache_key *cached;
 		struct hs_cache_entry *entry = NULL;
-		struct hs_cache_query ask;
+		struct hs_cache_query query;
 		uint64_t age_us;
-		bool again = false;
+		bool refresh = false;
 
-		hs_cache_query_get(&ask, hs_shared_hash(stage->shared, call->argv[i]),
+		hs_cache_query_get(&query, hs_shared_hash(stage->shared, call->argv[i]),
 				   call->argv[i], words);
-		cached = find_key(stage, &ask);
+		cached = find_key(stage, &query);
 		if (!cached) {
 			all = false;
 			continue;
 		}
 		if (stage->mitigate == HS_MITIGATE_OBSERVE)
-			observe(stage, cached, &ask);
+			observe(stage, cached, &query);
 		else
-			entry = look(stage, session, cached, &ask, &age_us, &again);
+			entry = find_usable(stage, session, cached, &query, &age_us, &refresh);
 		if (entry && all)
-			hs_buf_append_bytes(&stage->many, entry->reply[session->resp - 2]);
+			hs_buf_append_bytes(&stage->mget_reply, entry->reply[session->resp - 2]);
 		all = all && entry;
-		if (again || (!entry && stage->mitigate == HS_MITIGATE_ON))
-			hs_cache_refresh(stage, cached, &ask);
+		if (refresh || (!entry && stage->mitigate == HS_MITIGATE_ON))
+			hs_cache_refresh(stage, cached, &query);
 	}
 	if (all) {
 		hs_call_slots(call);
 		hs_dispatch_answer(stage->core, session, call, call->slot,
-				   hs_buf_bytes(&stage->many));
+				   hs_buf_bytes(&stage->mget_reply));
 	}
 	return all;
 }
 
-static void wait_for_it(struct hs_cache_stage *stage, struct hs_session *session,
-			const struct hs_call *call, struct hs_cache_key *cached,
-			const struct hs_cache_query *ask)
+static void wait_for_fetch(struct hs_cache_stage *stage, struct hs_session *session,
+			   const struct hs_call *call, struct hs_cache_key *cached,
+			   const struct hs_cache_query *query)
 {
 	struct hs_request *request = hs_request_single(stage->core, session, call, cached->slot);
 
 	request->parts[0].stage = HS_STAGE_NONE; /* if it is sent after all */
 	request->resp = session->resp;
-	hs_cache_join(stage, cached, ask, request);
+	hs_cache_join(stage, cached, query, request);
 }
 
-static void note_miss(struct hs_cache_stage *stage, struct hs_cache_key *cached)
+static void count_miss(struct hs_cache_stage *stage, struct hs_cache_key *cached)
 {
 	cached->misses++;
 	hs_counter_add(&hs_cache_key_stats(stage, cached)->misses, 1);
@@ -399,11 +407,12 @@ static void note_miss(struct hs_cache_stage *stage, struct hs_cache_key *cached)
 static bool is_repeated(const struct hs_cache_stage *stage, const struct hs_session *session,
 			const struct hs_call *call)
 {
-	const struct hs_cache_last *last = &stage->last;
-	const struct hs_cache_entry *entry = last->entry;
+	const struct hs_cache_last_hit *last_hit = &stage->last_hit;
+	const struct hs_cache_entry *entry = last_hit->entry;
 
-	if (call->number != last->number + 1 || session != last->session ||
-	    stage->core->event != last->event || hs_cache_ended(stage->cache) != last->ended ||
+	if (call->number != last_hit->number + 1 || session != last_hit->session ||
+	    stage->core->event != last_hit->event ||
+	    hs_cache_removals(stage->cache) != last_hit->removals ||
 	    call->command != entry->command || call->argc != entry->argc)
 		return false;
 	for (size_t i = 1; i < call->argc; i++) {
@@ -413,93 +422,93 @@ static bool is_repeated(const struct hs_cache_stage *stage, const struct hs_sess
 	return true;
 }
 
-static void give_again(struct hs_cache_stage *stage, struct hs_session *session,
-		       struct hs_call *call)
+static void serve_repeated(struct hs_cache_stage *stage, struct hs_session *session,
+			   struct hs_call *call)
 {
-	struct hs_cache_last last = stage->last;
-	bool again = note_hit(stage, last.cached, last.entry, last.age_us);
-	struct hs_cache_query ask = {0};
+	struct hs_cache_last_hit last_hit = stage->last_hit;
+	bool refresh = count_hit(stage, last_hit.cached, last_hit.entry, last_hit.age_us);
+	struct hs_cache_query query = {0};
 
-	if (again)
-		hs_check(hs_cache_query_of_call(&ask, hs_shared_seed(stage->shared), call));
-	stage->last.number = call->number;
-	give(stage, session, call, last.cached, &ask, last.entry, again);
+	if (refresh)
+		hs_check(hs_cache_query_of_call(&query, hs_shared_seed(stage->shared), call));
+	stage->last_hit.number = call->number;
+	serve(stage, session, call, last_hit.cached, &query, last_hit.entry, refresh);
 }
 
 /* Answers a read from the cache, or has it wait for a fetch. HS_PASS: it goes its ordinary way. */
-static enum hs_verdict read_one(struct hs_cache_stage *stage, struct hs_session *session,
-				struct hs_call *call)
+static enum hs_stage_result read_one(struct hs_cache_stage *stage, struct hs_session *session,
+				     struct hs_call *call)
 {
 	struct hs_cache_key *cached;
 	struct hs_cache_entry *entry;
-	struct hs_cache_query ask;
+	struct hs_cache_query query;
 	uint64_t age_us;
-	bool again = false;
+	bool refresh = false;
 
 	if (reads_from_engine(session))
 		return HS_PASS;
 	if (call->command->id == HS_CMD_ID_MGET)
-		return read_many(stage, session, call) ? HS_ANSWERED : HS_PASS;
-	if (!hs_cache_query_of_call(&ask, hs_shared_seed(stage->shared), call))
+		return read_mget(stage, session, call) ? HS_ANSWERED : HS_PASS;
+	if (!hs_cache_query_of_call(&query, hs_shared_seed(stage->shared), call))
 		return HS_PASS;
-	cached = find_key(stage, &ask);
+	cached = find_key(stage, &query);
 	if (!cached)
 		return HS_PASS;
 	if (stage->mitigate == HS_MITIGATE_OBSERVE) {
-		observe(stage, cached, &ask);
+		observe(stage, cached, &query);
 		return HS_PASS;
 	}
-	entry = look(stage, session, cached, &ask, &age_us, &again);
+	entry = find_usable(stage, session, cached, &query, &age_us, &refresh);
 	if (entry) {
-		if (!again)
-			stage->last = (struct hs_cache_last){
+		if (!refresh)
+			stage->last_hit = (struct hs_cache_last_hit){
 				.session = session,
 				.event = stage->core->event,
 				.number = call->number,
-				.ended = hs_cache_ended(stage->cache),
+				.removals = hs_cache_removals(stage->cache),
 				.cached = cached,
 				.entry = entry,
 				.age_us = age_us,
 			};
-		give(stage, session, call, cached, &ask, entry, again);
+		serve(stage, session, call, cached, &query, entry, refresh);
 		return HS_ANSWERED;
 	}
 	/* A reply too large for the cache is not fetched, if there is another way. */
 	if (cached->uncached &&
-	    hs_stage_served_behind(stage->core, stage->index, cached->slot, ask.key))
+	    hs_stage_served_behind(stage->core, stage->index, cached->slot, query.key))
 		return HS_PASS;
 	/* Behind its own, in their order; and one that is asked for in ever new ways goes its own. */
-	if (hs_versions_session(&stage->versions, session)->writes_apart > 0 ||
+	if (hs_versions_session(&stage->versions, session)->detached_writes > 0 ||
 	    cached->pins >= FETCHES_MAX ||
-	    hs_versions_has_write(&stage->versions, session, ask.key)) {
-		note_miss(stage, cached);
+	    hs_versions_has_write(&stage->versions, session, query.key)) {
+		count_miss(stage, cached);
 		return HS_PASS;
 	}
 	if (hs_reply_budget_holds(stage->core, session, call))
-		return HS_HELD;
-	note_miss(stage, cached);
-	wait_for_it(stage, session, call, cached, &ask);
+		return HS_ALREADY_HELD;
+	count_miss(stage, cached);
+	wait_for_fetch(stage, session, call, cached, &query);
 	return HS_TAKEN;
 }
 
-static enum hs_verdict admit_call(void *self, struct hs_session *session, struct hs_call *call)
+static enum hs_stage_result admit_call(void *self, struct hs_session *session, struct hs_call *call)
 {
 	struct hs_cache_stage *stage = self;
 	const struct hs_command *command = call->command;
-	bool any = stage->any && !session->multi;
-	enum hs_verdict verdict = HS_PASS;
+	bool enabled = stage->enabled && !session->multi;
+	enum hs_stage_result verdict = HS_PASS;
 
 	if (is_repeated(stage, session, call)) {
-		give_again(stage, session, call);
+		serve_repeated(stage, session, call);
 		return HS_ANSWERED;
 	}
-	if (any && (command->keep || command->id == HS_CMD_ID_MGET))
+	if (enabled && (command->cacheable || command->id == HS_CMD_ID_MGET))
 		verdict = read_one(stage, session, call);
 	if (verdict != HS_PASS)
 		return verdict;
 	if (hs_versions_holds(&stage->versions, session, command))
 		return HS_HOLD;
-	if (!any || command->id != HS_CMD_ID_SET)
+	if (!enabled || command->id != HS_CMD_ID_SET)
 		return HS_PASS;
 	hs_call_slots(call);
 	return hs_cache_write_through(stage, session, call) ? HS_TAKEN : HS_PASS;
@@ -518,14 +527,15 @@ static void drop_changed(struct hs_cache_stage *stage,
 	struct hs_cache_rule_stats *stats;
 	bool written;
 
-	if (!cached || cached->replies_count == 0)
+	if (!cached || cached->entries_count == 0)
 		return;
-	written = cached->replies[0]->done != done;
-	dropped = hs_cache_changed(cache, cached, tracking_session);
+	written = cached->entries[0]->done != done;
+	dropped = hs_cache_invalidate(cache, cached, tracking_session);
 	if (!cached->rule)
 		return;
 	stats = hs_cache_key_stats(stage, cached);
-	hs_counter_add(written ? &stats->ended_written : &stats->ended_told, dropped);
+	hs_counter_add(written ? &stats->invalidated_by_write : &stats->invalidated_by_server,
+		       dropped);
 }
 
 static void changed(void *self, const struct hs_tracking_session *tracking_session,
@@ -538,7 +548,7 @@ static void changed(void *self, const struct hs_tracking_session *tracking_sessi
 	if (key)
 		drop_changed(stage, tracking_session, *key);
 	else
-		hs_cache_changed_all(stage->cache, tracking_session);
+		hs_cache_invalidate_all(stage->cache, tracking_session);
 }
 
 /* --- HEAT PLAN --- */
@@ -551,11 +561,11 @@ static void plan_key(const struct hs_cache_stage *stage, const struct hs_cache_k
 		{"hits", cached->hits},
 		{"misses", cached->misses},
 		{"fetches", cached->read},
-		{"kept", cached->replies_count},
+		{"kept", cached->entries_count},
 	};
 	struct hs_plan_row row = {
-		.what = "cache",
-		.state = cached->replies_count > 0 ? "kept" : "watched",
+		.mitigation = "cache",
+		.state = cached->entries_count > 0 ? "kept" : "watched",
 		.key = cached->key,
 		.contract = "cache",
 		.places = &place,
@@ -596,8 +606,8 @@ static void *create(struct hs_core *core, uint32_t index)
 	stage->versions = hs_versions_of(core);
 	stage->rule_stats = hs_mem_zalloc(HS_RULES_MAX * sizeof *stage->rule_stats);
 	stage->cache = hs_cache_create(core->world.worker, &limits);
-	atomic_init(&stage->believed.caught_up_us, UINT64_MAX);
-	hs_list_init(&stage->foreign);
+	atomic_init(&stage->observe_session.caught_up_us, UINT64_MAX);
+	hs_list_init(&stage->claimed_elsewhere);
 	hs_list_init(&stage->sent);
 	configure(stage);
 	want(stage);
@@ -608,12 +618,12 @@ static void destroy(void *self)
 {
 	struct hs_cache_stage *stage = self;
 
-	hs_check(hs_list_empty(&stage->sent) && hs_list_empty(&stage->foreign));
+	hs_check(hs_list_empty(&stage->sent) && hs_list_empty(&stage->claimed_elsewhere));
 	hs_cache_destroy(&stage->cache);
 	hs_mem_free(&stage->rule_stats);
 	hs_rules_unref(&stage->rules);
 	hs_buf_deinit(&stage->scratch);
-	hs_buf_deinit(&stage->many);
+	hs_buf_deinit(&stage->mget_reply);
 	hs_mem_free(&stage);
 }
 
@@ -629,7 +639,7 @@ const struct hs_stage hs_stage_cache = {
 	.arrive = hs_cache_arrive,
 	.hot = turn_hot,
 	.changed = changed,
-	.told = hs_cache_told,
+	.told = hs_cache_shared_fetch_done,
 	.tick = hs_cache_tick,
 	.report = report,
 };

@@ -30,12 +30,12 @@ static uint64_t written_us(const struct hs_cache_stage *stage, struct hs_cache_k
 }
 
 uint64_t hs_cache_replica_since(struct hs_cache_stage *stage, const struct hs_session *session,
-				struct hs_cache_key *cached, const struct hs_cache_query *ask)
+				struct hs_cache_key *cached, const struct hs_cache_query *query)
 {
 	uint64_t stale_us = cached->rule->stale_us, now_us = stage->core->now.mono_us, since_us,
 		 barrier_us;
 
-	if (!cached->rule->replica_reads || cached->large_ask != ask->signature)
+	if (!cached->rule->replica_reads || cached->large_query != query->signature)
 		return 0;
 	since_us = written_us(stage, cached);
 	if (since_us == 0)
@@ -56,7 +56,7 @@ void hs_cache_note_size(const struct hs_cache_stage *stage, struct hs_cache_key 
 			const struct hs_cache_entry *entry)
 {
 	if (hs_cache_is_large(stage, entry))
-		cached->large_ask = entry->signature;
-	else if (cached->large_ask == entry->signature)
-		cached->large_ask = 0;
+		cached->large_query = entry->signature;
+	else if (cached->large_query == entry->signature)
+		cached->large_query = 0;
 }

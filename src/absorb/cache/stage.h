@@ -10,10 +10,10 @@
 #include "core/state.h"
 
 /* The last hit, for the same read right behind it. */
-struct hs_cache_last {
+struct hs_cache_last_hit {
 	const struct hs_session *session;
 	uint64_t event, number; /* of the core, and of the call */
-	uint64_t ended; /* of the cache: `cached` and `entry` are there while it is the same */
+	uint64_t removals; /* of the cache: `cached` and `entry` are there while it is the same */
 	struct hs_cache_key *cached;
 	struct hs_cache_entry *entry;
 	uint64_t age_us;
@@ -30,14 +30,14 @@ struct hs_cache_stage {
 	struct hs_cache *cache;
 	const struct hs_rules *rules; /* held: keys in the cache point to them; NULL: none */
 	enum hs_mitigate mitigate;
-	bool any;		/* a rule allows to keep something, and that is wanted */
-	struct hs_link foreign; /* fetches that another worker is at */
-	struct hs_link sent;	/* fetches under way */
+	bool enabled;			  /* a rule allows to keep something, and that is wanted */
+	struct hs_link claimed_elsewhere; /* fetches that another worker is at */
+	struct hs_link sent;		  /* fetches under way */
 	struct hs_buf scratch;
-	struct hs_buf many;		     /* the reply to an MGET, while it is composed */
-	struct hs_tracking_session believed; /* observing: as if all changes were told */
-	struct hs_cache_last last;
-	bool used; /* a rule was there, now or before */
+	struct hs_buf mget_reply;		    /* the reply to an MGET, while it is composed */
+	struct hs_tracking_session observe_session; /* observing: as if all changes were told */
+	struct hs_cache_last_hit last_hit;
+	bool had_rule; /* a rule was there, now or before */
 };
 
 /* What the stage knows of a request: of one that waits for a fetch, or of a SET that is written through,
@@ -45,7 +45,7 @@ struct hs_cache_stage {
 struct hs_cache_request {
 	struct hs_request *request;
 	struct hs_link link; /* in fetch->waiters or ->late */
-	bool apart;	     /* a SET that is counted in writes_apart */
+	bool detached;	     /* a SET that is counted in writes_apart */
 };
 
 static inline struct hs_cache_request *hs_cache_request(const struct hs_cache_stage *stage,
@@ -63,17 +63,18 @@ struct hs_cache_fetch {
 	struct hs_link link;	     /* in stage->sent or ->foreign */
 	struct hs_cache_key *cached; /* pinned */
 	struct hs_link waiters;	     /* requests that get what it brings */
-	struct hs_link late;	/* those that must not: it began before a write they have to see */
-	struct hs_request *own; /* what is sent, and whose arguments these are */
-	struct hs_cache_query ask;
+	struct hs_link
+		next_waiters; /* those that must not: it began before a write they have to see */
+	struct hs_request *internal_request; /* what is sent, and whose arguments these are */
+	struct hs_cache_query query;
 	struct hs_version version; /* before it was sent */
 	uint64_t start_us;
-	uint64_t foreign_us; /* since when another worker is waited for; 0: it is not */
+	uint64_t claimed_elsewhere_us; /* since when another worker is waited for; 0: it is not */
 	uint64_t
 		replica_since_us; /* is not cached, so a replica that had all at that time may answer; or 0 */
 	bool claimed;		  /* for all workers */
-	bool foreign;		  /* another has claimed it: nothing is sent */
-	bool is_void;		  /* what it brings is not cached: the rules have changed */
+	bool claimed_elsewhere; /* another has claimed it: nothing is sent */
+	bool discard;		/* what it brings is not cached: the rules have changed */
 };
 
 /* fetch.c */
@@ -81,12 +82,12 @@ struct hs_cache_fetch {
 /* The request waits for a read of this ask: one under way, or a new one. It may be answered, and gone,
  * when this returns. */
 void hs_cache_join(struct hs_cache_stage *stage, struct hs_cache_key *cached,
-		   const struct hs_cache_query *ask, struct hs_request *request);
+		   const struct hs_cache_query *query, struct hs_request *request);
 /* Reads it again for nobody in particular, unless somebody is at it. */
 void hs_cache_refresh(struct hs_cache_stage *stage, struct hs_cache_key *cached,
-		      const struct hs_cache_query *ask);
+		      const struct hs_cache_query *query);
 /* Points of the stage. */
-void hs_cache_told(void *self);
+void hs_cache_shared_fetch_done(void *self);
 void hs_cache_tick(void *self);
 
 /* write.c */
@@ -101,7 +102,7 @@ void hs_cache_arrive(void *self, struct hs_request *request, struct hs_part *par
 /* Of a read that the cache does not answer: what a replica must have had at least, to answer it
  * instead of the key's master. 0: it is the master's. */
 uint64_t hs_cache_replica_since(struct hs_cache_stage *stage, const struct hs_session *session,
-				struct hs_cache_key *cached, const struct hs_cache_query *ask);
+				struct hs_cache_key *cached, const struct hs_cache_query *query);
 /* Whether a replica may answer it: the reply is too large for the cache, and cannot be that of a missing key. */
 bool hs_cache_is_large(const struct hs_cache_stage *stage, const struct hs_cache_entry *entry);
 /* Remembers whether what was read is too large for the cache. */
@@ -118,7 +119,7 @@ struct hs_cache_rule_stats *hs_cache_key_stats(const struct hs_cache_stage *stag
 /* read.c */
 
 /* Whether an old reply may be given because it cannot be read again. */
-bool hs_cache_outlives_error(const struct hs_cache_stage *stage, const struct hs_cache_key *cached,
-			     struct hs_cache_entry *entry);
+bool hs_cache_may_serve_on_error(const struct hs_cache_stage *stage,
+				 const struct hs_cache_key *cached, struct hs_cache_entry *entry);
 
 #endif

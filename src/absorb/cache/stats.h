@@ -11,7 +11,7 @@
 #define HS_CACHE_COUNTERS(ROW) \
 	ROW(keys, HS_GAUGE, "Stats", "cache_keys", "cache_keys", \
 	    "Keys that replies are kept of, each worker's counted") \
-	ROW(replies, HS_GAUGE, "Stats", "cache_entries", "cache_entries", \
+	ROW(entries, HS_GAUGE, "Stats", "cache_entries", "cache_entries", \
 	    "Replies that are kept, each worker's counted") \
 	ROW(bytes, HS_GAUGE, "Stats", "cache_bytes", "cache_bytes", \
 	    "Memory of what is kept, each worker's counted (cache-bytes is the most)") \
@@ -25,22 +25,22 @@
 	ROW(hits, HS_TOTAL, NULL, "hits", "hits_total", "Reads answered with what is kept") \
 	ROW(misses, HS_TOTAL, NULL, "misses", "misses_total", \
 	    "Reads that waited for the engine because nothing good was kept") \
-	ROW(fills, HS_TOTAL, NULL, "fetches", "fetches_total", "Reads of the engine, to keep the reply") \
+	ROW(fetches, HS_TOTAL, NULL, "fetches", "fetches_total", "Reads of the engine, to keep the reply") \
 	ROW(refreshes, HS_TOTAL, NULL, "refreshes", "refreshes_total", "Of the fetches, those that nobody waited for") \
-	ROW(left, HS_TOTAL, NULL, "write_through", "write_through_total", "Values that a SET write_through behind") \
-	ROW(raced, HS_TOTAL, NULL, "fetches_discarded", "fetches_discarded_total", \
+	ROW(write_through, HS_TOTAL, NULL, "write_through", "write_through_total", "Values that a SET write_through behind") \
+	ROW(fetches_discarded, HS_TOTAL, NULL, "fetches_discarded", "fetches_discarded_total", \
 	    "Fills thrown away because the key was written meanwhile") \
 	ROW(stale_served, HS_TOTAL, NULL, "stale_served", "stale_served_total", \
 	    "Hits on what was older than stale (stale-while-revalidate, stale-if-error)") \
 	ROW(replica_reads, HS_TOTAL, NULL, "replica_reads", "replica_reads_total", \
 	    "Reads of replicas, of what is too large to be kept (replica-reads)") \
-	ROW(ended_written, HS_TOTAL, NULL, "invalidated_by_write", "invalidated_by_write_total", \
+	ROW(invalidated_by_write, HS_TOTAL, NULL, "invalidated_by_write", "invalidated_by_write_total", \
 	    "Kept replies found over: written through this server") \
-	ROW(ended_told, HS_TOTAL, NULL, "invalidated_by_server", "invalidated_by_server_total", \
+	ROW(invalidated_by_server, HS_TOTAL, NULL, "invalidated_by_server", "invalidated_by_server_total", \
 	    "Kept replies found over: the engine's server said that they changed") \
-	ROW(ended_lost, HS_TOTAL, NULL, "invalidated_by_disconnect", "invalidated_by_disconnect_total", \
+	ROW(invalidated_by_disconnect, HS_TOTAL, NULL, "invalidated_by_disconnect", "invalidated_by_disconnect_total", \
 	    "Kept replies found over: the connection that would have said so was lost") \
-	ROW(ended_aged, HS_TOTAL, NULL, "expired", "expired_total", "Kept replies found over: too old") \
+	ROW(expired, HS_TOTAL, NULL, "expired", "expired_total", "Kept replies found over: too old") \
 	ROW(would_hit, HS_TOTAL, NULL, "would_hit", "would_hit_total", \
 	    "While observing: reads that would have been hits") \
 	ROW(would_miss, HS_TOTAL, NULL, "would_miss", "would_miss_total", \

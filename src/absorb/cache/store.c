@@ -32,7 +32,7 @@ struct hs_cache {
 	size_t small_count;
 	uint64_t small_bytes;
 	struct hs_cache_counts counts;
-	uint64_t ended; /* keys and replies that went, ever */
+	uint64_t removals; /* keys and replies that went, ever */
 };
 
 struct hs_cache *hs_cache_create(uint32_t worker, const struct hs_cache_limits *limits)
@@ -101,62 +101,62 @@ static void rotate(struct hs_link *queue)
 
 /* What this worker read, and has vouched for, is for others too as long as it would hear of changes; it
  * finds whom they concern among its own replies. */
-static bool bury(const struct hs_cache *cache, struct hs_cache_entry *entry)
+static bool mark_invalid(const struct hs_cache *cache, struct hs_cache_entry *entry)
 {
 	return entry->worker == cache->worker && entry->tracking_session &&
-	       !atomic_exchange_explicit(&entry->dead, true, memory_order_acq_rel);
+	       !atomic_exchange_explicit(&entry->invalid, true, memory_order_acq_rel);
 }
 
 static void drop(struct hs_cache *cache, struct hs_cache_key *cached, size_t index)
 {
-	struct hs_cache_entry *entry = cached->replies[index];
+	struct hs_cache_entry *entry = cached->entries[index];
 
-	bury(cache, entry);
+	mark_invalid(cache, entry);
 	take_bytes(cache, cached, entry->bytes);
-	cache->counts.replies--;
-	cached->replies_count--;
-	memmove(&cached->replies[index], &cached->replies[index + 1],
-		(cached->replies_count - index) * sizeof *cached->replies);
+	cache->counts.entries--;
+	cached->entries_count--;
+	memmove(&cached->entries[index], &cached->entries[index + 1],
+		(cached->entries_count - index) * sizeof *cached->entries);
 	hs_cache_entry_unref(&entry);
-	cache->ended++;
-	if (cached->replies_count > 0 || cached->replies == &cached->only)
+	cache->removals++;
+	if (cached->entries_count > 0 || cached->entries == &cached->only)
 		return;
-	take_bytes(cache, cached, cached->replies_cap * sizeof *cached->replies);
-	hs_mem_free(&cached->replies);
-	cached->replies = &cached->only;
-	cached->replies_cap = 1;
+	take_bytes(cache, cached, cached->entries_cap * sizeof *cached->entries);
+	hs_mem_free(&cached->entries);
+	cached->entries = &cached->only;
+	cached->entries_cap = 1;
 }
 
 static void drop_all(struct hs_cache *cache, struct hs_cache_key *cached)
 {
-	while (cached->replies_count > 0)
-		drop(cache, cached, cached->replies_count - 1u);
+	while (cached->entries_count > 0)
+		drop(cache, cached, cached->entries_count - 1u);
 }
 
 static bool is_full(const struct hs_cache_key *cached)
 {
-	return cached->replies_count == cached->replies_cap;
+	return cached->entries_count == cached->entries_cap;
 }
 
 static void append(struct hs_cache *cache, struct hs_cache_key *cached,
 		   struct hs_cache_entry *entry)
 {
 	if (is_full(cached)) {
-		uint16_t cap = (uint16_t)(cached->replies_cap * 2);
-		bool first = cached->replies == &cached->only;
+		uint16_t cap = (uint16_t)(cached->entries_cap * 2);
+		bool first = cached->entries == &cached->only;
 
-		cached->replies = hs_mem_realloc(first ? NULL : cached->replies,
-						 cap * sizeof *cached->replies);
+		cached->entries = hs_mem_realloc(first ? NULL : cached->entries,
+						 cap * sizeof *cached->entries);
 		if (first)
-			cached->replies[0] = cached->only;
+			cached->entries[0] = cached->only;
 		add_bytes(cache, cached,
-			  (cap - (first ? 0u : cached->replies_cap)) * sizeof *cached->replies);
-		cached->replies_cap = cap;
+			  (cap - (first ? 0u : cached->entries_cap)) * sizeof *cached->entries);
+		cached->entries_cap = cap;
 	}
 	hs_cache_entry_ref(entry);
-	cached->replies[cached->replies_count++] = entry;
+	cached->entries[cached->entries_count++] = entry;
 	add_bytes(cache, cached, entry->bytes);
-	cache->counts.replies++;
+	cache->counts.entries++;
 }
 
 /* ---- what has to go ---- */
@@ -168,7 +168,7 @@ static void take_out(struct hs_cache *cache, struct hs_cache_key *cached)
 	hs_hash_table_remove(&cache->table, &cached->node);
 	leave(cache, cached);
 	cache->counts.bytes -= cached->bytes;
-	cache->ended++;
+	cache->removals++;
 	hs_mem_free(&cached);
 }
 
@@ -271,8 +271,8 @@ struct hs_cache_key *hs_cache_admit(struct hs_cache *cache, uint64_t key_hash, s
 		memcpy(copy, key.data, key.len);
 	cached->key = (struct hs_bytes){copy, key.len};
 	cached->bytes = bytes;
-	cached->replies = &cached->only;
-	cached->replies_cap = 1;
+	cached->entries = &cached->only;
+	cached->entries_cap = 1;
 	hs_list_init(&cached->fetches);
 	hs_hash_table_add(&cache->table, &cached->node, key_hash);
 	cache->counts.bytes += bytes;
@@ -296,52 +296,51 @@ void hs_cache_limit(struct hs_cache *cache, const struct hs_cache_limits *limits
 
 /* ---- replies, from outside ---- */
 
-struct hs_cache_entry *hs_cache_reply(const struct hs_cache_key *cached,
-				      const struct hs_cache_query *ask)
+struct hs_cache_entry *hs_cache_get(const struct hs_cache_key *cached,
+				    const struct hs_cache_query *query)
 {
-	for (size_t i = cached->replies_count; i-- > 0;)
-		if (hs_cache_entry_is(cached->replies[i], ask))
-			return cached->replies[i];
+	for (size_t i = cached->entries_count; i-- > 0;)
+		if (hs_cache_entry_matches(cached->entries[i], query))
+			return cached->entries[i];
 	return NULL;
 }
 
-void hs_cache_forget(struct hs_cache *cache, struct hs_cache_key *cached,
-		     struct hs_cache_entry *entry)
+void hs_cache_drop(struct hs_cache *cache, struct hs_cache_key *cached,
+		   struct hs_cache_entry *entry)
 {
-	for (size_t i = 0; i < cached->replies_count; i++) {
-		if (cached->replies[i] != entry)
+	for (size_t i = 0; i < cached->entries_count; i++) {
+		if (cached->entries[i] != entry)
 			continue;
 		drop(cache, cached, i);
 		return;
 	}
 }
 
-bool hs_cache_keep(struct hs_cache *cache, struct hs_cache_key *cached,
-		   struct hs_cache_entry *entry)
+bool hs_cache_put(struct hs_cache *cache, struct hs_cache_key *cached, struct hs_cache_entry *entry)
 {
-	struct hs_cache_query ask = {
+	struct hs_cache_query query = {
 		.command = entry->command,
 		.argv = entry->argv,
 		.argc = entry->argc,
 		.signature = entry->signature,
 	};
-	struct hs_cache_entry *old = hs_cache_reply(cached, &ask);
+	struct hs_cache_entry *old = hs_cache_get(cached, &query);
 	uint64_t bytes = entry->bytes;
 	bool room;
 
 	if (old == entry)
 		return true;
 	if (old)
-		hs_cache_forget(cache, cached, old);
+		hs_cache_drop(cache, cached, old);
 	if (entry->bytes > cache->limits.entry_bytes_max ||
 	    cached->bytes + bytes > cache->limits.bytes_max) {
 		cache->counts.too_large++;
 		return false;
 	}
-	if (cached->replies_count == HS_CACHE_VARIANTS_MAX)
+	if (cached->entries_count == HS_CACHE_VARIANTS_MAX)
 		drop(cache, cached, 0);
 	if (is_full(cached)) /* its array grows */
-		bytes += 2 * cached->replies_cap * sizeof *cached->replies;
+		bytes += 2 * cached->entries_cap * sizeof *cached->entries;
 	cached->pins++;
 	room = make_room(cache, bytes);
 	cached->pins--;
@@ -350,18 +349,18 @@ bool hs_cache_keep(struct hs_cache *cache, struct hs_cache_key *cached,
 	return room;
 }
 
-uint32_t hs_cache_changed(struct hs_cache *cache, struct hs_cache_key *cached,
-			  const struct hs_tracking_session *tracking_session)
+uint32_t hs_cache_invalidate(struct hs_cache *cache, struct hs_cache_key *cached,
+			     const struct hs_tracking_session *tracking_session)
 {
-	uint32_t dead = 0;
+	uint32_t invalid = 0;
 
-	for (size_t i = cached->replies_count; i-- > 0;) {
-		if (cached->replies[i]->tracking_session != tracking_session)
+	for (size_t i = cached->entries_count; i-- > 0;) {
+		if (cached->entries[i]->tracking_session != tracking_session)
 			continue;
-		dead += bury(cache, cached->replies[i]);
+		invalid += mark_invalid(cache, cached->entries[i]);
 		drop(cache, cached, i);
 	}
-	return dead;
+	return invalid;
 }
 
 /* ---- all of it ---- */
@@ -378,16 +377,16 @@ struct hs_cache_key *hs_cache_each(const struct hs_cache *cache, size_t *at)
 	return cached_of((struct hs_link *)link);
 }
 
-uint32_t hs_cache_changed_all(struct hs_cache *cache,
-			      const struct hs_tracking_session *tracking_session)
+uint32_t hs_cache_invalidate_all(struct hs_cache *cache,
+				 const struct hs_tracking_session *tracking_session)
 {
 	struct hs_cache_key *cached;
 	size_t at = 0;
-	uint32_t dead = 0;
+	uint32_t invalid = 0;
 
 	while ((cached = hs_cache_each(cache, &at)))
-		dead += hs_cache_changed(cache, cached, tracking_session);
-	return dead;
+		invalid += hs_cache_invalidate(cache, cached, tracking_session);
+	return invalid;
 }
 
 void hs_cache_clear(struct hs_cache *cache)
@@ -411,9 +410,9 @@ void hs_cache_destroy(struct hs_cache **cache)
 	hs_mem_free(cache);
 }
 
-uint64_t hs_cache_ended(const struct hs_cache *cache)
+uint64_t hs_cache_removals(const struct hs_cache *cache)
 {
-	return cache->ended;
+	return cache->removals;
 }
 
 struct hs_cache_counts hs_cache_counts(const struct hs_cache *cache)

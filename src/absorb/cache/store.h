@@ -36,9 +36,9 @@ struct hs_cache_key {
 	uint64_t bytes;	      /* of the key and its replies */
 	uint8_t uses;	      /* fewer each time it is passed over, HS_CACHE_USES_MAX at most */
 	bool large;	      /* in the large queue */
-	uint16_t replies_count, replies_cap;
+	uint16_t entries_count, entries_cap;
 	struct hs_cache_entry *
-		*replies; /* owned references, the oldest first; `only` while there is one */
+		*entries; /* owned references, the oldest first; `only` while there is one */
 	struct hs_cache_entry *only;
 	struct hs_bytes key; /* lies behind */
 	uint32_t pins;	     /* it stays */
@@ -53,7 +53,7 @@ struct hs_cache_key {
 	/* For reads from replicas: the ask whose reply is too large for the cache, 0: none; writes of the key
 	 * that were done when it was last looked at, when that was first seen, and a time that is certainly
 	 * behind them, 0: not yet. */
-	uint64_t large_ask;
+	uint64_t large_query;
 	uint32_t seen_done;
 	uint64_t seen_us, written_us;
 };
@@ -73,22 +73,22 @@ static inline void hs_cache_use(struct hs_cache_key *cached)
 }
 
 /* The entry for an ask, in whatever state; NULL: none. */
-struct hs_cache_entry *hs_cache_reply(const struct hs_cache_key *cached,
-				      const struct hs_cache_query *ask);
+struct hs_cache_entry *hs_cache_get(const struct hs_cache_key *cached,
+				    const struct hs_cache_query *query);
 /* Keeps it (a reference of its own), instead of an earlier one for the same ask. False: it is too large,
  * or everything else is pinned. */
-bool hs_cache_keep(struct hs_cache *cache, struct hs_cache_key *cached,
-		   struct hs_cache_entry *entry);
+bool hs_cache_put(struct hs_cache *cache, struct hs_cache_key *cached,
+		  struct hs_cache_entry *entry);
 /* Lets go of one. */
-void hs_cache_forget(struct hs_cache *cache, struct hs_cache_key *cached,
-		     struct hs_cache_entry *entry);
+void hs_cache_drop(struct hs_cache *cache, struct hs_cache_key *cached,
+		   struct hs_cache_entry *entry);
 
 /* The key changed behind us, as this vouch says: what was read under it is dead. How many were. */
-uint32_t hs_cache_changed(struct hs_cache *cache, struct hs_cache_key *cached,
-			  const struct hs_tracking_session *tracking_session);
+uint32_t hs_cache_invalidate(struct hs_cache *cache, struct hs_cache_key *cached,
+			     const struct hs_tracking_session *tracking_session);
 /* Everything it vouches for did. */
-uint32_t hs_cache_changed_all(struct hs_cache *cache,
-			      const struct hs_tracking_session *tracking_session);
+uint32_t hs_cache_invalidate_all(struct hs_cache *cache,
+				 const struct hs_tracking_session *tracking_session);
 
 /* Takes a key out, unless it is pinned. */
 bool hs_cache_remove(struct hs_cache *cache, struct hs_cache_key *cached);
@@ -100,6 +100,6 @@ void hs_cache_clear(struct hs_cache *cache);
 struct hs_cache_key *hs_cache_each(const struct hs_cache *cache, size_t *at);
 struct hs_cache_counts hs_cache_counts(const struct hs_cache *cache);
 /* As long as this number is the same, every key and entry that was there is still there. */
-uint64_t hs_cache_ended(const struct hs_cache *cache);
+uint64_t hs_cache_removals(const struct hs_cache *cache);
 
 #endif

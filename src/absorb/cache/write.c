@@ -28,23 +28,24 @@ static void write_through(struct hs_cache_stage *stage, struct hs_request *reque
 	struct hs_cache_key *cached;
 	struct hs_cache_entry *entry;
 	struct hs_version before;
-	struct hs_cache_query ask;
+	struct hs_cache_query query;
 	int64_t expire_ms;
 
 	if (stage->mitigate != HS_MITIGATE_ON || !hs_bytes_equal(answer, HS_LIT("+OK\r\n")) ||
 	    !op->tracking_session || !is_plain_set(&request->call, &expire_ms))
 		return;
-	hs_cache_query_get(&ask,
+	hs_cache_query_get(&query,
 			   hs_call_hash(&request->call, op->argv[1], hs_shared_seed(stage->shared)),
 			   op->argv[1], words);
-	if (!hs_versions_was_alone(&stage->versions, stage->shared, request, ask.key_hash, &before))
+	if (!hs_versions_had_no_other_write(&stage->versions, stage->shared, request,
+					    query.key_hash, &before))
 		return;
-	cached = hs_cache_find(stage->cache, ask.key_hash, ask.key);
+	cached = hs_cache_find(stage->cache, query.key_hash, query.key);
 	if (!cached || !cached->rule)
 		return;
-	hs_buf_clear(&stage->scratch, HS_KEEP_BYTES);
+	hs_buf_clear(&stage->scratch, HS_IDLE_BUFFER_BYTES);
 	hs_reply_bulk(&value, op->argv[2]);
-	entry = hs_cache_entry_create(&ask, hs_buf_bytes(&stage->scratch));
+	entry = hs_cache_entry_create(&query, hs_buf_bytes(&stage->scratch));
 	if (!entry)
 		return;
 	entry->worker = stage->core->world.worker;
@@ -58,23 +59,23 @@ static void write_through(struct hs_cache_stage *stage, struct hs_request *reque
 	atomic_init(&entry->expires_us,
 		    expire_ms > 0 ? entry->read_us + (uint64_t)expire_ms * 1000 : UINT64_MAX);
 	cached->unused_writes++;
-	if (hs_cache_keep(stage->cache, cached, entry)) {
+	if (hs_cache_put(stage->cache, cached, entry)) {
 		hs_shared_put(stage->shared, entry);
-		hs_counter_add(&hs_cache_key_stats(stage, cached)->left, 1);
+		hs_counter_add(&hs_cache_key_stats(stage, cached)->write_through, 1);
 	}
 	hs_cache_entry_unref(&entry);
 }
 
 /* Whether what it leaves behind is wanted: somebody reads the key, and read what the last one left. With
  * other writes under way it would leave nothing: those had better be folded. */
-static bool is_wanted(struct hs_cache_stage *stage, struct hs_call *call)
+static bool is_worth_it(struct hs_cache_stage *stage, struct hs_call *call)
 {
 	uint64_t hash = hs_call_hash(call, call->argv[1], hs_shared_seed(stage->shared));
 	struct hs_cache_key *cached = hs_cache_find(stage->cache, hash, call->argv[1]);
 	struct hs_version version = hs_shared_version(stage->shared, hash);
 
 	return version.begun == version.done && cached && cached->rule &&
-	       cached->replies_count > 0 && cached->unused_writes < UNUSED_WRITES_MAX;
+	       cached->entries_count > 0 && cached->unused_writes < UNUSED_WRITES_MAX;
 }
 
 /* Whether the connection has a request of the slot in flight. Counts by partition do not say: it may have been sent
@@ -100,7 +101,7 @@ bool hs_cache_write_through(struct hs_cache_stage *stage, struct hs_session *ses
 
 	if (stage->mitigate != HS_MITIGATE_ON || session->tracks ||
 	    session->in_bucket[partition % HS_PARTITION_BUCKETS] > 0 || session->delayed > 0 ||
-	    !is_plain_set(call, &expire_ms) || !is_wanted(stage, call))
+	    !is_plain_set(call, &expire_ms) || !is_worth_it(stage, call))
 		return false;
 	if (stage->core->world.shared_connections && has_in_flight(session, call->slot))
 		return false;
@@ -109,8 +110,8 @@ bool hs_cache_write_through(struct hs_cache_stage *stage, struct hs_session *ses
 	request->parts[0].op.track = true;
 	request->parts[0].marked |= UINT32_C(1) << stage->index;
 	state = hs_cache_request(stage, request);
-	state->apart = stage->core->world.shared_connections;
-	hs_versions_session(&stage->versions, session)->writes_apart += state->apart;
+	state->detached = stage->core->world.shared_connections;
+	hs_versions_session(&stage->versions, session)->detached_writes += state->detached;
 	hs_stage_send(stage->core, stage->index, request, &request->parts[0]);
 	return true;
 }
@@ -124,6 +125,6 @@ void hs_cache_arrive(void *self, struct hs_request *request, struct hs_part *par
 	struct hs_cache_request *state = hs_cache_request(stage, request);
 
 	write_through(stage, request, part);
-	if (state->apart)
-		hs_versions_session(&stage->versions, request->session)->writes_apart--;
+	if (state->detached)
+		hs_versions_session(&stage->versions, request->session)->detached_writes--;
 }

@@ -12,17 +12,17 @@
 #include "absorb/copies/stage.h"
 
 #include "base/num.h"
-#include "wire/answer.h"
+#include "wire/parse_reply.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 enum {
-	LOOK_AGAIN_US = 20000,	 /* another worker is at it */
-	OTHER_US_MAX = 1000000,	 /* it takes too long: it may have failed */
-	SHORT_REST_US = 1000000, /* something may have changed by then */
-	LONG_REST_US = 10000000, /* what failed would most likely fail again */
-	LEAST_TTL_US = 100000,	 /* a value that ends sooner is not copied */
+	LOOK_AGAIN_US = 20000,	    /* another worker is at it */
+	ANNOUNCED_US_MAX = 1000000, /* it takes too long: it may have failed */
+	SHORT_PAUSE_US = 1000000,   /* something may have changed by then */
+	LONG_PAUSE_US = 10000000,   /* what failed would most likely fail again */
+	TTL_US_MIN = 100000,	    /* a value that ends sooner is not copied */
 };
 
 /* --- internal calls --- */
@@ -35,64 +35,67 @@ static struct hs_internal call_of(const struct hs_copies_stage *stage,
 {
 	return (struct hs_internal){
 		.call = hs_call_of(command, argc, argv),
-		.then = then,
+		.on_done = then,
 		.slot = copied ? copied->slot : 0,
 		.stage = stage->index + 1,
 	};
 }
 
 /* About a key: what is known of it stays until the call is ended. */
-static void begin(const struct hs_copies_stage *stage, const struct hs_request *own,
-		  struct hs_copies_key *copied, const struct hs_copies *copies)
+static void begin_call(const struct hs_copies_stage *stage,
+		       const struct hs_request *internal_request, struct hs_copies_key *copied,
+		       const struct hs_copies *copies)
 {
-	*hs_copies_call(stage, own) = (struct hs_copies_call){
+	*hs_copies_call(stage, internal_request) = (struct hs_copies_call){
 		.copied = copied,
 		.copies = copies ? hs_copies_ref((struct hs_copies *)copies) : NULL,
 	};
 	if (copied)
-		copied->under_way++;
+		copied->in_flight++;
 }
 
 /* Asks every copy, with its name in the place of the key. */
-static void ask_copies(struct hs_copies_stage *stage, const struct hs_internal *internal,
-		       struct hs_copies_key *copied, const struct hs_copies *copies)
+static void send_to_copies(struct hs_copies_stage *stage, const struct hs_internal *internal,
+			   struct hs_copies_key *copied, const struct hs_copies *copies)
 {
 	uint32_t count = copies->count - 1;
-	struct hs_request *own = hs_internal_prepare_parts(stage->core, internal, count);
+	struct hs_request *internal_request =
+		hs_internal_prepare_parts(stage->core, internal, count);
 
-	begin(stage, own, copied, copies);
+	begin_call(stage, internal_request, copied, copies);
 	for (uint32_t i = 0; i < count; i++)
-		hs_internal_part(own, i, copies->places[1 + i].name, copies->places[1 + i].slot);
-	hs_internal_send(stage->core, own);
+		hs_internal_part(internal_request, i, copies->places[1 + i].name,
+				 copies->places[1 + i].slot);
+	hs_internal_send(stage->core, internal_request);
 }
 
 /* Ends such a request. */
-static void put(struct hs_copies_stage *stage, struct hs_request *own)
+static void end_call(struct hs_copies_stage *stage, struct hs_request *internal_request)
 {
-	struct hs_copies_key *copied = hs_copies_call(stage, own)->copied;
+	struct hs_copies_key *copied = hs_copies_call(stage, internal_request)->copied;
 
-	hs_copies_unref(&hs_copies_call(stage, own)->copies);
-	hs_internal_end(stage->core, own);
+	hs_copies_unref(&hs_copies_call(stage, internal_request)->copies);
+	hs_internal_end(stage->core, internal_request);
 	if (copied)
 		hs_copies_release(copied);
 }
 
 /* --- taking a set away --- */
 
-static void land_unlink(struct hs_core *core, struct hs_request *own)
+static void unlink_done(struct hs_core *core, struct hs_request *internal_request)
 {
-	struct hs_copies_stage *stage = hs_internal_stage(core, own);
+	struct hs_copies_stage *stage = hs_internal_stage(core, internal_request);
 
-	put(stage, own); /* what could not be taken away goes with its lease */
+	end_call(stage, internal_request); /* what could not be taken away goes with its lease */
 }
 
 void hs_copies_unlink(struct hs_copies_stage *stage, const struct hs_copies *copies)
 {
 	const struct hs_command *command = hs_command_by_id(HS_CMD_ID_UNLINK);
 	struct hs_bytes argv[2] = {HS_LIT("UNLINK"), {"", 0}};
-	struct hs_internal internal = call_of(stage, NULL, command, 2, argv, land_unlink);
+	struct hs_internal internal = call_of(stage, NULL, command, 2, argv, unlink_done);
 
-	ask_copies(stage, &internal, NULL, copies);
+	send_to_copies(stage, &internal, NULL, copies);
 }
 
 /* --- the shared cache --- */
@@ -103,25 +106,25 @@ static const struct hs_command *dump_command(const struct hs_copies_stage *stage
 }
 
 /* What a set is asked for by: as if it were the reply to a DUMP. */
-static void ask_init(const struct hs_copies_stage *stage, const struct hs_copies_key *copied,
-		     struct hs_cache_query *ask, struct hs_bytes argv[2])
+static void query_init(const struct hs_copies_stage *stage, const struct hs_copies_key *copied,
+		       struct hs_cache_query *query, struct hs_bytes argv[2])
 {
-	hs_cache_query_get(ask, hs_shared_hash(stage->shared, hs_copies_key_name(copied)),
+	hs_cache_query_get(query, hs_shared_hash(stage->shared, hs_copies_key_name(copied)),
 			   hs_copies_key_name(copied), argv);
-	ask->command = dump_command(stage);
-	ask->signature = ~ask->signature;
+	query->command = dump_command(stage);
+	query->signature = ~query->signature;
 }
 
-static struct hs_cache_entry *keep(struct hs_copies_stage *stage,
-				   const struct hs_copies_key *copied, struct hs_bytes names,
-				   const struct hs_op *op)
+static struct hs_cache_entry *make_entry(struct hs_copies_stage *stage,
+					 const struct hs_copies_key *copied, struct hs_bytes names,
+					 const struct hs_op *op)
 {
 	struct hs_bytes argv[2];
-	struct hs_cache_query ask;
+	struct hs_cache_query query;
 	struct hs_cache_entry *entry;
 
-	ask_init(stage, copied, &ask, argv);
-	entry = hs_cache_entry_create(&ask, names);
+	query_init(stage, copied, &query, argv);
+	entry = hs_cache_entry_create(&query, names);
 	hs_check(entry);
 	entry->worker = stage->core->world.worker;
 	entry->done = copied->version.done;
@@ -134,8 +137,8 @@ static struct hs_cache_entry *keep(struct hs_copies_stage *stage,
 		entry->tracking_epoch = op->tracking_epoch;
 		/* As if it had been asked at once: never later than it is. */
 		atomic_init(&entry->expires_us,
-			    op->left_ms < 0 ? UINT64_MAX
-					    : entry->read_us + (uint64_t)op->left_ms * 1000);
+			    op->ttl_ms < 0 ? UINT64_MAX
+					   : entry->read_us + (uint64_t)op->ttl_ms * 1000);
 	}
 	return entry;
 }
@@ -143,7 +146,7 @@ static struct hs_cache_entry *keep(struct hs_copies_stage *stage,
 /* Says that it is being made. */
 static void announce(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 {
-	struct hs_cache_entry *entry = keep(stage, copied, HS_LIT("*0\r\n"), NULL);
+	struct hs_cache_entry *entry = make_entry(stage, copied, HS_LIT("*0\r\n"), NULL);
 
 	hs_shared_put(stage->shared, entry);
 	hs_cache_entry_unref(&entry);
@@ -153,13 +156,13 @@ static bool is_announced(const struct hs_copies_stage *stage, const struct hs_ca
 {
 	return hs_bytes_equal(entry->reply[1], HS_LIT("*0\r\n")) &&
 	       entry->worker != stage->core->world.worker &&
-	       stage->core->now.mono_us < entry->read_us + OTHER_US_MAX;
+	       stage->core->now.mono_us < entry->read_us + ANNOUNCED_US_MAX;
 }
 
-bool hs_copies_look(struct hs_copies_stage *stage, struct hs_copies_key *copied)
+bool hs_copies_find_shared(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 {
 	struct hs_bytes argv[2];
-	struct hs_cache_query ask;
+	struct hs_cache_query query;
 	struct hs_cache_entry *entry;
 	struct hs_copies *copies;
 	uint64_t age_us;
@@ -168,12 +171,12 @@ bool hs_copies_look(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 
 	if (!dump_command(stage))
 		return false;
-	ask_init(stage, copied, &ask, argv);
-	entry = hs_shared_get(stage->shared, &ask);
+	query_init(stage, copied, &query, argv);
+	entry = hs_shared_get(stage->shared, &query);
 	if (!entry)
 		return false;
 	if (is_announced(stage, entry)) {
-		hs_copies_rest(stage, copied, LOOK_AGAIN_US, "another worker makes them");
+		hs_copies_pause(stage, copied, LOOK_AGAIN_US, "another worker makes them");
 		found = true;
 	} else if (entry->tracking_session &&
 		   hs_cache_entry_state(entry, copied->rule, version, stage->core->now.mono_us,
@@ -197,7 +200,7 @@ static void give_up(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 {
 	hs_counter_add(&stage->stats.failed, 1);
 	if (copied->making) {
-		atomic_store_explicit(&copied->making->entry->dead, true, memory_order_release);
+		atomic_store_explicit(&copied->making->entry->invalid, true, memory_order_release);
 		hs_copies_unlink(stage, copied->making);
 	}
 	hs_copies_unref(&copied->making);
@@ -211,33 +214,33 @@ static bool is_changed(const struct hs_copies_stage *stage, const struct hs_copi
 
 	return now.begun != copied->version.begun || now.done != copied->version.done ||
 	       (entry &&
-		(atomic_load_explicit(&entry->dead, memory_order_acquire) ||
+		(atomic_load_explicit(&entry->invalid, memory_order_acquire) ||
 		 hs_tracking_session_epoch(entry->tracking_session) != entry->tracking_epoch));
 }
 
 /* Whether making goes on; false: it was given up. */
-static bool goes_on(struct hs_copies_stage *stage, struct hs_copies_key *copied)
+static bool may_continue(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 {
 	if (copied->hot && !is_changed(stage, copied))
 		return true;
 	give_up(stage, copied);
 	if (copied->hot) {
-		hs_copies_pace(&copied->pace, copied->places_before, 0);
-		hs_copies_rest(stage, copied, copied->pace.pause_us,
-			       "the key changed while copies were made");
+		hs_copies_backoff(&copied->backoff, copied->places_before, 0);
+		hs_copies_pause(stage, copied, copied->backoff.backoff_us,
+				"the key changed while copies were made");
 	}
 	return false;
 }
 
-static void rest_with(struct hs_copies_stage *stage, struct hs_copies_key *copied, const char *word,
-		      struct hs_bytes reply)
+static void pause_with_error(struct hs_copies_stage *stage, struct hs_copies_key *copied,
+			     const char *word, struct hs_bytes reply)
 {
 	char shown[80];
 
 	while (reply.len > 0 && reply.data[reply.len - 1] < ' ')
 		reply.len--;
-	hs_copies_rest(stage, copied, LONG_REST_US, "%s: %s", word,
-		       hs_bytes_escape(reply, shown, sizeof shown));
+	hs_copies_pause(stage, copied, LONG_PAUSE_US, "%s: %s", word,
+			hs_bytes_escape(reply, shown, sizeof shown));
 }
 
 /* How long a copy may live; 0: it is not worth it. */
@@ -248,27 +251,27 @@ static int64_t lease_ms(const struct hs_copies_stage *stage, const struct hs_cac
 
 	if (expires_us != UINT64_MAX)
 		left_us = expires_us > now_us ? expires_us - now_us : 0;
-	if (left_us < LEAST_TTL_US)
+	if (left_us < TTL_US_MIN)
 		return 0;
 	return (int64_t)((left_us < HS_COPIES_LEASE_US ? left_us : HS_COPIES_LEASE_US) / 1000);
 }
 
-static void land_restore(struct hs_core *core, struct hs_request *own)
+static void restore_done(struct hs_core *core, struct hs_request *internal_request)
 {
-	struct hs_copies_stage *stage = hs_internal_stage(core, own);
-	struct hs_copies_key *copied = hs_copies_call(stage, own)->copied;
+	struct hs_copies_stage *stage = hs_internal_stage(core, internal_request);
+	struct hs_copies_key *copied = hs_copies_call(stage, internal_request)->copied;
 	struct hs_bytes wrong = {NULL, 0};
 
-	for (uint32_t i = 0; i < own->parts_count; i++) {
-		struct hs_bytes reply = hs_internal_reply(own, i);
+	for (uint32_t i = 0; i < internal_request->parts_count; i++) {
+		struct hs_bytes reply = hs_internal_reply(internal_request, i);
 
 		if (!hs_bytes_equal(reply, HS_LIT("+OK\r\n")))
 			wrong = reply;
 	}
-	if (goes_on(stage, copied)) {
+	if (may_continue(stage, copied)) {
 		if (wrong.data) {
 			give_up(stage, copied);
-			rest_with(stage, copied, "RESTORE", wrong);
+			pause_with_error(stage, copied, "RESTORE", wrong);
 		} else {
 			struct hs_copies *copies = copied->making;
 
@@ -278,7 +281,7 @@ static void land_restore(struct hs_core *core, struct hs_request *own)
 			hs_counter_add(&stage->stats.made, 1);
 		}
 	}
-	put(stage, own);
+	end_call(stage, internal_request);
 }
 
 static void restore(struct hs_copies_stage *stage, struct hs_copies_key *copied,
@@ -289,15 +292,15 @@ static void restore(struct hs_copies_stage *stage, struct hs_copies_key *copied,
 	char ttl[HS_NUM_TEXT_MAX];
 	struct hs_bytes argv[5] = {
 		HS_LIT("RESTORE"), {"", 0}, {ttl, 0}, payload, HS_LIT("REPLACE")};
-	struct hs_internal internal = call_of(stage, copied, command, 5, argv, land_restore);
+	struct hs_internal internal = call_of(stage, copied, command, 5, argv, restore_done);
 
 	if (lease == 0) {
 		give_up(stage, copied);
-		hs_copies_rest(stage, copied, SHORT_REST_US, "the key ends soon");
+		hs_copies_pause(stage, copied, SHORT_PAUSE_US, "the key ends soon");
 		return;
 	}
 	argv[2].len = (size_t)snprintf(ttl, sizeof ttl, "%" PRId64, lease);
-	ask_copies(stage, &internal, copied, copied->making);
+	send_to_copies(stage, &internal, copied, copied->making);
 }
 
 /* Names for all places that were chosen; false: too few. */
@@ -323,7 +326,7 @@ static bool name_places(struct hs_copies_stage *stage, struct hs_copies_key *cop
 	}
 	if (named > 0) {
 		hs_copies_describe(names, named, &reply);
-		entry = keep(stage, copied, hs_buf_bytes(&reply), op);
+		entry = make_entry(stage, copied, hs_buf_bytes(&reply), op);
 		copied->making = hs_copies_create(entry, copied->slot);
 		hs_cache_entry_unref(&entry);
 		hs_buf_deinit(&reply);
@@ -336,10 +339,10 @@ static bool name_places(struct hs_copies_stage *stage, struct hs_copies_key *cop
 /* What DUMP answered, without its header; empty: something else. */
 static struct hs_bytes payload_of(struct hs_bytes reply)
 {
-	struct hs_answer answer;
-	int64_t used = hs_answer_head(&answer, reply.data, reply.len);
+	struct hs_parsed_reply answer;
+	int64_t used = hs_parse_reply_head(&answer, reply.data, reply.len);
 
-	return used > 0 && answer.type == HS_ANSWER_BULK ? answer.text : (struct hs_bytes){NULL, 0};
+	return used > 0 && answer.type == HS_PARSED_BULK ? answer.text : (struct hs_bytes){NULL, 0};
 }
 
 static uint32_t wanted_places(const struct hs_copies_stage *stage,
@@ -365,83 +368,85 @@ static uint32_t wanted_places(const struct hs_copies_stage *stage,
 				loads->all);
 }
 
-static void land_dump(struct hs_core *core, struct hs_request *own)
+static void dump_done(struct hs_core *core, struct hs_request *internal_request)
 {
-	struct hs_copies_stage *stage = hs_internal_stage(core, own);
-	struct hs_copies_key *copied = hs_copies_call(stage, own)->copied;
-	const struct hs_op *op = &own->parts[0].op;
-	struct hs_bytes reply = hs_internal_reply(own, 0);
+	struct hs_copies_stage *stage = hs_internal_stage(core, internal_request);
+	struct hs_copies_key *copied = hs_copies_call(stage, internal_request)->copied;
+	const struct hs_op *op = &internal_request->parts[0].op;
+	struct hs_bytes reply = hs_internal_reply(internal_request, 0);
 	struct hs_bytes payload = payload_of(reply);
 
-	if (!goes_on(stage, copied)) {
-		put(stage, own);
+	if (!may_continue(stage, copied)) {
+		end_call(stage, internal_request);
 		return;
 	}
 	if (payload.len == 0 && reply.len > 0 && reply.data[0] == '-')
-		rest_with(stage, copied, "DUMP", reply);
+		pause_with_error(stage, copied, "DUMP", reply);
 	else if (payload.len == 0)
-		hs_copies_rest(stage, copied, SHORT_REST_US, "there is no such key");
+		hs_copies_pause(stage, copied, SHORT_PAUSE_US, "there is no such key");
 	else if (payload.len > HS_COPIES_VALUE_BYTES_MAX)
-		hs_copies_rest(stage, copied, LONG_REST_US,
-			       "it has %zu bytes; at most %zu are copied", payload.len,
-			       (size_t)HS_COPIES_VALUE_BYTES_MAX);
-	else if (!op->tracking_session || op->left_ms == 0)
-		hs_copies_rest(stage, copied, LONG_REST_US,
-			       "nobody would say when the original changes, or ends");
+		hs_copies_pause(stage, copied, LONG_PAUSE_US,
+				"it has %zu bytes; at most %zu are copied", payload.len,
+				(size_t)HS_COPIES_VALUE_BYTES_MAX);
+	else if (!op->tracking_session || op->ttl_ms == 0)
+		hs_copies_pause(stage, copied, LONG_PAUSE_US,
+				"nobody would say when the original changes, or ends");
 	else if (!name_places(stage, copied, op, wanted_places(stage, copied)))
-		hs_copies_rest(stage, copied, SHORT_REST_US, "no other partition has a place");
+		hs_copies_pause(stage, copied, SHORT_PAUSE_US, "no other partition has a place");
 	if (copied->making)
 		restore(stage, copied, payload);
 	else
 		hs_counter_add(&stage->stats.failed, 1);
-	put(stage, own);
+	end_call(stage, internal_request);
 }
 
 void hs_copies_make(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 {
 	const struct hs_command *dump = dump_command(stage);
 	struct hs_bytes argv[2] = {HS_LIT("DUMP"), hs_copies_key_name(copied)};
-	struct hs_internal internal = call_of(stage, copied, dump, 2, argv, land_dump);
-	struct hs_request *own;
+	struct hs_internal internal = call_of(stage, copied, dump, 2, argv, dump_done);
+	struct hs_request *internal_request;
 
 	if (!dump || !hs_learned_find(stage->core->learned, HS_LIT("restore"))) {
-		hs_copies_rest(stage, copied, LONG_REST_US, "the server has no DUMP or no RESTORE");
+		hs_copies_pause(stage, copied, LONG_PAUSE_US,
+				"the server has no DUMP or no RESTORE");
 		return;
 	}
 	if (copied->key_len > HS_COPIES_KEY_BYTES_MAX) {
-		hs_copies_rest(stage, copied, LONG_REST_US, "its name is longer than %d bytes",
-			       HS_COPIES_KEY_BYTES_MAX);
+		hs_copies_pause(stage, copied, LONG_PAUSE_US, "its name is longer than %d bytes",
+				HS_COPIES_KEY_BYTES_MAX);
 		return;
 	}
 	if (wanted_places(stage, copied) < 2) {
-		hs_copies_rest(stage, copied, SHORT_REST_US,
-			       copied->rule->copies == HS_COPIES_AUTO
-				       ? "its partition is no busier than the others"
-				       : "there is one partition");
+		hs_copies_pause(stage, copied, SHORT_PAUSE_US,
+				copied->rule->copies == HS_COPIES_AUTO
+					? "its partition is no busier than the others"
+					: "there is one partition");
 		return;
 	}
 	copied->version = hs_shared_version(stage->shared, copied->key_hash);
 	announce(stage, copied);
-	own = hs_internal_prepare(stage->core, &internal);
-	begin(stage, own, copied, NULL);
-	own->parts[0].op.track = true;
-	hs_internal_send(stage->core, own);
+	internal_request = hs_internal_prepare(stage->core, &internal);
+	begin_call(stage, internal_request, copied, NULL);
+	internal_request->parts[0].op.track = true;
+	hs_internal_send(stage->core, internal_request);
 }
 
 /* --- its lease --- */
 
-static void land_renew(struct hs_core *core, struct hs_request *own)
+static void renew_done(struct hs_core *core, struct hs_request *internal_request)
 {
-	struct hs_copies_stage *stage = hs_internal_stage(core, own);
-	struct hs_copies_key *copied = hs_copies_call(stage, own)->copied;
+	struct hs_copies_stage *stage = hs_internal_stage(core, internal_request);
+	struct hs_copies_key *copied = hs_copies_call(stage, internal_request)->copied;
 	bool gone = false;
 
-	for (uint32_t i = 0; i < own->parts_count; i++)
-		gone = gone || hs_bytes_equal(hs_internal_reply(own, i), HS_LIT(":0\r\n"));
+	for (uint32_t i = 0; i < internal_request->parts_count; i++)
+		gone = gone ||
+		       hs_bytes_equal(hs_internal_reply(internal_request, i), HS_LIT(":0\r\n"));
 	/* A copy that is not there any more, evicted or flushed: another set is made. */
-	if (gone && copied->copies == hs_copies_call(stage, own)->copies)
+	if (gone && copied->copies == hs_copies_call(stage, internal_request)->copies)
 		hs_copies_drop(stage, copied);
-	put(stage, own);
+	end_call(stage, internal_request);
 }
 
 void hs_copies_renew(struct hs_copies_stage *stage, struct hs_copies_key *copied)
@@ -450,11 +455,11 @@ void hs_copies_renew(struct hs_copies_stage *stage, struct hs_copies_key *copied
 	int64_t lease = lease_ms(stage, copied->copies->entry);
 	char ttl[HS_NUM_TEXT_MAX];
 	struct hs_bytes argv[3] = {HS_LIT("PEXPIRE"), {"", 0}, {ttl, 0}};
-	struct hs_internal internal = call_of(stage, copied, command, 3, argv, land_renew);
+	struct hs_internal internal = call_of(stage, copied, command, 3, argv, renew_done);
 
 	copied->renew_us = stage->core->now.mono_us + HS_COPIES_LEASE_US / 3;
 	if (lease == 0)
 		return;
 	argv[2].len = (size_t)snprintf(ttl, sizeof ttl, "%" PRId64, lease);
-	ask_copies(stage, &internal, copied, copied->copies);
+	send_to_copies(stage, &internal, copied, copied->copies);
 }

@@ -10,9 +10,9 @@ static const char *state_of(const struct hs_copies_key *copied)
 		return "watched";
 	case HS_COPIES_MAKING:
 		return "making";
-	case HS_COPIES_SPREAD:
+	case HS_COPIES_ACTIVE:
 		return "spread";
-	case HS_COPIES_RESTING:
+	case HS_COPIES_PAUSED:
 		break;
 	}
 	return "resting";
@@ -24,18 +24,18 @@ static void plan_key(const struct hs_copies_stage *stage, const struct hs_copies
 	const struct hs_copies *copies = copied->copies;
 	uint16_t places[HS_COPIES_MAX];
 	uint64_t reads[HS_COPIES_MAX] = {0};
-	struct hs_plan_number again = {"again", 0};
+	struct hs_plan_number retries = {"again", 0};
 	struct hs_plan_row row = {
-		.what = "copies",
+		.mitigation = "copies",
 		.state = state_of(copied),
-		.why = copied->state == HS_COPIES_RESTING ? copied->why : NULL,
+		.why = copied->state == HS_COPIES_PAUSED ? copied->why : NULL,
 		.key = hs_copies_key_name(copied),
 		.contract = "cache",
 		.since_us = copied->since_us,
 		.places = places,
 		.places_count = copies ? copies->count : 1,
 		.reads = reads,
-		.numbers = &again,
+		.numbers = &retries,
 		.numbers_count = 1,
 	};
 
@@ -43,7 +43,7 @@ static void plan_key(const struct hs_copies_stage *stage, const struct hs_copies
 	for (uint32_t i = 0; copies && i < copies->count; i++) {
 		places[i] = hs_core_partition(stage->core, copies->places[i].slot);
 		reads[i] = copies->places[i].reads;
-		again.value += copies->places[i].refused;
+		retries.value += copies->places[i].rejected;
 	}
 	hs_plan_row(stage->core, reply, &row);
 }
@@ -55,7 +55,7 @@ static const char *why_none(const struct hs_copies_stage *stage)
 		return "mitigation is off";
 	if (stage->core->options.mitigate == HS_MITIGATE_OBSERVE)
 		return "mitigation only observes";
-	if (stage->core->world.together == HS_TOGETHER_ALL)
+	if (stage->core->world.op_scope == HS_OP_SCOPE_ALL)
 		return "there is one server: a copy has nowhere else to be";
 	if (!hs_core_reserves(stage->core))
 		return "the partitions of the embedded engine are on one machine, and read by all "
@@ -70,7 +70,7 @@ static void plan_rules(const struct hs_copies_stage *stage, const char *why, str
 	for (size_t i = 0; rules && i < hs_rules_count(rules); i++) {
 		const struct hs_rule *rule = hs_rules_at(rules, i);
 		struct hs_plan_row row = {
-			.what = "copies",
+			.mitigation = "copies",
 			.state = "resting",
 			.why = why,
 			.key = rule->glob,

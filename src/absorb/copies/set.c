@@ -147,13 +147,13 @@ void hs_copies_unref(struct hs_copies **pointer)
 /* A node that has stopped answers nobody: it is found out by those who are under way there. */
 static bool is_slow(const struct hs_copies_place *place, uint64_t now_us)
 {
-	return place->under_way > 0 && now_us - place->heard_us > HS_COPIES_SLOW_US;
+	return place->in_flight > 0 && now_us - place->answered_us > HS_COPIES_SLOW_US;
 }
 
 struct hs_copies_place *hs_copies_next(struct hs_copies *copies, uint64_t now_us)
 {
 	for (uint32_t i = 0; i < copies->count; i++) {
-		struct hs_copies_place *place = &copies->places[copies->turn++ % copies->count];
+		struct hs_copies_place *place = &copies->places[copies->next++ % copies->count];
 
 		if (place == copies->places ||
 		    (now_us >= place->cool_until_us && !is_slow(place, now_us)))
@@ -164,8 +164,8 @@ struct hs_copies_place *hs_copies_next(struct hs_copies *copies, uint64_t now_us
 
 void hs_copies_place_asked(struct hs_copies_place *place, uint64_t now_us)
 {
-	if (place->under_way++ == 0)
-		place->heard_us = now_us;
+	if (place->in_flight++ == 0)
+		place->answered_us = now_us;
 	place->reads++;
 }
 
@@ -173,23 +173,23 @@ bool hs_copies_place_answered(struct hs_copies_place *place, uint64_t now_us, st
 {
 	bool original = place->name.len == 0;
 
-	place->under_way--;
-	place->heard_us = now_us;
-	if (original || !hs_copies_says_nothing(reply)) {
-		place->refused_in_row = 0;
+	place->in_flight--;
+	place->answered_us = now_us;
+	if (original || !hs_copies_may_be_missing(reply)) {
+		place->rejected_in_row = 0;
 		return true;
 	}
-	place->refused++;
-	place->refused_in_row++;
+	place->rejected++;
+	place->rejected_in_row++;
 	if (reply.len == 0 || reply.data[0] == '-' ||
-	    place->refused_in_row >= HS_COPIES_REFUSED_MAX) {
-		place->refused_in_row = 0;
+	    place->rejected_in_row >= HS_COPIES_REJECTED_MAX) {
+		place->rejected_in_row = 0;
 		place->cool_until_us = now_us + HS_COPIES_COOL_DOWN_US;
 	}
 	return false;
 }
 
-bool hs_copies_crowded(const struct hs_copies *copies, const struct hs_slot_map *slots)
+bool hs_copies_misplaced(const struct hs_copies *copies, const struct hs_slot_map *slots)
 {
 	bool taken[HS_PARTITIONS_MAX] = {false};
 
@@ -204,36 +204,36 @@ bool hs_copies_crowded(const struct hs_copies *copies, const struct hs_slot_map 
 }
 
 /* One element, whose head this is, says that there is something. */
-static bool says_something(const struct hs_answer *answer)
+static bool says_something(const struct hs_parsed_reply *answer)
 {
 	switch (answer->type) {
-	case HS_ANSWER_NULL:
-	case HS_ANSWER_ERROR:
+	case HS_PARSED_NULL:
+	case HS_PARSED_ERROR:
 		return false;
-	case HS_ANSWER_INT: /* TTL has -2 and BITPOS -1 for what is not there */
+	case HS_PARSED_INT: /* TTL has -2 and BITPOS -1 for what is not there */
 		return answer->integer > 0 || answer->integer < -2;
-	case HS_ANSWER_BOOL:
+	case HS_PARSED_BOOL:
 		return answer->integer != 0;
-	case HS_ANSWER_STATUS:
+	case HS_PARSED_STATUS:
 		return !hs_bytes_equal(answer->text, HS_LIT("none")); /* TYPE */
-	case HS_ANSWER_BULK:
+	case HS_PARSED_BULK:
 		return answer->text.len > 0;
-	case HS_ANSWER_DOUBLE:
+	case HS_PARSED_DOUBLE:
 		return true; /* a score: of a member that is there */
 	default:
 		return false; /* what is inside does */
 	}
 }
 
-bool hs_copies_says_nothing(struct hs_bytes reply)
+bool hs_copies_may_be_missing(struct hs_bytes reply)
 {
-	struct hs_answer answer;
+	struct hs_parsed_reply answer;
 	int64_t used;
 
 	if (reply.len == 0 || reply.data[0] == '-')
 		return true;
 	while (reply.len > 0) {
-		used = hs_answer_head(&answer, reply.data, reply.len);
+		used = hs_parse_reply_head(&answer, reply.data, reply.len);
 		if (used <= 0)
 			return true;
 		if (says_something(&answer))
@@ -245,17 +245,17 @@ bool hs_copies_says_nothing(struct hs_bytes reply)
 
 /* ---- when to make one ---- */
 
-void hs_copies_pace(struct hs_copies_pace *pace, uint32_t places, uint64_t reads)
+void hs_copies_backoff(struct hs_copies_backoff *backoff, uint32_t places, uint64_t reads)
 {
-	if (reads >= (uint64_t)HS_COPIES_WORTH * places) {
-		pace->pause_us /= 2;
-		if (pace->pause_us < HS_COPIES_PAUSE_US_MIN)
-			pace->pause_us = 0;
+	if (reads >= (uint64_t)HS_COPIES_READS_WORTH * places) {
+		backoff->backoff_us /= 2;
+		if (backoff->backoff_us < HS_COPIES_BACKOFF_US_MIN)
+			backoff->backoff_us = 0;
 		return;
 	}
-	pace->pause_us *= 2;
-	if (pace->pause_us < HS_COPIES_PAUSE_US_MIN)
-		pace->pause_us = HS_COPIES_PAUSE_US_MIN;
-	if (pace->pause_us > HS_COPIES_PAUSE_US_MAX)
-		pace->pause_us = HS_COPIES_PAUSE_US_MAX;
+	backoff->backoff_us *= 2;
+	if (backoff->backoff_us < HS_COPIES_BACKOFF_US_MIN)
+		backoff->backoff_us = HS_COPIES_BACKOFF_US_MIN;
+	if (backoff->backoff_us > HS_COPIES_BACKOFF_US_MAX)
+		backoff->backoff_us = HS_COPIES_BACKOFF_US_MAX;
 }

@@ -11,7 +11,7 @@
  * the set is valid reads what the original was at the time of the latest proof, or later.
  *
  * A copy may be missing all the same: its lease is over, its server was flushed or had no room. Nobody
- * tells. So an answer that could be that of a missing key is not believed (hs_copies_says_nothing), and
+ * tells. So an answer that could be that of a missing key is not believed (hs_copies_may_be_missing), and
  * the original is asked.
  *
  * Here is what a set is: names, places, turns, and when to make one. Who asks the engine is
@@ -25,7 +25,7 @@
 #include "base/bytes.h"
 #include "base/limits.h"
 #include "contract/contract.h"
-#include "route/slot.h"
+#include "route/slot_map.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -62,17 +62,17 @@ uint32_t hs_copies_choose(const struct hs_slot_map *slots, const struct hs_copie
 struct hs_copies_place {
 	struct hs_bytes name; /* in the cache entry; empty: the original */
 	uint16_t slot;
-	uint32_t under_way;	 /* reads sent and not answered */
-	uint32_t refused_in_row; /* answers in a row that were not believed */
-	uint64_t heard_us;	 /* its last answer, or when it was asked with nothing under way */
-	uint64_t cool_until_us;	 /* it is not asked before */
-	uint64_t reads, refused; /* sent; of them asked again elsewhere */
+	uint32_t in_flight;	  /* reads sent and not answered */
+	uint32_t rejected_in_row; /* answers in a row that were not believed */
+	uint64_t answered_us;	  /* its last answer, or when it was asked with nothing under way */
+	uint64_t cool_until_us;	  /* it is not asked before */
+	uint64_t reads, rejected; /* sent; of them asked again elsewhere */
 };
 
 struct hs_copies {
 	uint32_t refs;
 	struct hs_cache_entry *entry; /* a reference; its reply lists the names */
-	uint32_t turn;
+	uint32_t next;
 	uint32_t count; /* the original is the first place */
 	struct hs_copies_place places[];
 };
@@ -81,7 +81,7 @@ enum {
 	HS_COPIES_LEASE_US = 10000000, /* a copy's time to live, renewed three times as often */
 	HS_COPIES_SLOW_US = 50000,     /* nothing came back for so long: another place is asked */
 	HS_COPIES_COOL_DOWN_US = 1000000, /* so long when it failed */
-	HS_COPIES_REFUSED_MAX = 8,	  /* so many in a row not believed: it failed */
+	HS_COPIES_REJECTED_MAX = 8,	  /* so many in a row not believed: it failed */
 };
 
 /* The names of a set as a reply to keep. */
@@ -98,27 +98,27 @@ void hs_copies_place_asked(struct hs_copies_place *place, uint64_t now_us);
 bool hs_copies_place_answered(struct hs_copies_place *place, uint64_t now_us,
 			      struct hs_bytes reply);
 /* Two of them lie on one partition by now, or a slot is nobody's. */
-bool hs_copies_crowded(const struct hs_copies *copies, const struct hs_slot_map *slots);
+bool hs_copies_misplaced(const struct hs_copies *copies, const struct hs_slot_map *slots);
 
 /* Whether a reply is one that a missing key could have given: null, 0, nothing, none, or an error. */
-bool hs_copies_says_nothing(struct hs_bytes reply);
+bool hs_copies_may_be_missing(struct hs_bytes reply);
 
 /* ---- when to make one ----
  *
  * A set costs a command or two for each place. One that was ended by a write before it had answered a
  * few reads for each did not pay: the next one waits, each time twice as long. One that paid halves the
  * wait. */
-struct hs_copies_pace {
-	uint64_t pause_us;
+struct hs_copies_backoff {
+	uint64_t backoff_us;
 };
 
 enum {
-	HS_COPIES_PAUSE_US_MIN = 50000,
-	HS_COPIES_PAUSE_US_MAX = 10000000,
-	HS_COPIES_WORTH = 4, /* reads of copies, for each place */
+	HS_COPIES_BACKOFF_US_MIN = 50000,
+	HS_COPIES_BACKOFF_US_MAX = 10000000,
+	HS_COPIES_READS_WORTH = 4, /* reads of copies, for each place */
 };
 
 /* A set of so many places was ended; it had answered so many reads. */
-void hs_copies_pace(struct hs_copies_pace *pace, uint32_t places, uint64_t reads);
+void hs_copies_backoff(struct hs_copies_backoff *backoff, uint32_t places, uint64_t reads);
 
 #endif

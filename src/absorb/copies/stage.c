@@ -15,7 +15,7 @@
  *
  * A set belongs to the worker that made it: it hears of changes, renews the lease and takes the set away.
  * Others use it through the cache entry on the shared cache. Writes end a set for everybody at once. It is made
- * again when reads ask for it, after a pause that grows while sets do not pay (hs_copies_pace). */
+ * again when reads ask for it, after a pause that grows while sets do not pay (hs_copies_backoff). */
 #include "absorb/copies/stage.h"
 
 #include "base/mem.h"
@@ -24,9 +24,9 @@
 #include <stdio.h>
 
 enum {
-	ASKED_LEAST = 8,    /* reads that make a set worth making: some 40 a second */
-	SAMPLE_US = 500000, /* between looks at what partitions do */
-	UNUSED_US = 5000000 /* a set that nobody used for so long is taken away */
+	RECENT_READS_MIN = 8, /* reads that make a set worth making: some 40 a second */
+	SAMPLE_US = 500000,   /* between looks at what partitions do */
+	UNUSED_US = 5000000   /* a set that nobody used for so long is taken away */
 };
 
 /* --- keys --- */
@@ -35,13 +35,13 @@ enum {
 static void update_wants(struct hs_copies_stage *stage)
 {
 	hs_stage_want(stage->core, stage->index, HS_POINT_DEPART, stage->count > 0);
-	hs_stage_want(stage->core, stage->index, HS_POINT_HOT_READS, stage->any);
+	hs_stage_want(stage->core, stage->index, HS_POINT_HOT_READS, stage->enabled);
 }
 
 struct hs_copies_key *hs_copies_find(const struct hs_copies_stage *stage, uint16_t slot,
 				     struct hs_bytes key)
 {
-	const struct hs_hot *hot = hs_hot_find(&stage->core->hots, slot, key);
+	const struct hs_hot *hot = hs_hot_find(&stage->core->hot_table, slot, key);
 
 	return hot ? hot->state[stage->index] : NULL;
 }
@@ -51,7 +51,7 @@ static void count_keys(struct hs_copies_stage *stage)
 	uint64_t spread = 0;
 
 	hs_list_each(const struct hs_copies_key, key, &stage->keys, link)
-		spread += key->state == HS_COPIES_SPREAD;
+		spread += key->state == HS_COPIES_ACTIVE;
 	hs_counter_set(&stage->stats.keys, spread);
 }
 
@@ -65,16 +65,16 @@ static void set_state(struct hs_copies_stage *stage, struct hs_copies_key *copie
 	count_keys(stage);
 }
 
-void hs_copies_rest(struct hs_copies_stage *stage, struct hs_copies_key *copied, uint64_t us,
-		    const char *format, ...)
+void hs_copies_pause(struct hs_copies_stage *stage, struct hs_copies_key *copied, uint64_t us,
+		     const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(copied->why, sizeof copied->why, format, args);
 	va_end(args);
-	copied->rest_until_us = stage->core->now.mono_us + us;
-	set_state(stage, copied, HS_COPIES_RESTING);
+	copied->pause_until_us = stage->core->now.mono_us + us;
+	set_state(stage, copied, HS_COPIES_PAUSED);
 }
 
 static const struct hs_rule *rule_of(const struct hs_hot *hot)
@@ -90,7 +90,7 @@ static void turn_hot(void *self, struct hs_hot *hot, bool waited)
 	struct hs_copies_key *copied;
 
 	(void)waited;
-	if (!stage->any || hot->state[stage->index] || !rule_of(hot) ||
+	if (!stage->enabled || hot->state[stage->index] || !rule_of(hot) ||
 	    stage->count == HS_COPIES_KEYS_MAX)
 		return;
 	copied = hs_mem_zalloc(sizeof *copied + hot->key_len);
@@ -110,7 +110,7 @@ static void turn_hot(void *self, struct hs_hot *hot, bool waited)
 
 void hs_copies_release(struct hs_copies_key *copied)
 {
-	if (--copied->under_way > 0 || copied->hot)
+	if (--copied->in_flight > 0 || copied->hot)
 		return;
 	hs_copies_unref(&copied->making);
 	hs_mem_free(&copied);
@@ -126,7 +126,7 @@ static void end(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 	count_keys(stage);
 	copied->hot->state[stage->index] = NULL;
 	copied->hot = NULL;
-	copied->under_way++;
+	copied->in_flight++;
 	hs_copies_release(copied);
 }
 
@@ -135,13 +135,13 @@ static void configure(void *self)
 	struct hs_copies_stage *stage = self;
 	const struct hs_rules *rules = stage->core->options.rules;
 
-	stage->any = false;
+	stage->enabled = false;
 	if (stage->shared && rules && !stage->stopped && hs_core_reserves(stage->core) &&
 	    stage->core->options.mitigate == HS_MITIGATE_ON)
 		for (size_t i = 0; i < hs_rules_count(rules); i++)
-			stage->any = stage->any || hs_rules_at(rules, i)->copies > 1;
+			stage->enabled = stage->enabled || hs_rules_at(rules, i)->copies > 1;
 	hs_list_each_safe(struct hs_copies_key, copied, &stage->keys, link) {
-		copied->rule = stage->any ? rule_of(copied->hot) : NULL;
+		copied->rule = stage->enabled ? rule_of(copied->hot) : NULL;
 		if (!copied->rule)
 			end(stage, copied);
 	}
@@ -153,7 +153,7 @@ static void turn_cool(void *self, struct hs_hot *hot, bool cool)
 	struct hs_copies_stage *stage = self;
 	struct hs_copies_key *copied = hot->state[stage->index];
 
-	if (cool && copied && copied->under_way == 0)
+	if (cool && copied && copied->in_flight == 0)
 		end(stage, copied);
 }
 
@@ -163,7 +163,7 @@ static void stop(void *self)
 	struct hs_copies_stage *stage = self;
 
 	stage->stopped = true;
-	stage->any = false;
+	stage->enabled = false;
 	hs_list_each_safe(struct hs_copies_key, copied, &stage->keys, link)
 		end(stage, copied);
 	update_wants(stage);
@@ -172,15 +172,15 @@ static void stop(void *self)
 /* --- the set in use --- */
 
 void hs_copies_adopt(struct hs_copies_stage *stage, struct hs_copies_key *copied,
-		     struct hs_copies *copies, bool ours)
+		     struct hs_copies *copies, bool owned)
 {
 	copied->copies = copies;
-	copied->ours = ours;
+	copied->owned = owned;
 	copied->places_before = copies->count;
 	copied->used_us = stage->core->now.mono_us;
 	copied->renew_us = stage->core->now.mono_us + HS_COPIES_LEASE_US / 3;
 	copied->why[0] = '\0';
-	set_state(stage, copied, HS_COPIES_SPREAD);
+	set_state(stage, copied, HS_COPIES_ACTIVE);
 }
 
 void hs_copies_drop(struct hs_copies_stage *stage, struct hs_copies_key *copied)
@@ -191,17 +191,17 @@ void hs_copies_drop(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 	if (!copies)
 		return;
 	for (uint32_t i = 1; i < copies->count; i++)
-		reads += copies->places[i].reads - copies->places[i].refused;
+		reads += copies->places[i].reads - copies->places[i].rejected;
 	copied->copies = NULL;
-	if (copied->ours) {
-		hs_copies_pace(&copied->pace, copies->count, reads);
-		atomic_store_explicit(&copies->entry->dead, true, memory_order_release);
+	if (copied->owned) {
+		hs_copies_backoff(&copied->backoff, copies->count, reads);
+		atomic_store_explicit(&copies->entry->invalid, true, memory_order_release);
 		hs_copies_unlink(stage, copies);
 		hs_counter_add(&stage->stats.ended, 1);
 	}
-	copied->rest_until_us =
-		stage->core->now.mono_us + (copied->ours ? copied->pace.pause_us : 0);
-	copied->ours = false;
+	copied->pause_until_us =
+		stage->core->now.mono_us + (copied->owned ? copied->backoff.backoff_us : 0);
+	copied->owned = false;
 	set_state(stage, copied, HS_COPIES_WATCHED);
 	hs_copies_unref(&copies);
 }
@@ -226,11 +226,11 @@ bool hs_copies_valid(struct hs_copies_stage *stage, struct hs_copies_key *copied
 				     &age_us)) {
 	case HS_CACHE_ENTRY_FRESH:
 		return version.begun == version.done;
-	case HS_CACHE_ENTRY_AGED:
+	case HS_CACHE_ENTRY_STALE:
 		if (!is_over(stage, entry))
 			return false; /* a proof may be on its way */
 		break;
-	case HS_CACHE_ENTRY_CHANGED:
+	case HS_CACHE_ENTRY_INVALID:
 		break;
 	}
 	hs_copies_drop(stage, copied);
@@ -241,15 +241,15 @@ void hs_copies_consider(struct hs_copies_stage *stage, struct hs_copies_key *cop
 {
 	struct hs_version version;
 
-	if (copied->copies || copied->under_way > 0 || copied->asked < ASKED_LEAST ||
-	    stage->core->now.mono_us < copied->rest_until_us || !stage->any ||
+	if (copied->copies || copied->in_flight > 0 || copied->recent_reads < RECENT_READS_MIN ||
+	    stage->core->now.mono_us < copied->pause_until_us || !stage->enabled ||
 	    stage->core->pause.mode != HS_PAUSE_NONE)
 		return;
 	version = hs_shared_version(stage->shared, copied->key_hash);
-	if (version.begun != version.done || hs_copies_look(stage, copied))
+	if (version.begun != version.done || hs_copies_find_shared(stage, copied))
 		return;
 	hs_copies_make(stage, copied);
-	if (copied->under_way > 0)
+	if (copied->in_flight > 0)
 		set_state(stage, copied, HS_COPIES_MAKING);
 }
 
@@ -263,10 +263,11 @@ static bool serves(void *self, struct hs_hot *hot)
 
 /* --- changes, and time --- */
 
-static void kill(const struct hs_copies *copies, const struct hs_tracking_session *tracking_session)
+static void invalidate(const struct hs_copies *copies,
+		       const struct hs_tracking_session *tracking_session)
 {
 	if (copies && copies->entry->tracking_session == tracking_session)
-		atomic_store_explicit(&copies->entry->dead, true, memory_order_release);
+		atomic_store_explicit(&copies->entry->invalid, true, memory_order_release);
 }
 
 static void changed(void *self, const struct hs_tracking_session *tracking_session,
@@ -279,9 +280,9 @@ static void changed(void *self, const struct hs_tracking_session *tracking_sessi
 	hs_list_each(struct hs_copies_key, copied, &stage->keys, link) {
 		if (key && !hs_bytes_equal(hs_copies_key_name(copied), *key))
 			continue;
-		if (copied->ours)
-			kill(copied->copies, tracking_session);
-		kill(copied->making, tracking_session);
+		if (copied->owned)
+			invalidate(copied->copies, tracking_session);
+		invalidate(copied->making, tracking_session);
 	}
 }
 
@@ -311,21 +312,21 @@ static void sample(struct hs_copies_stage *stage)
 
 static bool is_unused(const struct hs_copies_stage *stage, const struct hs_copies_key *copied)
 {
-	uint64_t seen_us =
-		atomic_load_explicit(&copied->copies->entry->seen_us, memory_order_relaxed);
+	uint64_t confirmed_us =
+		atomic_load_explicit(&copied->copies->entry->confirmed_us, memory_order_relaxed);
 
 	return stage->core->now.mono_us - copied->used_us > UNUSED_US &&
-	       (seen_us == UINT64_MAX || stage->core->now.mono_us > seen_us + UNUSED_US);
+	       (confirmed_us == UINT64_MAX || stage->core->now.mono_us > confirmed_us + UNUSED_US);
 }
 
 static void tick_key(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 {
-	copied->asked /= 2;
+	copied->recent_reads /= 2;
 	hs_copies_valid(stage, copied); /* one that is over is dropped */
-	if (copied->copies && (hs_copies_crowded(copied->copies, stage->core->world.slots) ||
+	if (copied->copies && (hs_copies_misplaced(copied->copies, stage->core->world.slots) ||
 			       is_unused(stage, copied)))
 		hs_copies_drop(stage, copied);
-	if (copied->copies && copied->ours && !copied->under_way &&
+	if (copied->copies && copied->owned && !copied->in_flight &&
 	    stage->core->pause.mode == HS_PAUSE_NONE &&
 	    stage->core->now.mono_us >= copied->renew_us)
 		hs_copies_renew(stage, copied);
@@ -335,7 +336,7 @@ static void tick(void *self)
 {
 	struct hs_copies_stage *stage = self;
 
-	if (!stage->any || stage->count == 0)
+	if (!stage->enabled || stage->count == 0)
 		return;
 	sample(stage);
 	hs_list_each_safe(struct hs_copies_key, copied, &stage->keys, link)
@@ -384,7 +385,7 @@ const struct hs_stage hs_stage_copies = {
 	.depart = hs_copies_depart,
 	.hot = turn_hot,
 	.cool = turn_cool,
-	.serves = serves,
+	.serves_reads = serves,
 	.changed = changed,
 	.tick = tick,
 	.stop = stop,

@@ -16,7 +16,7 @@
 	    "Sets of copies that were in use and were ended: by a write, or because the key had cooled") \
 	ROW(reads, HS_COUNTER, "Stats", "copies_reads", "copies_reads_total", \
 	    "Reads of a hot key sent to a copy instead of the original") \
-	ROW(again, HS_COUNTER, "Stats", "copies_retries", "copies_retries_total", \
+	ROW(retries, HS_COUNTER, "Stats", "copies_retries", "copies_retries_total", \
 	    "Reads sent to a copy that then had to ask the original")
 /* clang-format on */
 

@@ -9,9 +9,9 @@ enum {
 };
 
 /* The session has something under way for the key, and nobody else has, nor waits. */
-static bool has_for_itself(const struct hs_session *session, const struct hs_fold_queue *queue)
+static bool is_only_user(const struct hs_session *session, const struct hs_fold_queue *queue)
 {
-	return queue->alone == session->id && queue->waiting == 0;
+	return queue->sole_client == session->id && queue->waiting == 0;
 }
 
 /* What the call is to folding, worked out once. */
@@ -19,14 +19,14 @@ static const struct hs_fold_member *classify(struct hs_fold_stage *stage,
 					     const struct hs_session *session,
 					     const struct hs_call *call)
 {
-	if (!stage->asked.command) {
-		stage->asked = (struct hs_fold_member){.command = call->command,
-						       .argv = call->argv,
-						       .argc = call->argc,
-						       .resp = session->resp};
-		hs_fold_classify(&stage->asked);
+	if (!stage->admitted_member.command) {
+		stage->admitted_member = (struct hs_fold_member){.command = call->command,
+								 .argv = call->argv,
+								 .argc = call->argc,
+								 .resp = session->resp};
+		hs_fold_classify(&stage->admitted_member);
 	}
-	return &stage->asked;
+	return &stage->admitted_member;
 }
 
 /* The queue for a command whose keys share a slot, if it has one key with a queue and can be folded. */
@@ -37,12 +37,12 @@ static struct hs_fold_queue *queue_for(struct hs_fold_stage *stage, struct hs_se
 	struct hs_fold_queue *queue;
 	size_t at;
 
-	if (!hs_hot_may_have(&stage->core->hots, call->slot) || !stage->core->options.fold)
+	if (!hs_hot_may_have(&stage->core->hot_table, call->slot) || !stage->core->options.fold)
 		return NULL;
 	at = hs_call_only_key(call);
 	queue = at > 0 ? hs_fold_find(stage, call, at) : NULL;
-	if (queue && queue->resting > 0) {
-		queue->resting--;
+	if (queue && queue->bypass > 0) {
+		queue->bypass--;
 		return NULL;
 	}
 	if (!queue || classify(stage, session, call)->kind == HS_FOLD_NOT)
@@ -54,8 +54,8 @@ static struct hs_fold_queue *queue_for(struct hs_fold_stage *stage, struct hs_se
 		known->unfolded--;
 		return NULL;
 	}
-	if (queue->reads_apart > 0 && (call->command->flags & HS_CMD_READONLY)) {
-		queue->reads_apart--;
+	if (queue->bypass_reads > 0 && (call->command->flags & HS_CMD_READONLY)) {
+		queue->bypass_reads--;
 		return NULL;
 	}
 	return queue;
@@ -67,18 +67,18 @@ static void note_write(struct hs_fold_stage *stage, const struct hs_session *ses
 		       struct hs_call *call)
 {
 	const struct hs_command *command = call->command;
-	const struct hs_fold_member *ask;
+	const struct hs_fold_member *member;
 	const struct hs_fold_queue *only = NULL;
 	bool one_slot = call->slots == HS_CALL_SLOTS_ONE;
 	size_t at;
 
-	if (one_slot && !hs_hot_may_have(&stage->core->hots, call->slot))
+	if (one_slot && !hs_hot_may_have(&stage->core->hot_table, call->slot))
 		return;
 	if ((command->flags & HS_CMD_READONLY) ||
 	    (command->place == HS_PLACE_CORE && command->id != HS_CMD_ID_EXEC))
 		return;
-	ask = classify(stage, session, call);
-	if (ask->kind == HS_FOLD_ADD && hs_fold_is_simple(ask))
+	member = classify(stage, session, call);
+	if (member->kind == HS_FOLD_ADD && hs_fold_is_simple(member))
 		return; /* not far */
 	at = one_slot ? hs_call_only_key(call) : 0;
 	if (at > 0)
@@ -92,10 +92,10 @@ static void note_write(struct hs_fold_stage *stage, const struct hs_session *ses
 }
 
 /* Sends what the session has waiting in a queue where nobody else is. */
-static bool release_own(struct hs_fold_stage *stage, const struct hs_fold_chain *chain)
+static bool release_if_sole(struct hs_fold_stage *stage, const struct hs_fold_chain *chain)
 {
-	if (!chain->queue || chain->waiting < chain->joined || chain->queue->under_way > 0 ||
-	    chain->queue->waiting > chain->joined)
+	if (!chain->queue || chain->waiting < chain->total || chain->queue->in_flight > 0 ||
+	    chain->queue->waiting > chain->total)
 		return false;
 	hs_fold_release(stage, chain->queue);
 	return true;
@@ -123,14 +123,14 @@ static bool overtakes(struct hs_fold_stage *stage, const struct hs_session *sess
 	for (uint32_t i = 0; i < HS_PARTITION_BUCKETS; i++) {
 		const struct hs_fold_chain *chain = &hs_fold_session(stage, session)->chains[i];
 
-		if (chain->joined == 0)
+		if (chain->total == 0)
 			continue;
 		if (!anywhere && i == bucket && hs_chain_takes(chain, call->command, queue))
 			continue;
 		/* Of another bucket, unless the slot has moved: not both at a time. */
 		if (!anywhere && i != bucket && !(chain->slots >> call->slot % 64 & 1))
 			continue;
-		if (!release_own(stage, chain))
+		if (!release_if_sole(stage, chain))
 			return true;
 	}
 	return false;
@@ -152,8 +152,8 @@ static bool has_elsewhere(const struct hs_session *session, uint16_t slot, uint3
 	return false;
 }
 
-static bool follows_a_moved_one(const struct hs_fold_stage *stage, const struct hs_session *session,
-				const struct hs_call *call, const struct hs_fold_queue *queue)
+static bool follows_redirected(const struct hs_fold_stage *stage, const struct hs_session *session,
+			       const struct hs_call *call, const struct hs_fold_queue *queue)
 {
 	const struct hs_fold_chain *chains = hs_fold_session(stage, session)->chains;
 	uint32_t bucket;
@@ -162,7 +162,7 @@ static bool follows_a_moved_one(const struct hs_fold_stage *stage, const struct 
 	    session->inflight == 0 || call->slots != HS_CALL_SLOTS_ONE)
 		return false;
 	bucket = hs_core_partition(stage->core, call->slot) % HS_PARTITION_BUCKETS;
-	return (queue || (chains && chains[bucket].joined > 0)) &&
+	return (queue || (chains && chains[bucket].total > 0)) &&
 	       has_elsewhere(session, call->slot, bucket);
 }
 
@@ -177,7 +177,7 @@ static bool admit(struct hs_fold_stage *stage, struct hs_session *session, struc
 	if (session->delayed > 0 && hs_fold_session(stage, session)->chains &&
 	    overtakes(stage, session, call, queue))
 		return false;
-	if (follows_a_moved_one(stage, session, call, queue))
+	if (follows_redirected(stage, session, call, queue))
 		return false;
 	if (!queue) {
 		note_write(stage, session, call);
@@ -187,24 +187,24 @@ static bool admit(struct hs_fold_stage *stage, struct hs_session *session, struc
 	others = hs_fold_others(stage, session, bucket);
 	/* In the middle of a chain it may as well wait in a queue. */
 	if (others == session->in_bucket[bucket] && others > 0 &&
-	    (others >= BEHIND_MAX || has_for_itself(session, queue)))
+	    (others >= BEHIND_MAX || is_only_user(session, queue)))
 		note_write(stage, session, call);
 	else
 		stage->admitted = queue;
 	return true;
 }
 
-enum hs_verdict hs_fold_admit(void *self, struct hs_session *session, struct hs_call *call)
+enum hs_stage_result hs_fold_admit(void *self, struct hs_session *session, struct hs_call *call)
 {
 	struct hs_fold_stage *stage = self;
 
 	stage->admitted = NULL;
 	stage->admitted_call = call->number;
-	stage->asked.command = NULL;
+	stage->admitted_member.command = NULL;
 	hs_call_slots(call);
 	if (admit(stage, session, call))
 		return HS_PASS;
-	if (call->behind_bytes > DEEP_BYTES)
+	if (call->pipelined_bytes > DEEP_BYTES)
 		hs_fold_session(stage, session)->unfolded = UNFOLDED;
 	return HS_HOLD;
 }

@@ -5,10 +5,10 @@
  * that would leave the numbers on that way are put in the order that fold.h gives for them first. When
  * the batch was refused, nothing
  * was done, and the error belongs to some: to those for whom it would have been the same alone. */
-#include "wire/answer.h"
 #include "absorb/fold/fold.h"
 #include "absorb/fold/value.h"
 #include "base/check.h"
+#include "wire/parse_reply.h"
 #include "wire/reply.h"
 
 struct answers {
@@ -31,23 +31,23 @@ enum share {
 	SHARE_NONE,
 };
 
-static struct hs_fold_member *first_of(struct hs_link *asks)
+static struct hs_fold_member *first_of(struct hs_link *members)
 {
-	return hs_list_entry(asks->next, struct hs_fold_member, link);
+	return hs_list_entry(members->next, struct hs_fold_member, link);
 }
 
 static struct hs_fold_member *take(struct hs_fold_batch *batch)
 {
-	struct hs_fold_member *ask = first_of(&batch->asks);
+	struct hs_fold_member *member = first_of(&batch->members);
 
-	hs_list_remove(&ask->link);
+	hs_list_remove(&member->link);
 	batch->count--;
-	return ask;
+	return member;
 }
 
 static void answer_all(const struct answers *answers, struct hs_bytes reply)
 {
-	while (!hs_list_empty(&answers->batch->asks))
+	while (!hs_list_empty(&answers->batch->members))
 		answers->calls->answer(answers->context, take(answers->batch), reply);
 }
 
@@ -82,21 +82,21 @@ static void compose_bulk(struct answers *answers, struct hs_bytes text)
 	answers->bulk_len = answers->scratch->len;
 }
 
-static struct hs_bytes answer_set(struct answers *answers, const struct hs_fold_member *ask)
+static struct hs_bytes answer_set(struct answers *answers, const struct hs_fold_member *member)
 {
-	struct hs_link *behind = &answers->batch->asks;
+	struct hs_link *behind = &answers->batch->members;
 
-	hs_fold_value_set(&answers->value, ask);
+	hs_fold_value_set(&answers->value, member);
 	answers->bulk_len = 0;
 	if (!answers->value.is_number && !hs_list_empty(behind) &&
 	    first_of(behind)->kind != HS_FOLD_SET)
-		compose_bulk(answers, ask->argv[2]);
+		compose_bulk(answers, member->argv[2]);
 	return answers->reply;
 }
 
-static struct hs_bytes answer_add(struct answers *answers, const struct hs_fold_member *ask)
+static struct hs_bytes answer_add(struct answers *answers, const struct hs_fold_member *member)
 {
-	const char *error = hs_fold_value_add(&answers->value, ask->number);
+	const char *error = hs_fold_value_add(&answers->value, member->number);
 
 	if (error)
 		return compose_error(answers, error);
@@ -124,13 +124,13 @@ static int64_t ttl_of(const struct hs_fold_value *value)
 }
 
 /* What one ask gets, which is the same in both dialects: there are no nulls among them. */
-static struct hs_bytes answer_one(struct answers *answers, const struct hs_fold_member *ask)
+static struct hs_bytes answer_one(struct answers *answers, const struct hs_fold_member *member)
 {
-	switch (ask->kind) {
+	switch (member->kind) {
 	case HS_FOLD_SET:
-		return answer_set(answers, ask);
+		return answer_set(answers, member);
 	case HS_FOLD_ADD:
-		return answer_add(answers, ask);
+		return answer_add(answers, member);
 	case HS_FOLD_GET:
 		return answer_get(answers);
 	case HS_FOLD_STRLEN:
@@ -142,21 +142,21 @@ static struct hs_bytes answer_one(struct answers *answers, const struct hs_fold_
 	case HS_FOLD_NOT:
 		break;
 	}
-	hs_check(ask->kind == HS_FOLD_TTL); /* others do not follow from a write */
+	hs_check(member->kind == HS_FOLD_TTL); /* others do not follow from a write */
 	return compose_int(answers, ttl_of(&answers->value));
 }
 
 /* The sign of the first add behind which the number is none, going as asked; 0: there is none. */
 static int find_overflow(const struct answers *answers)
 {
-	const struct hs_link *asks = &answers->batch->asks;
+	const struct hs_link *members = &answers->batch->members;
 	int64_t number = answers->value.number;
 
-	if (number > -(int64_t)HS_FOLD_REACH_MAX && number < (int64_t)HS_FOLD_REACH_MAX)
+	if (number > -(int64_t)HS_FOLD_MAGNITUDES_MAX && number < (int64_t)HS_FOLD_MAGNITUDES_MAX)
 		return 0; /* nothing reaches a limit from there */
-	hs_list_each(const struct hs_fold_member, ask, asks, link) {
-		if (__builtin_add_overflow(number, ask->number, &number))
-			return hs_fold_sign(ask->number);
+	hs_list_each(const struct hs_fold_member, member, members, link) {
+		if (__builtin_add_overflow(number, member->number, &number))
+			return hs_fold_sign(member->number);
 	}
 	return 0;
 }
@@ -164,11 +164,11 @@ static int find_overflow(const struct answers *answers)
 /* Those of clients whose adds have the sign to the front; all else stays as it was. */
 static void put_first(struct hs_fold_batch *batch, int sign)
 {
-	struct hs_link *asks = &batch->asks, *next = asks->next;
+	struct hs_link *members = &batch->members, *next = members->next;
 
-	hs_list_each(struct hs_fold_member, ask, asks, link) {
-		if (ask->number != 0)
-			ask->client->sign = hs_fold_sign(ask->number);
+	hs_list_each(struct hs_fold_member, member, members, link) {
+		if (member->number != 0)
+			member->client->sign = hs_fold_sign(member->number);
 	}
 	for (uint32_t left = batch->count; left > 0; left--) {
 		struct hs_link *link = next;
@@ -177,10 +177,10 @@ static void put_first(struct hs_fold_batch *batch, int sign)
 		if (hs_list_entry(link, struct hs_fold_member, link)->client->sign == sign)
 			continue;
 		hs_list_remove(link);
-		hs_list_append(asks, link);
+		hs_list_append(members, link);
 	}
-	hs_list_each(struct hs_fold_member, ask, asks, link)
-		ask->client->sign = 0;
+	hs_list_each(struct hs_fold_member, member, members, link)
+		member->client->sign = 0;
 }
 
 static void answer_done(struct answers *answers)
@@ -191,19 +191,19 @@ static void answer_done(struct answers *answers)
 		if (sign != 0)
 			put_first(answers->batch, -sign);
 	}
-	while (!hs_list_empty(&answers->batch->asks)) {
-		struct hs_fold_member *ask = take(answers->batch);
-		struct hs_bytes reply = answer_one(answers, ask);
+	while (!hs_list_empty(&answers->batch->members)) {
+		struct hs_fold_member *member = take(answers->batch);
+		struct hs_bytes reply = answer_one(answers, member);
 
-		answers->calls->answer(answers->context, ask, reply);
+		answers->calls->answer(answers->context, member, reply);
 	}
 }
 
 /* ---- refused: to each its own ---- */
 
-static bool has(struct hs_bytes text, const char *part)
+static bool has(struct hs_bytes text, const char *split_error)
 {
-	return text.len > 0 && memmem(text.data, text.len, part, strlen(part));
+	return text.len > 0 && memmem(text.data, text.len, split_error, strlen(split_error));
 }
 
 static enum share share_of(const struct hs_fold_batch *batch, struct hs_bytes error)
@@ -231,15 +231,15 @@ static enum share share_of(const struct hs_fold_batch *batch, struct hs_bytes er
 }
 
 static bool has_share(enum share share, const struct hs_fold_batch *batch,
-		      const struct hs_fold_member *ask)
+		      const struct hs_fold_member *member)
 {
 	switch (share) {
 	case SHARE_ALL:
 		return true;
 	case SHARE_WRITES:
-		return ask->kind == batch->kind;
+		return member->kind == batch->kind;
 	case SHARE_TYPE:
-		return ask->kind != HS_FOLD_EXISTS;
+		return member->kind != HS_FOLD_EXISTS;
 	case SHARE_NONE:
 		break;
 	}
@@ -248,28 +248,28 @@ static bool has_share(enum share share, const struct hs_fold_batch *batch,
 
 /* What is run again is run later than what is answered now. So whatever a client asked behind such a
  * one is run again too: else its answers would come from an earlier time than those before them. */
-static void part(const struct answers *answers, enum share share, struct hs_bytes error)
+static void split_error(const struct answers *answers, enum share share, struct hs_bytes error)
 {
 	struct hs_fold_batch *batch = answers->batch;
-	struct hs_link again;
+	struct hs_link retry;
 
-	hs_list_init(&again);
-	hs_list_each_safe(struct hs_fold_member, ask, &batch->asks, link) {
-		if (ask->client->batch != batch && has_share(share, batch, ask))
+	hs_list_init(&retry);
+	hs_list_each_safe(struct hs_fold_member, member, &batch->members, link) {
+		if (member->client->batch != batch && has_share(share, batch, member))
 			continue;
-		ask->client->batch = batch;
-		hs_list_remove(&ask->link);
-		hs_list_append(&again, &ask->link);
+		member->client->batch = batch;
+		hs_list_remove(&member->link);
+		hs_list_append(&retry, &member->link);
 		batch->count--;
 	}
-	hs_list_each(struct hs_fold_member, ask, &again, link)
-		ask->client->batch = NULL;
+	hs_list_each(struct hs_fold_member, member, &retry, link)
+		member->client->batch = NULL;
 	answer_all(answers, error);
-	while (!hs_list_empty(&again)) {
-		struct hs_fold_member *ask = first_of(&again);
+	while (!hs_list_empty(&retry)) {
+		struct hs_fold_member *member = first_of(&retry);
 
-		hs_list_remove(&ask->link);
-		answers->calls->again(answers->context, ask);
+		hs_list_remove(&member->link);
+		answers->calls->retry(answers->context, member);
 	}
 }
 
@@ -286,22 +286,22 @@ static struct hs_bytes plain_error(struct answers *answers, struct hs_bytes text
 }
 
 /* Whether the reply says that the batch was done; fetches the value before its first ask. */
-static bool is_done(struct answers *answers, const struct hs_answer *head)
+static bool is_done(struct answers *answers, const struct hs_parsed_reply *head)
 {
 	if (answers->batch->kind == HS_FOLD_SET)
-		return head->type == HS_ANSWER_STATUS;
+		return head->type == HS_PARSED_STATUS;
 	answers->value.is_number = true;
-	return head->type == HS_ANSWER_INT &&
+	return head->type == HS_PARSED_INT &&
 	       !__builtin_sub_overflow(head->integer, answers->batch->sum, &answers->value.number);
 }
 
 void hs_fold_answer(struct hs_fold_batch *batch, struct hs_bytes reply, struct hs_buf *scratch,
 		    const struct hs_fold_calls *calls, void *context)
 {
-	static const char senseless[] = "UNKNOWN the engine's reply to a folded request makes no "
+	static const char malformed[] = "UNKNOWN the engine's reply to a folded request makes no "
 					"sense: the command may or may not have run";
 	struct answers answers = {batch, reply, scratch, calls, context, {0}, 0};
-	struct hs_answer head;
+	struct hs_parsed_reply head;
 	bool whole;
 
 	scratch->len = 0;
@@ -309,14 +309,14 @@ void hs_fold_answer(struct hs_fold_batch *batch, struct hs_bytes reply, struct h
 		answer_all(&answers, reply);
 		return;
 	}
-	whole = hs_answer_head(&head, reply.data, reply.len) > 0;
+	whole = hs_parse_reply_head(&head, reply.data, reply.len) > 0;
 	if (batch->kind == HS_FOLD_ADD)
-		batch->fold->far_from_overflow = whole && head.type == HS_ANSWER_INT &&
+		batch->fold->far_from_overflow = whole && head.type == HS_PARSED_INT &&
 						 hs_fold_is_far_from_overflow(head.integer);
-	if (whole && head.type == HS_ANSWER_ERROR)
-		part(&answers, share_of(batch, head.text), plain_error(&answers, head.text));
+	if (whole && head.type == HS_PARSED_ERROR)
+		split_error(&answers, share_of(batch, head.text), plain_error(&answers, head.text));
 	else if (whole && is_done(&answers, &head))
 		answer_done(&answers);
 	else
-		answer_all(&answers, compose_error(&answers, senseless));
+		answer_all(&answers, compose_error(&answers, malformed));
 }

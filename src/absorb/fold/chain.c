@@ -42,14 +42,14 @@ struct hs_fold_chain *hs_chain_of(struct hs_fold_stage *stage, struct hs_session
 	for (uint32_t i = 0; i < HS_PARTITION_BUCKETS; i++) {
 		known->chains[i].session = session;
 		hs_list_init(&known->chains[i].behind);
-		hs_list_init(&known->chains[i].moving);
+		hs_list_init(&known->chains[i].advancing);
 	}
 	return &known->chains[bucket];
 }
 
 static struct hs_fold_request *first_behind(const struct hs_fold_chain *chain)
 {
-	return hs_list_entry(chain->behind.next, struct hs_fold_request, ask.link);
+	return hs_list_entry(chain->behind.next, struct hs_fold_request, member.link);
 }
 
 /* What becomes one operation of one partition, and nothing else. */
@@ -82,7 +82,7 @@ static void wait_in_queue(struct hs_fold_stage *stage, struct hs_fold_chain *cha
 {
 	chain->queue = folded->queue;
 	chain->waiting++;
-	hs_fold_add(&folded->queue->fold, &folded->ask);
+	hs_fold_add(&folded->queue->fold, &folded->member);
 	folded->queue->waiting++;
 	hs_fold_make_ready(stage, folded->queue);
 }
@@ -101,31 +101,32 @@ void hs_chain_add(struct hs_fold_stage *stage, struct hs_fold_chain *chain,
 	struct hs_session *session = folded->request->session;
 	uint32_t bucket = hs_fold_bucket(folded->request);
 
-	chain->client.bound = chain->client.bound || hs_fold_others(stage, session, bucket) > 0;
+	chain->client.fixed_dialect =
+		chain->client.fixed_dialect || hs_fold_others(stage, session, bucket) > 0;
 	folded->chain = chain;
 	folded->waiting = true;
-	folded->ask.client = &chain->client;
+	folded->member.client = &chain->client;
 	session->delayed++;
 	if (stage->taken++ == 0)
 		hs_fold_want(stage);
 	session->in_bucket[bucket]++;
 	chain->slots |= UINT64_C(1) << (folded->request->parts[0].op.slot % 64);
 	if (queue) {
-		chain->exclusive = chain->exclusive || (folded->ask.kind == HS_FOLD_ADD &&
+		chain->exclusive = chain->exclusive || (folded->member.kind == HS_FOLD_ADD &&
 							!queue->fold.far_from_overflow);
 		count_waiting(stage, 1);
 	}
-	if (chain->joined++ == 0 || is_of_same_queue(chain, queue)) {
+	if (chain->total++ == 0 || is_of_same_queue(chain, queue)) {
 		hs_check(queue);
 		wait_in_queue(stage, chain, folded);
 		return;
 	}
 	folded->behind = true;
 	chain->client.no_retry = true;
-	chain->client.bound = true;
-	hs_list_append(&chain->behind, &folded->ask.link);
+	chain->client.fixed_dialect = true;
+	hs_list_append(&chain->behind, &folded->member.link);
 	if (queue)
-		queue->coming++;
+		queue->behind++;
 }
 
 /* Takes the first of those behind out of its line. */
@@ -133,10 +134,10 @@ static struct hs_fold_request *take_behind(struct hs_fold_chain *chain)
 {
 	struct hs_fold_request *folded = first_behind(chain);
 
-	hs_list_remove(&folded->ask.link);
+	hs_list_remove(&folded->member.link);
 	folded->behind = false;
 	if (folded->queue)
-		folded->queue->coming--;
+		folded->queue->behind--;
 	chain->client.no_retry = !hs_list_empty(&chain->behind);
 	return folded;
 }
@@ -147,11 +148,11 @@ void hs_chain_drop(struct hs_fold_stage *stage, struct hs_fold_request *folded)
 
 	if (folded->queue)
 		count_waiting(stage, -1);
-	hs_list_remove(&folded->ask.link);
+	hs_list_remove(&folded->member.link);
 	if (folded->behind) {
 		folded->behind = false;
 		if (folded->queue)
-			folded->queue->coming--;
+			folded->queue->behind--;
 	} else {
 		hs_check(folded->queue);
 		folded->queue->waiting--;
@@ -162,16 +163,17 @@ void hs_chain_drop(struct hs_fold_stage *stage, struct hs_fold_request *folded)
 	chain->sent++; /* to leave it like any other */
 	hs_chain_leave(stage, folded);
 	if (hs_list_empty(&chain->behind))
-		hs_list_remove(&chain->moving);
+		hs_list_remove(&chain->advancing);
 	chain->client.no_retry = !hs_list_empty(&chain->behind);
 }
 
 /* Those behind may go on: all before them was sent in this round, or is answered. */
-static void may_move(struct hs_fold_stage *stage, struct hs_fold_chain *chain)
+static void may_advance(struct hs_fold_stage *stage, struct hs_fold_chain *chain)
 {
-	if (chain->waiting > 0 || hs_list_empty(&chain->behind) || !hs_list_empty(&chain->moving))
+	if (chain->waiting > 0 || hs_list_empty(&chain->behind) ||
+	    !hs_list_empty(&chain->advancing))
 		return;
-	hs_list_append(&stage->moving, &chain->moving);
+	hs_list_append(&stage->advancing, &chain->advancing);
 	hs_stage_want(stage->core, stage->index, HS_POINT_FLUSH, true);
 }
 
@@ -184,7 +186,7 @@ void hs_chain_sent(struct hs_fold_stage *stage, struct hs_fold_request *folded)
 	count_waiting(stage, -1);
 	chain->waiting--;
 	chain->sent++;
-	may_move(stage, chain);
+	may_advance(stage, chain);
 }
 
 void hs_chain_leave(struct hs_fold_stage *stage, struct hs_fold_request *folded)
@@ -196,14 +198,14 @@ void hs_chain_leave(struct hs_fold_stage *stage, struct hs_fold_request *folded)
 	if (--stage->taken == 0)
 		hs_fold_want(stage);
 	chain->sent--;
-	if (--chain->joined == 0) {
+	if (--chain->total == 0) {
 		chain->queue = NULL;
 		chain->exclusive = false;
 		chain->slots = 0;
-		chain->client.bound = false;
+		chain->client.fixed_dialect = false;
 	}
 	if (chain->sent == 0)
-		may_move(stage, chain);
+		may_advance(stage, chain);
 }
 
 bool hs_chain_is_long(const struct hs_fold_chain *chain)
@@ -289,7 +291,7 @@ static void send_plain(struct hs_fold_stage *stage, struct hs_fold_chain *chain,
 	hs_stage_send(stage->core, stage->index, folded->request, &folded->request->parts[0]);
 }
 
-static void move(struct hs_fold_stage *stage, struct hs_fold_chain *chain)
+static void advance(struct hs_fold_stage *stage, struct hs_fold_chain *chain)
 {
 	while (!hs_list_empty(&chain->behind)) {
 		struct hs_fold_queue *queue = first_behind(chain)->queue;
@@ -306,25 +308,26 @@ static void move(struct hs_fold_stage *stage, struct hs_fold_chain *chain)
 		wait_in_queue(stage, chain, take_behind(chain));
 	}
 	if (hs_list_empty(&chain->behind))
-		hs_list_remove(&chain->moving); /* one may have been refused at once */
+		hs_list_remove(&chain->advancing); /* one may have been refused at once */
 }
 
-void hs_chain_move(struct hs_fold_stage *stage)
+void hs_chain_advance(struct hs_fold_stage *stage)
 {
-	struct hs_link *moving = &stage->moving;
+	struct hs_link *advancing = &stage->advancing;
 	struct hs_link now;
 
 	hs_list_init(&now);
-	while (!hs_list_empty(moving)) {
-		struct hs_link *link = moving->next;
+	while (!hs_list_empty(advancing)) {
+		struct hs_link *link = advancing->next;
 
 		hs_list_remove(link);
 		hs_list_append(&now, link);
 	}
 	while (!hs_list_empty(&now)) {
-		struct hs_fold_chain *chain = hs_list_entry(now.next, struct hs_fold_chain, moving);
+		struct hs_fold_chain *chain =
+			hs_list_entry(now.next, struct hs_fold_chain, advancing);
 
-		hs_list_remove(&chain->moving);
-		move(stage, chain);
+		hs_list_remove(&chain->advancing);
+		advance(stage, chain);
 	}
 }

@@ -78,7 +78,7 @@ struct hs_fold_client {
 	/* The caller's, and never changed here: something else of this client is under way, or will be
 	 * sent behind what it has in the queue before that is answered: it leaves in its own dialect. And:
 	 * it is the latter. */
-	bool bound, no_retry;
+	bool fixed_dialect, no_retry;
 };
 
 /* One request that waits: part of the caller's own struct. */
@@ -99,7 +99,7 @@ struct hs_fold_member {
 
 /* The kind of a request, as far as command and arguments say; from `command`, `argv`, `argc` and
  * `resp`. Arguments that the engine would find wrong make it HS_FOLD_NOT: the engine says so. */
-enum hs_fold_kind hs_fold_classify(struct hs_fold_member *ask);
+enum hs_fold_kind hs_fold_classify(struct hs_fold_member *member);
 
 /* The asks of one key that wait, oldest first. */
 struct hs_fold {
@@ -112,7 +112,7 @@ struct hs_fold {
 /* One request to the engine. */
 struct hs_fold_batch {
 	struct hs_link link;	/* in a plan */
-	struct hs_link asks;	/* whom it answers, in the order asked */
+	struct hs_link members; /* whom it answers, in the order asked */
 	uint32_t count;		/* of them */
 	enum hs_fold_kind kind; /* READ, ADD or SET */
 	/* What is sent. The arguments are the first ask's, or composed; they stay until the batch is
@@ -124,11 +124,11 @@ struct hs_fold_batch {
 	uint8_t resp;
 	/* Ours. */
 	struct hs_fold *fold;
-	bool sole;	/* nobody may join it */
-	bool mixed;	/* asks of both dialects are in it */
-	bool bound;	/* one of a client that is: it leaves in that one's dialect */
-	int64_t sum;	/* of an add: the net */
-	uint64_t reach; /* of all its magnitudes: no number on the way is farther off */
+	bool sole;		/* nobody may join it */
+	bool mixed_dialects;	/* asks of both dialects are in it */
+	bool fixed_dialect;	/* one of a client that is: it leaves in that one's dialect */
+	int64_t sum;		/* of an add: the net */
+	uint64_t magnitude_sum; /* of all its magnitudes: no number on the way is farther off */
 	struct hs_bytes composed[5];
 	char text[HS_NUM_TEXT_MAX];
 };
@@ -136,7 +136,7 @@ struct hs_fold_batch {
 void hs_fold_init(struct hs_fold *fold);
 /* Behind those who wait. One that waits may be taken out again (its link), when its caller has gone. One in a
  * batch stays until it is answered: others' answers may follow from it. */
-void hs_fold_add(struct hs_fold *fold, struct hs_fold_member *ask);
+void hs_fold_add(struct hs_fold *fold, struct hs_fold_member *member);
 
 /* The next plan: moves asks from the queue into batches, which are appended to the list `plan`. Takes
  * all that waits, except what a client asked behind one that is in another batch already. A batch of one ask is
@@ -144,13 +144,13 @@ void hs_fold_add(struct hs_fold *fold, struct hs_fold_member *ask);
 void hs_fold_plan(struct hs_fold *fold, struct hs_link *plan);
 
 /* Whether one that waits alone may be sent without a plan: nothing is to be remembered of it. */
-bool hs_fold_is_simple(const struct hs_fold_member *ask);
+bool hs_fold_is_simple(const struct hs_fold_member *member);
 
 struct hs_fold_calls {
 	/* The reply of one of them, valid until the call returns. */
-	void (*answer)(void *context, struct hs_fold_member *ask, struct hs_bytes reply);
+	void (*answer)(void *context, struct hs_fold_member *member, struct hs_bytes reply);
 	/* It was not run: send it by itself. */
-	void (*again)(void *context, struct hs_fold_member *ask);
+	void (*retry)(void *context, struct hs_fold_member *member);
 };
 
 /* The engine's reply to a batch: calls back once for every ask, each taken out of the batch first: those

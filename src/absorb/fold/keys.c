@@ -33,7 +33,7 @@ static void remove_queue(struct hs_fold_stage *stage, struct hs_fold_queue *queu
 struct hs_fold_queue *hs_fold_find(const struct hs_fold_stage *stage, struct hs_call *call,
 				   size_t at)
 {
-	const struct hs_hot *hot = hs_hot_of_call(&stage->core->hots, call, at);
+	const struct hs_hot *hot = hs_hot_of_call(&stage->core->hot_table, call, at);
 
 	return hot ? hot->state[stage->index] : NULL;
 }
@@ -49,8 +49,8 @@ void hs_fold_hot(void *self, struct hs_hot *hot, bool waited)
 	queue = hs_mem_zalloc(sizeof *queue);
 	hs_fold_init(&queue->fold);
 	hs_list_init(&queue->ready);
-	hs_list_init(&queue->later);
-	hs_list_init(&queue->left);
+	hs_list_init(&queue->deferred);
+	hs_list_init(&queue->remaining);
 	queue->hot = hot;
 	hot->state[stage->index] = queue;
 	hs_list_append(&stage->queues, &queue->link);
@@ -62,7 +62,7 @@ void hs_fold_cool(void *self, struct hs_hot *hot, bool cool)
 	struct hs_fold_stage *stage = self;
 	struct hs_fold_queue *queue = hot->state[stage->index];
 
-	if (queue && queue->under_way == 0 && queue->waiting == 0 && queue->coming == 0 &&
+	if (queue && queue->in_flight == 0 && queue->waiting == 0 && queue->behind == 0 &&
 	    (cool || !stage->core->options.fold))
 		remove_queue(stage, queue);
 }
@@ -75,9 +75,9 @@ void hs_fold_report(void *self, struct hs_reply *reply)
 		uint16_t partition = hs_core_partition(stage->core, queue->hot->slot);
 		struct hs_plan_number waiting = {"waiting", queue->waiting};
 		struct hs_plan_row row = {
-			.what = "fold",
-			.state = queue->resting > 0 ? "resting" : "folding",
-			.why = queue->resting > 0 ? "too few of its requests come together" : NULL,
+			.mitigation = "fold",
+			.state = queue->bypass > 0 ? "resting" : "folding",
+			.why = queue->bypass > 0 ? "too few of its requests come together" : NULL,
 			.key = hs_hot_key(queue->hot),
 			.since_us = queue->hot->since_us,
 			.places = &partition,

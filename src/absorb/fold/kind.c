@@ -5,28 +5,29 @@
 #include "absorb/plain_set.h"
 #include "base/hash.h"
 
-static enum hs_fold_kind classify_add(struct hs_fold_member *ask)
+static enum hs_fold_kind classify_add(struct hs_fold_member *member)
 {
-	enum hs_command_id id = ask->command->id;
+	enum hs_command_id id = member->command->id;
 	bool down = id == HS_CMD_ID_DECR || id == HS_CMD_ID_DECRBY;
 
 	if (id == HS_CMD_ID_INCR || id == HS_CMD_ID_DECR) {
-		ask->number = down ? -1 : 1;
-		return ask->argc == 2 ? HS_FOLD_ADD : HS_FOLD_NOT;
+		member->number = down ? -1 : 1;
+		return member->argc == 2 ? HS_FOLD_ADD : HS_FOLD_NOT;
 	}
-	if (ask->argc != 3 || !hs_num_parse_int(ask->argv[2], &ask->number))
+	if (member->argc != 3 || !hs_num_parse_int(member->argv[2], &member->number))
 		return HS_FOLD_NOT;
 	if (!down)
 		return HS_FOLD_ADD;
-	if (ask->number == INT64_MIN) /* its negative is no number: an error of its own */
+	if (member->number == INT64_MIN) /* its negative is no number: an error of its own */
 		return HS_FOLD_NOT;
-	ask->number = -ask->number;
+	member->number = -member->number;
 	return HS_FOLD_ADD;
 }
 
-static enum hs_fold_kind classify_set(struct hs_fold_member *ask)
+static enum hs_fold_kind classify_set(struct hs_fold_member *member)
 {
-	return hs_plain_set(ask->argc, ask->argv, &ask->number) ? HS_FOLD_SET : HS_FOLD_NOT;
+	return hs_plain_set(member->argc, member->argv, &member->number) ? HS_FOLD_SET
+									 : HS_FOLD_NOT;
 }
 
 static bool has_word(const char *words, const char *word)
@@ -63,77 +64,78 @@ static bool is_determined(const struct hs_command *command)
 	return !strchr(command->name, '.'); /* a module's own: nobody knows */
 }
 
-static bool has_one_key(const struct hs_fold_member *ask)
+static bool has_one_key(const struct hs_fold_member *member)
 {
 	size_t first, batch;
 
-	switch (ask->command->place) {
+	switch (member->command->place) {
 	case HS_PLACE_PARTITION:
-		return hs_keys_only(ask->command, ask->argc) > 0;
+		return hs_keys_single(member->command, member->argc) > 0;
 	case HS_PLACE_SPLIT:
-		return hs_command_keys(ask->command, ask->argc, &first, &batch) == 1;
+		return hs_command_keys(member->command, member->argc, &first, &batch) == 1;
 	default:
 		return false;
 	}
 }
 
-static enum hs_fold_kind classify_read(const struct hs_fold_member *ask)
+static enum hs_fold_kind classify_read(const struct hs_fold_member *member)
 {
-	const struct hs_command *command = ask->command;
-	const unsigned never = HS_CMD_WRITE | HS_CMD_BLOCKING | HS_CMD_MOVABLEKEYS | HS_CMD_UNSURE |
-			       HS_CMD_CONTAINER | HS_CMD_PUBSUB | HS_CMD_ADMIN;
+	const struct hs_command *command = member->command;
+	const unsigned never = HS_CMD_WRITE | HS_CMD_BLOCKING | HS_CMD_MOVABLEKEYS |
+			       HS_CMD_EFFECT_UNKNOWN | HS_CMD_CONTAINER | HS_CMD_PUBSUB |
+			       HS_CMD_ADMIN;
 
 	if (!(command->flags & HS_CMD_READONLY) || command->flags & never)
 		return HS_FOLD_NOT;
 	/* A subcommand speaks about a key rather than of its data: OBJECT, MEMORY, XINFO. */
 	if (command->parent != HS_CMD_ID_NONE || command->key_specs)
 		return HS_FOLD_NOT;
-	if (!has_one_key(ask) || !is_determined(command))
+	if (!has_one_key(member) || !is_determined(command))
 		return HS_FOLD_NOT;
 	return HS_FOLD_READ;
 }
 
 /* Lengths are part of it, so that the same bytes cut elsewhere are something else. */
-static uint64_t sign(const struct hs_fold_member *ask)
+static uint64_t hash_of(const struct hs_fold_member *member)
 {
-	uint64_t hash = ((uint64_t)ask->command->id << 8) + ask->resp;
+	uint64_t hash = ((uint64_t)member->command->id << 8) + member->resp;
 
-	for (size_t i = 1; i < ask->argc; i++)
-		hash = hs_hash(ask->argv[i], hash + ask->argv[i].len);
+	for (size_t i = 1; i < member->argc; i++)
+		hash = hs_hash(member->argv[i], hash + member->argv[i].len);
 	return hash;
 }
 
-static enum hs_fold_kind kind_of(struct hs_fold_member *ask)
+static enum hs_fold_kind kind_of(struct hs_fold_member *member)
 {
-	if (!hs_command_arity_fits(ask->command, ask->argc))
+	if (!hs_command_arity_fits(member->command, member->argc))
 		return HS_FOLD_NOT;
-	switch ((int)ask->command->id) {
+	switch ((int)member->command->id) {
 	case HS_CMD_ID_GET:
 		return HS_FOLD_GET;
 	case HS_CMD_ID_STRLEN:
 		return HS_FOLD_STRLEN;
 	case HS_CMD_ID_EXISTS:
-		return ask->argc == 2 ? HS_FOLD_EXISTS : HS_FOLD_NOT;
+		return member->argc == 2 ? HS_FOLD_EXISTS : HS_FOLD_NOT;
 	case HS_CMD_ID_TTL:
 		return HS_FOLD_TTL;
 	case HS_CMD_ID_INCR:
 	case HS_CMD_ID_DECR:
 	case HS_CMD_ID_INCRBY:
 	case HS_CMD_ID_DECRBY:
-		return classify_add(ask);
+		return classify_add(member);
 	case HS_CMD_ID_SET:
-		return classify_set(ask);
+		return classify_set(member);
 	default:
-		return classify_read(ask);
+		return classify_read(member);
 	}
 }
 
-enum hs_fold_kind hs_fold_classify(struct hs_fold_member *ask)
+enum hs_fold_kind hs_fold_classify(struct hs_fold_member *member)
 {
-	ask->signature = 0;
-	ask->number = 0;
-	ask->kind = kind_of(ask);
-	if (ask->kind >= HS_FOLD_GET && ask->kind <= HS_FOLD_READ)
-		ask->signature = sign(ask);
-	return ask->kind;
+	member->signature = 0;
+	member->number = 0;
+	member->kind = kind_of(member);
+	if (member->kind >= HS_FOLD_GET && member->kind <= HS_FOLD_READ)
+		member->signature = hash_of(member);
+	return member->kind;
 }

@@ -22,7 +22,7 @@ enum {
 	CELLS_USED = 48, /* the rest stays empty, so that searches end soon */
 };
 
-#define LEAP                                                                                       \
+#define LARGE_ADD                                                                                  \
 	(UINT64_C(1) << 48) /* smaller increments, in any number, do not leave the room there is */
 
 struct planner {
@@ -37,7 +37,7 @@ struct planner {
 	} cells[CELLS];
 };
 
-static struct hs_fold_member *ask_of(struct hs_link *link)
+static struct hs_fold_member *member_of(struct hs_link *link)
 {
 	return hs_list_entry(link, struct hs_fold_member, link);
 }
@@ -48,11 +48,11 @@ void hs_fold_init(struct hs_fold *fold)
 	hs_list_init(&fold->waiting);
 }
 
-void hs_fold_add(struct hs_fold *fold, struct hs_fold_member *ask)
+void hs_fold_add(struct hs_fold *fold, struct hs_fold_member *member)
 {
-	hs_check(ask->kind != HS_FOLD_NOT);
-	hs_check(ask->client);
-	hs_list_append(&fold->waiting, &ask->link);
+	hs_check(member->kind != HS_FOLD_NOT);
+	hs_check(member->client);
+	hs_list_append(&fold->waiting, &member->link);
 }
 
 /* The name may be written in any case; all else decides. The hash only saves looking. */
@@ -68,12 +68,12 @@ static bool is_same_read(const struct hs_fold_member *a, const struct hs_fold_me
 }
 
 /* The cell of an equal read in this epoch, or the empty one it would be in. */
-static size_t find_cell(const struct planner *planner, const struct hs_fold_member *ask)
+static size_t find_cell(const struct planner *planner, const struct hs_fold_member *member)
 {
-	size_t at = (size_t)ask->signature % CELLS;
+	size_t at = (size_t)member->signature % CELLS;
 
 	while (planner->cells[at].epoch == planner->epoch &&
-	       !is_same_read(ask_of(planner->cells[at].batch->asks.next), ask))
+	       !is_same_read(member_of(planner->cells[at].batch->members.next), member))
 		at = (at + 1) % CELLS;
 	return at;
 }
@@ -83,37 +83,39 @@ static uint64_t magnitude(int64_t number)
 	return number < 0 ? -(uint64_t)number : (uint64_t)number;
 }
 
-static bool adds_up(const struct hs_fold_batch *batch, const struct hs_fold_member *ask)
+static bool adds_up(const struct hs_fold_batch *batch, const struct hs_fold_member *member)
 {
-	uint64_t more = magnitude(ask->number);
+	uint64_t more = magnitude(member->number);
 
-	if (ask->client->sign * hs_fold_sign(ask->number) < 0)
+	if (member->client->sign * hs_fold_sign(member->number) < 0)
 		return false;
-	return more < HS_FOLD_REACH_MAX && batch->reach < HS_FOLD_REACH_MAX - more;
+	return more < HS_FOLD_MAGNITUDES_MAX &&
+	       batch->magnitude_sum < HS_FOLD_MAGNITUDES_MAX - more;
 }
 
 /* One that may not be run again, and would be if the number met a limit. */
-static bool needs_own_batch(const struct hs_fold *fold, const struct hs_fold_member *ask)
+static bool must_be_alone(const struct hs_fold *fold, const struct hs_fold_member *member)
 {
-	return ask->client->no_retry && ask->kind == HS_FOLD_ADD && !fold->far_from_overflow;
+	return member->client->no_retry && member->kind == HS_FOLD_ADD && !fold->far_from_overflow;
 }
 
 /* The answers of writes are the same in both; but each has its own connection to a server. */
-static bool fits_dialect(const struct hs_fold_batch *batch, const struct hs_fold_member *ask)
+static bool fits_dialect(const struct hs_fold_batch *batch, const struct hs_fold_member *member)
 {
-	if (ask->resp != batch->resp)
-		return !batch->bound && !ask->client->bound;
-	return !batch->mixed || !ask->client->bound;
+	if (member->resp != batch->resp)
+		return !batch->fixed_dialect && !member->client->fixed_dialect;
+	return !batch->mixed_dialects || !member->client->fixed_dialect;
 }
 
 /* Whether the answer follows from what the plan's last batch knows. */
-static bool follows(const struct hs_fold_batch *last, const struct hs_fold_member *ask)
+static bool follows(const struct hs_fold_batch *last, const struct hs_fold_member *member)
 {
-	if (!last || last->kind == HS_FOLD_READ || last->sole || !fits_dialect(last, ask))
+	if (!last || last->kind == HS_FOLD_READ || last->sole || !fits_dialect(last, member))
 		return false;
-	if (ask->client->no_retry && (ask->kind != last->kind || needs_own_batch(last->fold, ask)))
+	if (member->client->no_retry &&
+	    (member->kind != last->kind || must_be_alone(last->fold, member)))
 		return false;
-	switch (ask->kind) {
+	switch (member->kind) {
 	case HS_FOLD_GET:
 	case HS_FOLD_STRLEN:
 	case HS_FOLD_EXISTS:
@@ -122,7 +124,7 @@ static bool follows(const struct hs_fold_batch *last, const struct hs_fold_membe
 	case HS_FOLD_SET:
 		return last->kind == HS_FOLD_SET;
 	case HS_FOLD_ADD:
-		return last->kind == HS_FOLD_SET || adds_up(last, ask);
+		return last->kind == HS_FOLD_SET || adds_up(last, member);
 	case HS_FOLD_READ:
 	case HS_FOLD_NOT:
 		break;
@@ -130,42 +132,42 @@ static bool follows(const struct hs_fold_batch *last, const struct hs_fold_membe
 	return false;
 }
 
-static bool is_write(const struct hs_fold_member *ask)
+static bool is_write(const struct hs_fold_member *member)
 {
-	return ask->kind == HS_FOLD_ADD || ask->kind == HS_FOLD_SET;
+	return member->kind == HS_FOLD_ADD || member->kind == HS_FOLD_SET;
 }
 
 /* The batch it may join; NULL: it needs a new one. */
 static struct hs_fold_batch *find_batch(const struct planner *planner,
-					const struct hs_fold_member *ask)
+					const struct hs_fold_member *member)
 {
 	size_t cell;
 
-	if (follows(planner->last, ask))
+	if (follows(planner->last, member))
 		return planner->last;
-	if (is_write(ask))
+	if (is_write(member))
 		return NULL;
-	cell = find_cell(planner, ask);
+	cell = find_cell(planner, member);
 	return planner->cells[cell].epoch == planner->epoch ? planner->cells[cell].batch : NULL;
 }
 
-static struct hs_fold_batch *new_batch(struct planner *planner, const struct hs_fold_member *ask)
+static struct hs_fold_batch *new_batch(struct planner *planner, const struct hs_fold_member *member)
 {
 	struct hs_fold_batch *batch = hs_mem_zalloc(sizeof *batch);
 	size_t cell;
 
 	batch->fold = planner->fold;
-	batch->kind = is_write(ask) ? ask->kind : HS_FOLD_READ;
-	batch->resp = ask->resp;
-	batch->sole = needs_own_batch(planner->fold, ask);
-	hs_list_init(&batch->asks);
+	batch->kind = is_write(member) ? member->kind : HS_FOLD_READ;
+	batch->resp = member->resp;
+	batch->sole = must_be_alone(planner->fold, member);
+	hs_list_init(&batch->members);
 	hs_list_append(planner->plan, &batch->link);
 	planner->last = batch;
-	if (is_write(ask)) {
+	if (is_write(member)) {
 		planner->epoch++;
 		planner->used = 0;
 	} else if (planner->used < CELLS_USED) {
-		cell = find_cell(planner, ask);
+		cell = find_cell(planner, member);
 		planner->cells[cell].epoch = planner->epoch;
 		planner->cells[cell].batch = batch;
 		planner->used++;
@@ -173,44 +175,44 @@ static struct hs_fold_batch *new_batch(struct planner *planner, const struct hs_
 	return batch;
 }
 
-static void join(struct hs_fold_batch *batch, struct hs_fold_member *ask)
+static void join(struct hs_fold_batch *batch, struct hs_fold_member *member)
 {
-	hs_list_remove(&ask->link);
-	hs_list_append(&batch->asks, &ask->link);
+	hs_list_remove(&member->link);
+	hs_list_append(&batch->members, &member->link);
 	batch->count++;
-	ask->no_retry = ask->client->no_retry;
-	batch->mixed = batch->mixed || ask->resp != batch->resp;
-	batch->bound = batch->bound || ask->client->bound;
-	if (batch->kind == HS_FOLD_ADD && ask->kind == HS_FOLD_ADD) {
-		batch->sum += ask->number;
-		batch->reach += magnitude(ask->number);
-		if (batch->reach >= LEAP)
+	member->no_retry = member->client->no_retry;
+	batch->mixed_dialects = batch->mixed_dialects || member->resp != batch->resp;
+	batch->fixed_dialect = batch->fixed_dialect || member->client->fixed_dialect;
+	if (batch->kind == HS_FOLD_ADD && member->kind == HS_FOLD_ADD) {
+		batch->sum += member->number;
+		batch->magnitude_sum += magnitude(member->number);
+		if (batch->magnitude_sum >= LARGE_ADD)
 			batch->fold->far_from_overflow =
 				false; /* not before it is known where that leads */
-		if (ask->number != 0)
-			ask->client->sign = hs_fold_sign(ask->number);
+		if (member->number != 0)
+			member->client->sign = hs_fold_sign(member->number);
 	}
-	ask->client->batch = batch;
+	member->client->batch = batch;
 }
 
-static void send_ask(struct hs_fold_batch *batch, const struct hs_fold_member *ask)
+static void set_command(struct hs_fold_batch *batch, const struct hs_fold_member *member)
 {
-	batch->command = ask->command;
-	batch->argv = ask->argv;
-	batch->argc = ask->argc;
-	batch->raw = ask->raw;
-	batch->resp = ask->resp;
+	batch->command = member->command;
+	batch->argv = member->argv;
+	batch->argc = member->argc;
+	batch->raw = member->raw;
+	batch->resp = member->resp;
 }
 
 /* Of what composed[] and text[] hold. */
-static void send_composed(struct hs_fold_batch *batch, enum hs_command_id id, struct hs_bytes name,
-			  const struct hs_fold_member *ask)
+static void set_composed_command(struct hs_fold_batch *batch, enum hs_command_id id,
+				 struct hs_bytes name, const struct hs_fold_member *member)
 {
-	send_ask(batch, ask);
+	set_command(batch, member);
 	batch->command = hs_command_by_id(id);
 	batch->raw = (struct hs_bytes){0};
 	batch->composed[0] = name;
-	batch->composed[1] = ask->argv[1];
+	batch->composed[1] = member->argv[1];
 	batch->argv = batch->composed;
 }
 
@@ -221,7 +223,7 @@ static struct hs_bytes write_number(char text[HS_NUM_TEXT_MAX], int64_t number)
 
 static void finish_add(struct hs_fold_batch *batch, const struct hs_fold_member *first)
 {
-	send_composed(batch, HS_CMD_ID_INCRBY, HS_LIT("INCRBY"), first);
+	set_composed_command(batch, HS_CMD_ID_INCRBY, HS_LIT("INCRBY"), first);
 	batch->composed[2] = write_number(batch->text, batch->sum);
 	batch->argc = 3;
 }
@@ -232,22 +234,22 @@ static void finish_set(struct hs_fold_batch *batch)
 	const struct hs_fold_member *set = NULL;
 	struct hs_fold_value value = {0};
 
-	hs_list_each(const struct hs_fold_member, ask, &batch->asks, link) {
-		if (ask->kind == HS_FOLD_SET) {
-			set = ask;
-			hs_fold_value_set(&value, ask);
-		} else if (ask->kind == HS_FOLD_ADD) {
-			(void)hs_fold_value_add(&value, ask->number);
+	hs_list_each(const struct hs_fold_member, member, &batch->members, link) {
+		if (member->kind == HS_FOLD_SET) {
+			set = member;
+			hs_fold_value_set(&value, member);
+		} else if (member->kind == HS_FOLD_ADD) {
+			(void)hs_fold_value_add(&value, member->number);
 		}
 	}
 	hs_check(set); /* it begins with one */
 	if (value.is_number && !hs_fold_is_far_from_overflow(value.number))
 		batch->fold->far_from_overflow = false;
 	if (!value.changed) {
-		send_ask(batch, set);
+		set_command(batch, set);
 		return;
 	}
-	send_composed(batch, HS_CMD_ID_SET, HS_LIT("SET"), set);
+	set_composed_command(batch, HS_CMD_ID_SET, HS_LIT("SET"), set);
 	batch->composed[2] = write_number(batch->text, value.number);
 	for (size_t i = 3; i < set->argc; i++)
 		batch->composed[i] = set->argv[i];
@@ -255,24 +257,24 @@ static void finish_set(struct hs_fold_batch *batch)
 
 static void finish(struct hs_fold_batch *batch)
 {
-	hs_list_each(struct hs_fold_member, ask, &batch->asks, link) {
-		struct hs_fold_client *client = ask->client;
+	hs_list_each(struct hs_fold_member, member, &batch->members, link) {
+		struct hs_fold_client *client = member->client;
 
-		*client = (struct hs_fold_client){.bound = client->bound,
+		*client = (struct hs_fold_client){.fixed_dialect = client->fixed_dialect,
 						  .no_retry = client->no_retry};
 	}
 	if (batch->kind == HS_FOLD_READ || (batch->kind == HS_FOLD_ADD && batch->count == 1))
-		send_ask(batch, ask_of(batch->asks.next));
+		set_command(batch, member_of(batch->members.next));
 	else if (batch->kind == HS_FOLD_ADD)
-		finish_add(batch, ask_of(batch->asks.next));
+		finish_add(batch, member_of(batch->members.next));
 	else
 		finish_set(batch);
 }
 
-bool hs_fold_is_simple(const struct hs_fold_member *ask)
+bool hs_fold_is_simple(const struct hs_fold_member *member)
 {
-	return ask->kind != HS_FOLD_SET &&
-	       (ask->kind != HS_FOLD_ADD || magnitude(ask->number) < LEAP);
+	return member->kind != HS_FOLD_SET &&
+	       (member->kind != HS_FOLD_ADD || magnitude(member->number) < LARGE_ADD);
 }
 
 void hs_fold_plan(struct hs_fold *fold, struct hs_link *plan)
@@ -282,13 +284,14 @@ void hs_fold_plan(struct hs_fold *fold, struct hs_link *plan)
 
 	if (hs_list_empty(&fold->waiting))
 		return;
-	hs_list_each_safe(struct hs_fold_member, ask, &fold->waiting, link) {
-		struct hs_fold_batch *batch = ask->client->waits ? NULL : find_batch(&planner, ask);
+	hs_list_each_safe(struct hs_fold_member, member, &fold->waiting, link) {
+		struct hs_fold_batch *batch =
+			member->client->waits ? NULL : find_batch(&planner, member);
 
-		if (ask->client->batch && ask->client->batch != batch)
-			ask->client->waits = true;
+		if (member->client->batch && member->client->batch != batch)
+			member->client->waits = true;
 		else
-			join(batch ? batch : new_batch(&planner, ask), ask);
+			join(batch ? batch : new_batch(&planner, member), member);
 	}
 	for (struct hs_link *link = before->next; link != plan; link = link->next)
 		finish(hs_list_entry(link, struct hs_fold_batch, link));
@@ -298,7 +301,7 @@ void hs_fold_free(struct hs_fold_batch **batch)
 {
 	if (!*batch)
 		return;
-	hs_check(hs_list_empty(&(*batch)->asks));
+	hs_check(hs_list_empty(&(*batch)->members));
 	hs_list_remove(&(*batch)->link);
 	hs_mem_free(batch);
 }

@@ -34,10 +34,10 @@
 #include "wire/reply.h"
 
 enum {
-	READS_APART = 1024,   /* so many go straight when folding them did not help */
+	BYPASS_READS = 1024,  /* so many go straight when folding them did not help */
 	READS_JUDGED_MIN = 8, /* a plan of fewer says nothing about that */
 	BATCHES_JUDGED = 32,  /* after so many it is seen whether folding was worth it */
-	RESTS = 1024,	      /* so many requests go straight when it was not */
+	BYPASS = 1024,	      /* so many requests go straight when it was not */
 };
 
 /* --- a request's way through a queue --- */
@@ -51,13 +51,13 @@ void hs_fold_make_ready(struct hs_fold_stage *stage, struct hs_fold_queue *queue
 }
 
 /* To the engine as it came. The request may be gone when this returns. */
-static void send_lone(struct hs_fold_stage *stage, struct hs_fold_request *folded)
+static void send_as_it_came(struct hs_fold_stage *stage, struct hs_fold_request *folded)
 {
 	struct hs_fold_queue *queue = folded->queue;
 	uint64_t id = folded->request->session->id;
 
-	queue->alone = queue->under_way == 0 || queue->alone == id ? id : 0;
-	queue->under_way++;
+	queue->sole_client = queue->in_flight == 0 || queue->sole_client == id ? id : 0;
+	queue->in_flight++;
 	hs_stage_send(stage->core, stage->index, folded->request, &folded->request->parts[0]);
 }
 
@@ -70,7 +70,7 @@ static void refuse(struct hs_fold_stage *stage, struct hs_request *request)
 			stage->core->options.fold_waiters_max);
 	hs_counter_add(&stage->stats.busy, 1);
 	request->parts[0].time_us = 0;
-	hs_stage_ends(stage->core, stage->index, request);
+	hs_stage_release(stage->core, stage->index, request);
 	hs_count_request(stage->core, request, hs_buf_bytes(&request->reply));
 	hs_dispatch_finish(stage->core, request);
 }
@@ -83,7 +83,7 @@ static struct hs_fold_request *mark(struct hs_fold_stage *stage, struct hs_reque
 	request->parts[0].marked |= 1u << stage->index;
 	request->delayed = true;
 	*folded = (struct hs_fold_request){.request = request};
-	hs_list_init(&folded->ask.link);
+	hs_list_init(&folded->member.link);
 	return folded;
 }
 
@@ -94,12 +94,12 @@ static void take(struct hs_fold_stage *stage, struct hs_fold_queue *queue,
 	struct hs_fold_request *folded = mark(stage, request);
 
 	folded->queue = queue;
-	folded->ask = stage->asked;
-	folded->ask.argv = request->call.argv; /* its own copy */
-	folded->ask.raw = request->call.raw;
-	hs_list_init(&folded->ask.link);
+	folded->member = stage->admitted_member;
+	folded->member.argv = request->call.argv; /* its own copy */
+	folded->member.raw = request->call.raw;
+	hs_list_init(&folded->member.link);
 	request->resp = request->session->resp;
-	if (queue->waiting + queue->coming < stage->core->options.fold_waiters_max)
+	if (queue->waiting + queue->behind < stage->core->options.fold_waiters_max)
 		hs_chain_add(stage, hs_chain_of(stage, request->session, hs_fold_bucket(request)),
 			     folded);
 	else
@@ -113,7 +113,7 @@ static bool follow(struct hs_fold_stage *stage, struct hs_request *request)
 	struct hs_fold_chain *chains = hs_fold_session(stage, request->session)->chains;
 	struct hs_fold_chain *chain = chains ? &chains[hs_fold_bucket(request)] : NULL;
 
-	if (!chain || chain->joined == 0)
+	if (!chain || chain->total == 0)
 		return false;
 	hs_chain_add(stage, chain, mark(stage, request));
 	return true;
@@ -131,18 +131,18 @@ static bool is_at_once(const struct hs_core *core, const struct hs_request *requ
 }
 
 /* It is sent under its session's own id. */
-static void go_by(struct hs_fold_stage *stage, const struct hs_request *request)
+static void restore_clients(struct hs_fold_stage *stage, const struct hs_request *request)
 {
 	const struct hs_fold_session *known = hs_fold_session(stage, request->session);
 
 	/* In whatever bucket: its slot may have moved since they were sent. */
 	for (uint32_t i = 0; known->relabelled > 0 && i < HS_PARTITION_BUCKETS; i++) {
-		if (known->chains[i].joined == 0)
+		if (known->chains[i].total == 0)
 			hs_chain_restore_client(stage, &known->chains[i]);
 	}
 }
 
-static enum hs_verdict depart(void *self, struct hs_request *request, struct hs_part *part)
+static enum hs_stage_result depart(void *self, struct hs_request *request, struct hs_part *part)
 {
 	struct hs_fold_stage *stage = self;
 	struct hs_fold_queue *queue =
@@ -151,7 +151,7 @@ static enum hs_verdict depart(void *self, struct hs_request *request, struct hs_
 	if (request->session == stage->core->self)
 		return HS_PASS;
 	if (part->op.kind != HS_OP_COMMAND || request->parts_count > 1) {
-		go_by(stage, request);
+		restore_clients(stage, request);
 		return HS_PASS;
 	}
 	if (queue && !is_at_once(stage->core, request)) {
@@ -161,7 +161,7 @@ static enum hs_verdict depart(void *self, struct hs_request *request, struct hs_
 	}
 	if (follow(stage, request))
 		return HS_TAKEN;
-	go_by(stage, request);
+	restore_clients(stage, request);
 	return HS_PASS;
 }
 
@@ -174,10 +174,10 @@ static void leave_bucket(struct hs_fold_stage *stage, struct hs_fold_request *fo
 	hs_chain_leave(stage, folded);
 }
 
-static void answer(void *context, struct hs_fold_member *ask, struct hs_bytes reply)
+static void answer(void *context, struct hs_fold_member *member, struct hs_bytes reply)
 {
 	struct hs_fold_stage *stage = context;
-	struct hs_fold_request *folded = hs_fold_asked(&ask->link);
+	struct hs_fold_request *folded = hs_fold_request_of(&member->link);
 	struct hs_request *request = folded->request;
 
 	leave_bucket(stage, folded);
@@ -186,56 +186,57 @@ static void answer(void *context, struct hs_fold_member *ask, struct hs_bytes re
 	hs_stage_share(stage->core, stage->index, request, reply);
 }
 
-static void again(void *context, struct hs_fold_member *ask)
+static void retry(void *context, struct hs_fold_member *member)
 {
 	static const struct hs_bytes too_late =
 		HS_LIT("-BUSY refused together with others, and a later command of this client was "
 		       "sent already; not run\r\n");
 	struct hs_fold_stage *stage = context;
-	struct hs_fold_request *folded = hs_fold_asked(&ask->link);
+	struct hs_fold_request *folded = hs_fold_request_of(&member->link);
 	struct hs_request *request = folded->request;
 	struct hs_fold_chain *chain;
 
-	if (ask->no_retry) {
+	if (member->no_retry) {
 		hs_counter_add(&stage->stats.busy, 1);
-		answer(context, ask, too_late);
+		answer(context, member, too_late);
 		return;
 	}
 	chain = folded->chain;
 	leave_bucket(stage, folded);
 	hs_core_resume_later(stage->core, request->session);
-	hs_counter_add(&stage->stats.again, 1);
+	hs_counter_add(&stage->stats.retry, 1);
 	if (!request->session->gone) {
 		hs_chain_restore_client(stage, chain);
-		send_lone(stage, folded);
+		send_as_it_came(stage, folded);
 		return;
 	}
-	hs_stage_ends(stage->core, stage->index, request);
+	hs_stage_release(stage->core, stage->index, request);
 	hs_request_finish(stage->core, request);
 }
 
-static void landed(struct hs_fold_stage *stage, struct hs_fold_queue *queue)
+static void op_done(struct hs_fold_stage *stage, struct hs_fold_queue *queue)
 {
-	queue->under_way--;
+	queue->in_flight--;
 	if (queue->waiting > 0)
 		hs_fold_make_ready(stage, queue);
 }
 
 /* The engine has answered a batch. */
-static void land(struct hs_core *core, struct hs_request *own)
+static void batch_done(struct hs_core *core, struct hs_request *internal_request)
 {
-	static const struct hs_fold_calls calls = {.answer = answer, .again = again};
-	struct hs_fold_stage *stage = hs_internal_stage(core, own);
-	struct hs_fold_request *folded = hs_fold_of(stage, own);
+	static const struct hs_fold_calls calls = {.answer = answer, .retry = retry};
+	struct hs_fold_stage *stage = hs_internal_stage(core, internal_request);
+	struct hs_fold_request *folded = hs_fold_of(stage, internal_request);
 	struct hs_fold_queue *queue = folded->queue;
 
 	hs_count_run_begin(core, hs_hot_key(queue->hot));
-	hs_fold_answer(folded->batch, hs_internal_reply(own, 0), &stage->scratch, &calls, stage);
+	hs_fold_answer(folded->batch, hs_internal_reply(internal_request, 0), &stage->scratch,
+		       &calls, stage);
 	hs_count_run_end(core);
 	hs_fold_free(&folded->batch);
-	hs_buf_clear(&stage->scratch, HS_KEEP_BYTES);
-	hs_internal_end(core, own);
-	landed(stage, queue);
+	hs_buf_clear(&stage->scratch, HS_IDLE_BUFFER_BYTES);
+	hs_internal_end(core, internal_request);
+	op_done(stage, queue);
 }
 
 /* The client id that a batch is sent under, so that the engine keeps every member's order: a new one if no
@@ -244,7 +245,7 @@ static uint64_t client_of_batch(struct hs_fold_stage *stage, const struct hs_fol
 {
 	bool shared = false;
 
-	hs_list_each(const struct hs_fold_request, folded, &batch->asks, ask.link) {
+	hs_list_each(const struct hs_fold_request, folded, &batch->members, member.link) {
 		const struct hs_request *request = folded->request;
 
 		if (hs_fold_others(stage, request->session, hs_fold_bucket(request)) > 0) {
@@ -262,7 +263,7 @@ static void send_together(struct hs_fold_stage *stage, struct hs_fold_queue *que
 {
 	struct hs_internal internal = {
 		.call = hs_call_of(batch->command, batch->argc, batch->argv),
-		.then = land,
+		.on_done = batch_done,
 		.slot = queue->hot->slot,
 		.borrowed = true,
 		.resp = batch->resp,
@@ -270,29 +271,29 @@ static void send_together(struct hs_fold_stage *stage, struct hs_fold_queue *que
 		.stage = stage->index + 1,
 	};
 	struct hs_fold_request *folded;
-	struct hs_request *own;
+	struct hs_request *internal_request;
 
-	for (struct hs_link *link = batch->asks.next; link != &batch->asks; link = link->next)
-		hs_chain_sent(stage, hs_fold_asked(link));
+	for (struct hs_link *link = batch->members.next; link != &batch->members; link = link->next)
+		hs_chain_sent(stage, hs_fold_request_of(link));
 	internal.call.raw = batch->raw;
-	own = hs_internal_prepare(stage->core, &internal);
-	own->delayed = true;
-	own->start_us = hs_fold_asked(batch->asks.next)->request->start_us;
-	folded = hs_fold_of(stage, own);
+	internal_request = hs_internal_prepare(stage->core, &internal);
+	internal_request->delayed = true;
+	internal_request->start_us = hs_fold_request_of(batch->members.next)->request->start_us;
+	folded = hs_fold_of(stage, internal_request);
 	folded->queue = queue;
 	folded->batch = batch;
-	queue->under_way++;
-	queue->alone = 0;
+	queue->in_flight++;
+	queue->sole_client = 0;
 	hs_counter_add(&stage->stats.commands, 1);
-	hs_internal_send(stage->core, own);
+	hs_internal_send(stage->core, internal_request);
 }
 
 /* One that waits, by itself. In the middle of a chain it stays in it until it is answered. */
-static void send_ask(struct hs_fold_stage *stage, struct hs_fold_request *folded)
+static void send_member(struct hs_fold_stage *stage, struct hs_fold_request *folded)
 {
 	bool stays = hs_chain_is_long(folded->chain);
 
-	hs_list_remove(&folded->ask.link);
+	hs_list_remove(&folded->member.link);
 	hs_chain_sent(stage, folded);
 	if (stays) {
 		hs_chain_use_client(stage, folded);
@@ -303,21 +304,21 @@ static void send_ask(struct hs_fold_stage *stage, struct hs_fold_request *folded
 		leave_bucket(stage, folded);
 		hs_chain_restore_client(stage, chain);
 	}
-	send_lone(stage, folded);
+	send_as_it_came(stage, folded);
 }
 
 void hs_fold_release(struct hs_fold_stage *stage, struct hs_fold_queue *queue)
 {
 	struct hs_link *waiting = &queue->fold.waiting;
 
-	for (uint32_t left = queue->waiting; left > 0; left--)
-		send_ask(stage, hs_fold_asked(waiting->next));
+	for (uint32_t remaining = queue->waiting; remaining > 0; remaining--)
+		send_member(stage, hs_fold_request_of(waiting->next));
 }
 
 static void send_alone(struct hs_fold_stage *stage, struct hs_fold_request *folded)
 {
 	hs_core_resume_later(stage->core, folded->request->session);
-	send_ask(stage, folded);
+	send_member(stage, folded);
 }
 
 static void send_batch(struct hs_fold_stage *stage, struct hs_fold_queue *queue,
@@ -329,29 +330,29 @@ static void send_batch(struct hs_fold_stage *stage, struct hs_fold_queue *queue,
 		send_together(stage, queue, batch);
 		return;
 	}
-	folded = hs_fold_asked(batch->asks.next);
-	hs_list_remove(&folded->ask.link);
+	folded = hs_fold_request_of(batch->members.next);
+	hs_list_remove(&folded->member.link);
 	hs_fold_free(&batch);
 	send_alone(stage, folded);
 }
 
 /* A few clients that rarely meet pay more for the queue than the engine gains. */
-static void judge(const struct hs_fold_stage *stage, struct hs_fold_queue *queue, uint32_t asks,
+static void judge(const struct hs_fold_stage *stage, struct hs_fold_queue *queue, uint32_t members,
 		  uint32_t batches)
 {
-	queue->judged_asks += asks;
+	queue->judged_members += members;
 	queue->judged_batches += batches;
 	if (queue->judged_batches < BATCHES_JUDGED)
 		return;
-	if (queue->judged_asks < stage->core->options.hot.worth * queue->judged_batches)
-		queue->resting = RESTS;
-	queue->judged_asks = 0;
+	if (queue->judged_members < stage->core->options.hot.fold_gain_min * queue->judged_batches)
+		queue->bypass = BYPASS;
+	queue->judged_members = 0;
 	queue->judged_batches = 0;
 }
 
 /* Those for whom the plan had no place do not go with a later pass of this round: what they have in it may
  * have to be run again. */
-static void set_aside(struct hs_fold_stage *stage, struct hs_fold_queue *queue)
+static void defer_rest(struct hs_fold_stage *stage, struct hs_fold_queue *queue)
 {
 	struct hs_link *waiting = &queue->fold.waiting;
 
@@ -359,22 +360,23 @@ static void set_aside(struct hs_fold_stage *stage, struct hs_fold_queue *queue)
 		struct hs_link *link = waiting->next;
 
 		hs_list_remove(link);
-		hs_list_append(&queue->later, link);
-		if (hs_list_empty(&queue->left))
-			hs_list_append(&stage->left, &queue->left);
+		hs_list_append(&queue->deferred, link);
+		if (hs_list_empty(&queue->remaining))
+			hs_list_append(&stage->remaining, &queue->remaining);
 	}
 }
 
-static void put_back(struct hs_fold_stage *stage)
+static void requeue_deferred(struct hs_fold_stage *stage)
 {
-	struct hs_link *left = &stage->left;
+	struct hs_link *remaining = &stage->remaining;
 
-	while (!hs_list_empty(left)) {
-		struct hs_fold_queue *queue = hs_list_entry(left->next, struct hs_fold_queue, left);
+	while (!hs_list_empty(remaining)) {
+		struct hs_fold_queue *queue =
+			hs_list_entry(remaining->next, struct hs_fold_queue, remaining);
 
-		hs_list_remove(&queue->left);
-		while (!hs_list_empty(&queue->later)) {
-			struct hs_link *link = queue->later.next;
+		hs_list_remove(&queue->remaining);
+		while (!hs_list_empty(&queue->deferred)) {
+			struct hs_link *link = queue->deferred.next;
 
 			hs_list_remove(link);
 			hs_list_append(&queue->fold.waiting, link);
@@ -385,24 +387,24 @@ static void put_back(struct hs_fold_stage *stage)
 
 static void launch(struct hs_fold_stage *stage, struct hs_fold_queue *queue)
 {
-	uint32_t asks = 0, batches = 0, reads = 0, read_batches = 0;
+	uint32_t members = 0, batches = 0, reads = 0, read_batches = 0;
 	struct hs_link *waiting = &queue->fold.waiting;
-	struct hs_fold_request *first = hs_fold_asked(waiting->next);
+	struct hs_fold_request *first = hs_fold_request_of(waiting->next);
 	struct hs_link plan;
 
 	queue->round = stage->round;
-	if (waiting->next == waiting->prev && hs_fold_is_simple(&first->ask)) {
+	if (waiting->next == waiting->prev && hs_fold_is_simple(&first->member)) {
 		judge(stage, queue, 1, 1);
 		send_alone(stage, first);
 		return;
 	}
 	hs_list_init(&plan);
 	hs_fold_plan(&queue->fold, &plan);
-	set_aside(stage, queue);
+	defer_rest(stage, queue);
 	while (!hs_list_empty(&plan)) {
 		struct hs_fold_batch *batch = hs_list_entry(plan.next, struct hs_fold_batch, link);
 
-		asks += batch->count;
+		members += batch->count;
 		batches++;
 		if (batch->kind == HS_FOLD_READ) {
 			reads += batch->count;
@@ -411,15 +413,15 @@ static void launch(struct hs_fold_stage *stage, struct hs_fold_queue *queue)
 		hs_list_remove(&batch->link);
 		send_batch(stage, queue, batch);
 	}
-	judge(stage, queue, asks, batches);
+	judge(stage, queue, members, batches);
 	/* All different, a hash read field by field: waiting for each other brings nothing. */
 	if (reads >= READS_JUDGED_MIN && reads < 2 * read_batches)
-		queue->reads_apart = READS_APART;
+		queue->bypass_reads = BYPASS_READS;
 }
 
 static bool has_ready(const struct hs_fold_stage *stage)
 {
-	return !hs_list_empty(&stage->ready) || !hs_list_empty(&stage->moving);
+	return !hs_list_empty(&stage->ready) || !hs_list_empty(&stage->advancing);
 }
 
 static void begin_round(struct hs_fold_stage *stage)
@@ -433,7 +435,7 @@ static void run_passes(struct hs_fold_stage *stage)
 	struct hs_link *ready = &stage->ready;
 
 	while (has_ready(stage)) {
-		hs_chain_move(stage);
+		hs_chain_advance(stage);
 		while (!hs_list_empty(ready)) {
 			struct hs_fold_queue *queue =
 				hs_list_entry(ready->next, struct hs_fold_queue, ready);
@@ -455,7 +457,7 @@ static void flush(void *self)
 	begin_round(stage);
 	run_passes(stage);
 	begin_round(stage); /* what comes from now on is for another one */
-	put_back(stage);
+	requeue_deferred(stage);
 }
 
 /* One that went by itself, or as a plain request behind others. */
@@ -468,7 +470,7 @@ static void arrive(void *self, struct hs_request *request, struct hs_part *part)
 	if (folded->chain)
 		hs_chain_leave(stage, folded);
 	if (folded->queue)
-		landed(stage, folded->queue);
+		op_done(stage, folded->queue);
 }
 
 static void forget(void *self, struct hs_session *session)
@@ -484,7 +486,7 @@ static void forget(void *self, struct hs_session *session)
 			continue;
 		session->in_bucket[hs_fold_bucket(request)]--;
 		hs_chain_drop(stage, folded);
-		hs_stage_ends(stage->core, stage->index, request);
+		hs_stage_release(stage->core, stage->index, request);
 		request->done = true;
 		last = request;
 	}
@@ -496,9 +498,9 @@ static void askers(void *self, const struct hs_request *internal, hs_stage_membe
 		   void *context)
 {
 	struct hs_fold_stage *stage = self;
-	struct hs_link *asks = &hs_fold_of(stage, internal)->batch->asks;
+	struct hs_link *members = &hs_fold_of(stage, internal)->batch->members;
 
-	hs_list_each(const struct hs_fold_request, folded, asks, ask.link)
+	hs_list_each(const struct hs_fold_request, folded, members, member.link)
 		tell(context, folded->request, !hs_list_empty(&folded->chain->behind));
 }
 
@@ -514,8 +516,8 @@ static void *create(struct hs_core *core, uint32_t index)
 	stage->request_at = core->stages.request_at[index];
 	hs_list_init(&stage->queues);
 	hs_list_init(&stage->ready);
-	hs_list_init(&stage->left);
-	hs_list_init(&stage->moving);
+	hs_list_init(&stage->remaining);
+	hs_list_init(&stage->advancing);
 	stage->round = 1;
 	return stage;
 }
@@ -528,7 +530,7 @@ static void destroy(void *self)
 		struct hs_fold_queue *queue =
 			hs_list_entry(stage->queues.next, struct hs_fold_queue, link);
 
-		hs_check(queue->under_way == 0 && queue->waiting == 0 && queue->coming == 0);
+		hs_check(queue->in_flight == 0 && queue->waiting == 0 && queue->behind == 0);
 		hs_fold_cool(stage, queue->hot, true);
 	}
 	hs_buf_deinit(&stage->scratch);
@@ -564,5 +566,5 @@ const struct hs_stage hs_stage_fold = {
 	.cool = hs_fold_cool,
 	.forget = forget,
 	.report = hs_fold_report,
-	.askers = askers,
+	.members = askers,
 };

@@ -15,16 +15,16 @@ struct hs_fold_queue {
 	struct hs_fold fold;
 	/* Left over by a plan of this round: a client is in one batch of a plan. They are in `fold` again
 	 * when the round is over. */
-	struct hs_link later;
-	struct hs_link left;  /* in stage->left when there are such, or alone */
-	uint32_t waiting;     /* in `fold` or `later` */
-	uint32_t coming;      /* in chains, behind what their clients asked before */
-	uint32_t under_way;   /* operations sent */
-	uint64_t round;	      /* in which it was launched last */
-	uint64_t alone;	      /* all of them of this connection, each by itself; 0: not so */
-	uint32_t reads_apart; /* reads that go straight now: folding them did not help */
-	uint32_t resting;     /* requests of all kinds that do */
-	uint32_t judged_asks, judged_batches;
+	struct hs_link deferred;
+	struct hs_link remaining; /* in stage->left when there are such, or alone */
+	uint32_t waiting;	  /* in `fold` or `later` */
+	uint32_t behind;	  /* in chains, behind what their clients asked before */
+	uint32_t in_flight;	  /* operations sent */
+	uint64_t round;		  /* in which it was launched last */
+	uint64_t sole_client;	  /* all of them of this connection, each by itself; 0: not so */
+	uint32_t bypass_reads;	  /* reads that go straight now: folding them did not help */
+	uint32_t bypass;	  /* requests of all kinds that do */
+	uint32_t judged_members, judged_batches;
 };
 
 /* What a session has in the queues of one partition bucket: its chain, in the order asked
@@ -34,10 +34,10 @@ struct hs_fold_queue {
  * all of it counted in that bucket. */
 struct hs_fold_chain {
 	struct hs_session *session;
-	struct hs_link moving;	     /* in stage->moving, or alone */
+	struct hs_link advancing;    /* in stage->moving, or alone */
 	struct hs_fold_queue *queue; /* of those that wait; or of the last that was sent; or NULL */
 	struct hs_link behind;	     /* asks, of other queues or of none */
-	uint16_t joined;	     /* all of them */
+	uint16_t total;		     /* all of them */
 	uint16_t waiting, sent;	     /* of them */
 	bool exclusive;		     /* nothing may be sent behind it before it is answered */
 	bool relabelled; /* what its session has in flight beside it has had the client id of a round */
@@ -58,7 +58,7 @@ struct hs_fold_request {
 	struct hs_fold_queue *queue; /* that it goes through, or was sent from; NULL: none */
 	struct hs_fold_chain *chain; /* of its session that it is in, or NULL */
 	struct hs_fold_batch *batch; /* an internal call's: what it was sent for */
-	struct hs_fold_member ask;
+	struct hs_fold_member member;
 	bool waiting; /* not planned yet */
 	bool behind;  /* in its chain, behind those that wait in a queue */
 };
@@ -71,13 +71,14 @@ struct hs_fold_stage {
 	/* Of the call that was admitted last, which has this number. */
 	uint64_t admitted_call;
 	struct hs_fold_queue *admitted; /* its request goes through it when it departs; or NULL */
-	struct hs_fold_member asked;	/* what it is to folding; `command` NULL: not worked out */
-	uint32_t taken;			/* requests of all sessions in chains */
-	uint32_t relabelled;		/* chains that are */
+	struct hs_fold_member
+		admitted_member; /* what it is to folding; `command` NULL: not worked out */
+	uint32_t taken;		 /* requests of all sessions in chains */
+	uint32_t relabelled;	 /* chains that are */
 	struct hs_link queues;
-	struct hs_link ready;  /* those whose waiters may go at the end of the round */
-	struct hs_link left;   /* those of which a plan left some over */
-	struct hs_link moving; /* chains that may go on then */
+	struct hs_link ready;	  /* those whose waiters may go at the end of the round */
+	struct hs_link remaining; /* those of which a plan left some over */
+	struct hs_link advancing; /* chains that may go on then */
 	uint32_t count;
 	uint64_t round;
 	uint64_t
@@ -109,7 +110,7 @@ void hs_chain_leave(struct hs_fold_stage *stage, struct hs_fold_request *folded)
 /* The client has gone: a request that waits is not sent. */
 void hs_chain_drop(struct hs_fold_stage *stage, struct hs_fold_request *folded);
 /* Sends on what may go in this round. */
-void hs_chain_move(struct hs_fold_stage *stage);
+void hs_chain_advance(struct hs_fold_stage *stage);
 /* Whether its session has more than one request in it: then what is sent has the client id of the round. */
 bool hs_chain_is_long(const struct hs_fold_chain *chain);
 /* The client id for this round's requests of such chains. */
@@ -135,9 +136,9 @@ static inline struct hs_fold_request *hs_fold_of(const struct hs_fold_stage *sta
 	return hs_stage_request(request, stage->request_at);
 }
 
-static inline struct hs_fold_request *hs_fold_asked(const struct hs_link *link)
+static inline struct hs_fold_request *hs_fold_request_of(const struct hs_link *link)
 {
-	return hs_list_entry(link, struct hs_fold_request, ask.link);
+	return hs_list_entry(link, struct hs_fold_request, member.link);
 }
 
 static inline uint32_t hs_fold_bucket(const struct hs_request *request)
@@ -149,7 +150,7 @@ static inline uint32_t hs_fold_bucket(const struct hs_request *request)
 static inline bool hs_fold_may_launch(const struct hs_fold_stage *stage,
 				      const struct hs_fold_queue *queue)
 {
-	return queue->under_way == 0 || queue->round == stage->round;
+	return queue->in_flight == 0 || queue->round == stage->round;
 }
 
 /* Operations of the session under way in the bucket that are not in its chain. */
@@ -158,11 +159,11 @@ static inline uint32_t hs_fold_others(const struct hs_fold_stage *stage,
 {
 	const struct hs_fold_chain *chains = hs_fold_session(stage, session)->chains;
 
-	return session->in_bucket[bucket] - (chains ? chains[bucket].joined : 0u);
+	return session->in_bucket[bucket] - (chains ? chains[bucket].total : 0u);
 }
 
 /* admit.c */
-enum hs_verdict hs_fold_admit(void *self, struct hs_session *session, struct hs_call *call);
+enum hs_stage_result hs_fold_admit(void *self, struct hs_session *session, struct hs_call *call);
 
 /* keys.c */
 void hs_fold_hot(void *self, struct hs_hot *hot, bool waited);

@@ -15,7 +15,7 @@
 	    "Requests answered together with others for the same hot key") \
 	ROW(commands, HS_COUNTER, "Stats", "fold_commands", "fold_commands_total", \
 	    "Commands sent to the engine for those requests") \
-	ROW(again, HS_COUNTER, "Stats", "fold_retries", "fold_retries_total", \
+	ROW(retry, HS_COUNTER, "Stats", "fold_retries", "fold_retries_total", \
 	    "Requests run by themselves after the engine refused what they were part of") \
 	ROW(busy, HS_COUNTER, "Stats", "fold_busy", "fold_busy_total", \
 	    "Requests refused because fold-waiters-max were waiting")

@@ -7,12 +7,12 @@
 #include "command/texts.h"
 
 /* Magnitudes in one add batch stay below it in sum: a number is then never near both limits. */
-#define HS_FOLD_REACH_MAX (UINT64_C(1) << 62)
+#define HS_FOLD_MAGNITUDES_MAX (UINT64_C(1) << 62)
 
 /* Whether a number is so far from the limits that no batch reaches them from there. */
 static inline bool hs_fold_is_far_from_overflow(int64_t number)
 {
-	int64_t most = (int64_t)(HS_FOLD_REACH_MAX / 2);
+	int64_t most = (int64_t)(HS_FOLD_MAGNITUDES_MAX / 2);
 
 	return number > -most && number < most;
 }
@@ -25,10 +25,11 @@ struct hs_fold_value {
 	int64_t ttl_ms; /* 0: for ever */
 };
 
-static inline void hs_fold_value_set(struct hs_fold_value *value, const struct hs_fold_member *ask)
+static inline void hs_fold_value_set(struct hs_fold_value *value,
+				     const struct hs_fold_member *member)
 {
-	*value = (struct hs_fold_value){.len = ask->argv[2].len, .ttl_ms = ask->number};
-	value->is_number = hs_num_parse_int(ask->argv[2], &value->number);
+	*value = (struct hs_fold_value){.len = member->argv[2].len, .ttl_ms = member->number};
+	value->is_number = hs_num_parse_int(member->argv[2], &value->number);
 }
 
 /* NULL, or the error that INCR and its kin give then; nothing is changed in that case. */

@@ -5,7 +5,7 @@
 #include "base/slot.h"
 #include "keyspace/expiry.h"
 #include "keyspace/record.h"
-#include "route/slot.h"
+#include "route/slot_map.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -67,12 +67,12 @@ static bool entry_whole(struct hs_bytes physical, struct hs_bytes stored, uint64
 	uint16_t slot;
 
 	if (physical.len < sizeof(uint64_t) ||
-	    !hs_record_whole(stored, hs_record_seed(physical.data)))
+	    !hs_record_checksum_fits(stored, hs_record_seed(physical.data)))
 		return false;
 	if (hs_record_decode(stored, &record) != 0 || hs_record_key(physical, &record, &key) != 0)
 		return false;
 	slot = hs_slot_of(key);
-	return hs_record_parts_whole(&record, hs_record_seed(physical.data), 0, SIZE_MAX) &&
+	return hs_record_parts_checksum_fits(&record, hs_record_seed(physical.data), 0, SIZE_MAX) &&
 	       hs_record_key_fits(physical, key, seed) &&
 	       (unsigned char)physical.data[0] == slot >> 8 &&
 	       (unsigned char)physical.data[1] == (slot & 0xff) &&
@@ -419,7 +419,7 @@ static int cut_tree(struct hs_store *store, uint64_t seed, uint16_t partitions, 
 	return rc == MDB_NOTFOUND ? 0 : rc;
 }
 
-int hs_audit_cut(struct hs_store *store, uint64_t seed, uint16_t partitions, FILE *aside)
+int hs_audit_remove_damaged(struct hs_store *store, uint64_t seed, uint16_t partitions, FILE *aside)
 {
 	int cut = 0, rc = hs_store_begin(store);
 

@@ -52,7 +52,7 @@ void hs_audit_key_text(struct hs_bytes physical, char text[HS_AUDIT_KEY_MAX]);
 /* Removes the damaged records of a store that is open for writing, writes each to `aside` as a line
  * (physical key and record, escaped), and makes the tree of expiries anew from the others. Returns
  * how many were removed, or an error. */
-int hs_audit_cut(struct hs_store *store, uint64_t seed, uint16_t partitions,
-		 FILE *aside) HS_MUSTCHECK;
+int hs_audit_remove_damaged(struct hs_store *store, uint64_t seed, uint16_t partitions,
+			    FILE *aside) HS_MUSTCHECK;
 
 #endif

@@ -221,8 +221,8 @@ static int make_sure(const char *folder, const struct hs_checkpoint_found *found
 		       : hs_fault_set(fault, HS_EIO, "cannot write '%s': %s", path, strerror(-rc));
 }
 
-int hs_checkpoint_put_back(const char *folder, const struct hs_checkpoint_found *found,
-			   uint16_t stores, struct hs_fault *fault)
+int hs_checkpoint_restore(const char *folder, const struct hs_checkpoint_found *found,
+			  uint16_t stores, struct hs_fault *fault)
 {
 	int fds[HS_PARTITIONS_MAX];
 	uint64_t file_bytes;
@@ -276,14 +276,14 @@ static int write_back(int fd)
 
 /* Brings everything that LMDB wrote to a store to the disk. LMDB writes through this descriptor
  * and no other, so that it is the one that hears of every failed write. 0 or a negative errno. */
-static int sync_store(struct hs_store *store, bool hurry)
+static int sync_store(struct hs_store *store, bool urgent)
 {
 	mdb_filehandle_t fd;
 	int rc = mdb_env_get_fd(store->env, &fd);
 
 	if (rc != 0)
 		return -EINVAL;
-	rc = hurry ? 0 : write_back(fd);
+	rc = urgent ? 0 : write_back(fd);
 	return rc == 0 ? -mdb_env_sync(store->env, 1) : rc;
 }
 
@@ -297,7 +297,7 @@ static int make(struct hs_checkpoint *checkpoint)
 	for (uint16_t id = 0; id < checkpoint->count; id++) {
 		struct hs_store *store = &checkpoint->stores[id];
 
-		rc = sync_store(store, checkpoint->hurry);
+		rc = sync_store(store, checkpoint->urgent);
 		if (rc != 0)
 			return hs_fault_set(&fault, HS_EIO, "cannot sync '%s': %s", store->path,
 					    mdb_strerror(-rc));
@@ -329,7 +329,7 @@ static void run(void *argument)
 		uv_mutex_unlock(&checkpoint->mutex);
 		checkpoint->result = make(checkpoint);
 		uv_mutex_lock(&checkpoint->mutex);
-		atomic_store(&checkpoint->state, HS_CHECKPOINT_OVER);
+		atomic_store(&checkpoint->state, HS_CHECKPOINT_FINISHED);
 		uv_cond_broadcast(&checkpoint->cond);
 	}
 	uv_mutex_unlock(&checkpoint->mutex);
@@ -407,7 +407,7 @@ int hs_checkpoint_begin(struct hs_checkpoint *checkpoint, uint64_t lsn)
 
 	hs_check(atomic_load(&checkpoint->state) != HS_CHECKPOINT_RUNNING);
 	/* After one that failed none is believed: the kernel does not report an error twice. */
-	if (atomic_load(&checkpoint->state) == HS_CHECKPOINT_OVER)
+	if (atomic_load(&checkpoint->state) == HS_CHECKPOINT_FINISHED)
 		return checkpoint->result;
 	head.page_bytes = (uint32_t)checkpoint->stores[0].page_bytes;
 	memcpy(checkpoint->image, &head, sizeof head);

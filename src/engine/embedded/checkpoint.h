@@ -38,7 +38,7 @@
 #include <stdint.h>
 #include <uv.h>
 
-enum hs_checkpoint_state { HS_CHECKPOINT_IDLE, HS_CHECKPOINT_RUNNING, HS_CHECKPOINT_OVER };
+enum hs_checkpoint_state { HS_CHECKPOINT_IDLE, HS_CHECKPOINT_RUNNING, HS_CHECKPOINT_FINISHED };
 
 struct hs_checkpoint {
 	const char *folder; /* borrowed */
@@ -48,7 +48,7 @@ struct hs_checkpoint {
 	int next; /* the file to write next */
 	uint64_t seed;
 	uint64_t log_bytes; /* each log file is at least that long: set before the first begin */
-	bool hurry;  /* somebody waits for it, and nobody for the log: set while none is running */
+	bool urgent; /* somebody waits for it, and nobody for the log: set while none is running */
 	char *image; /* what goes into the file, twice */
 	size_t image_bytes;
 
@@ -81,8 +81,8 @@ void hs_checkpoint_found_deinit(struct hs_checkpoint_found *found);
 struct hs_bytes hs_checkpoint_metas(const struct hs_checkpoint_found *found, uint16_t store,
 				    uint64_t *file_bytes);
 /* Puts it back into the store files. Nothing is written before all of them were found fit. */
-int hs_checkpoint_put_back(const char *folder, const struct hs_checkpoint_found *found,
-			   uint16_t stores, struct hs_fault *fault) HS_MUSTCHECK;
+int hs_checkpoint_restore(const char *folder, const struct hs_checkpoint_found *found,
+			  uint16_t stores, struct hs_fault *fault) HS_MUSTCHECK;
 const char *hs_checkpoint_file_name(int file);
 
 /* Opens the files, making them when missing, and starts the thread. `next` is the file to be

@@ -27,7 +27,7 @@ void hs_committer_push(struct hs_committer *committer, struct hs_op *newest, str
 {
 	hs_mpsc_push(&committer->queue, newest, oldest, offsetof(struct hs_op, next));
 	if (atomic_load(&committer->asleep) &&
-	    atomic_fetch_sub(&committer->missing, (int64_t)count) <= (int64_t)count)
+	    atomic_fetch_sub(&committer->ops_missing, (int64_t)count) <= (int64_t)count)
 		wake(committer);
 }
 
@@ -61,26 +61,27 @@ static void gather(struct hs_committer *committer)
 }
 
 /* Until something is pushed, or what patience waits for, or the next sweep or commit is due. */
-static void sleep_a_while(struct hs_committer *committer, bool patient)
+static void sleep_a_while(struct hs_committer *committer, bool wait_for_more)
 {
-	const struct hs_patience *patience = &committer->patience;
+	const struct hs_group_wait *group_wait = &committer->group_wait;
 	uint64_t now = now_us(committer);
 	uint64_t until = committer->sweep_at_us;
 
 	/* Stores commit with the groups; only when there are none it must be thought of. */
-	if (committer->tend_at_us < until && hs_group_empty(&committer->group) &&
+	if (committer->maintain_at_us < until && hs_group_empty(&committer->group) &&
 	    !hs_syncer_busy(&committer->syncer))
-		until = committer->tend_at_us;
-	if (patient && patience->until_us < until)
-		until = patience->until_us;
+		until = committer->maintain_at_us;
+	if (wait_for_more && group_wait->until_us < until)
+		until = group_wait->until_us;
 	if (now >= until)
 		return;
 	uv_mutex_lock(&committer->mutex);
-	atomic_store(&committer->missing,
-		     patient ? (int64_t)(patience->around - committer->group.count) : 0);
+	atomic_store(&committer->ops_missing,
+		     wait_for_more ? (int64_t)(group_wait->in_flight - committer->group.count) : 0);
 	atomic_store(&committer->asleep, true);
 	if (hs_mpsc_empty(&committer->queue) && !atomic_load(&committer->stop) &&
-	    (patient || hs_group_empty(&committer->group) || hs_syncer_busy(&committer->syncer)))
+	    (wait_for_more || hs_group_empty(&committer->group) ||
+	     hs_syncer_busy(&committer->syncer)))
 		uv_cond_timedwait(&committer->cond, &committer->mutex, (until - now) * 1000);
 	atomic_store(&committer->asleep, false);
 	uv_mutex_unlock(&committer->mutex);
@@ -140,24 +141,24 @@ static void finish(struct hs_committer *committer)
 	tell(committer);
 	chain = committer->run.first;
 	committer->run = (struct hs_ops){0};
-	hs_patience_answer(&committer->patience, count, take(committer));
+	hs_group_wait_answered(&committer->group_wait, count, take(committer));
 	if (!ready) {
 		committer->syncing = count;
 		hs_syncer_submit(&committer->syncer, chain);
 	} else if (chain) {
-		hs_answers_send(&committer->answers, chain);
+		hs_completions_send(&committer->completions, chain);
 	}
 }
 
 /* Is the group to wait for more before it is logged? */
-static bool is_patient(struct hs_committer *committer, bool stop)
+static bool waits_for_more(struct hs_committer *committer, bool stop)
 {
 	struct hs_group *group = &committer->group;
 
 	if (stop || !committer->run.first || hs_group_full(group) || !group->database->redo.sync)
 		return false;
-	return hs_patience_wait(&committer->patience, group->count, hs_counter_get(&group->sync_us),
-				now_us(committer));
+	return hs_group_wait_for_more(&committer->group_wait, group->count,
+				      hs_counter_get(&group->sync_us), now_us(committer));
 }
 
 /* While the disk is busy with one group the next one is run and grows; when it is done, that is
@@ -169,7 +170,7 @@ static void run(void *argument)
 
 	pthread_setname_np(pthread_self(), "committer");
 	for (;;) {
-		bool stop = atomic_load(&committer->stop), patient = false;
+		bool stop = atomic_load(&committer->stop), wait_for_more = false;
 
 		gather(committer);
 		if (committer->taken.first)
@@ -177,8 +178,8 @@ static void run(void *argument)
 		sweep(committer);
 		if (!hs_group_empty(group) &&
 		    (!hs_syncer_busy(&committer->syncer) || hs_group_full(group))) {
-			patient = is_patient(committer, stop);
-			if (!patient) {
+			wait_for_more = waits_for_more(committer, stop);
+			if (!wait_for_more) {
 				finish(committer);
 				continue;
 			}
@@ -186,11 +187,12 @@ static void run(void *argument)
 		if (hs_group_empty(group) && !hs_syncer_busy(&committer->syncer)) {
 			if (stop && !committer->taken.first)
 				break;
-			committer->tend_at_us = hs_group_tend(group);
+			committer->maintain_at_us = hs_group_maintain(group);
 		}
 		if (hs_syncer_busy(&committer->syncer))
-			hs_patience_answer(&committer->patience, committer->syncing, group->count);
-		sleep_a_while(committer, patient);
+			hs_group_wait_answered(&committer->group_wait, committer->syncing,
+					       group->count);
+		sleep_a_while(committer, wait_for_more);
 	}
 	hs_group_checkpoint(group);
 	/* After a failure of the disk transactions are still open. LMDB wants them ended by the thread that began
@@ -220,10 +222,10 @@ void hs_committer_start(struct hs_committer *committer, struct hs_database *data
 	memset(committer, 0, sizeof *committer);
 	committer->database = database;
 	committer->host = host;
-	committer->tend_at_us = UINT64_MAX;
-	hs_answers_init(&committer->answers, host);
+	committer->maintain_at_us = UINT64_MAX;
+	hs_completions_init(&committer->completions, host);
 	hs_group_init(&committer->group, database, host);
-	hs_loans_init(&committer->loans, database);
+	hs_snapshot_loans_init(&committer->loans, database);
 	committer->group.loans = &committer->loans;
 	committer->group.barrier = barrier;
 	committer->group.barrier_context = committer;
@@ -245,6 +247,6 @@ void hs_committer_stop(struct hs_committer *committer)
 	uv_cond_destroy(&committer->cond);
 	uv_mutex_destroy(&committer->mutex);
 	hs_group_deinit(&committer->group);
-	hs_loans_deinit(&committer->loans);
-	hs_answers_deinit(&committer->answers);
+	hs_snapshot_loans_deinit(&committer->loans);
+	hs_completions_deinit(&committer->completions);
 }

@@ -2,7 +2,7 @@
  * queued, runs it as part of a group (group.h), and when the disk is free logs that group and
  * leaves it to the syncer (syncer.h), who answers it. While the disk is busy the next group grows:
  * the more load, the larger the groups. And when those who were just answered are likely to be back
- * soon, they are waited for (patience.h). In between it sweeps expired keys and keeps checkpoints
+ * soon, they are waited for (group_wait.h). In between it sweeps expired keys and keeps checkpoints
  * going. It sleeps when there is nothing to do. */
 #ifndef HS_ENGINE_EMBEDDED_COMMITTER_H
 #define HS_ENGINE_EMBEDDED_COMMITTER_H
@@ -11,7 +11,7 @@
 #include "core/op.h"
 #include "engine/embedded/database.h"
 #include "engine/embedded/group.h"
-#include "engine/embedded/patience.h"
+#include "engine/embedded/group_wait.h"
 #include "engine/embedded/syncer.h"
 #include "engine/engine.h"
 
@@ -24,12 +24,12 @@ struct hs_committer {
 	struct hs_database *database;
 	const struct hs_engine_host *host;
 	struct hs_group group;
-	struct hs_loans loans;
+	struct hs_snapshot_loans loans;
 	struct hs_syncer syncer;
 
-	struct hs_mpsc queue;	 /* of hs_op, by `next` */
-	_Atomic bool asleep;	 /* somebody must wake it after pushing, */
-	_Atomic int64_t missing; /* unless that leaves it waiting for more */
+	struct hs_mpsc queue;	     /* of hs_op, by `next` */
+	_Atomic bool asleep;	     /* somebody must wake it after pushing, */
+	_Atomic int64_t ops_missing; /* unless that leaves it waiting for more */
 	_Atomic bool stop;
 	uv_mutex_t mutex;
 	uv_cond_t cond;
@@ -39,10 +39,10 @@ struct hs_committer {
 	struct hs_ops taken; /* not yet run */
 	struct hs_ops run;   /* the group not yet ended */
 	size_t syncing;	     /* operations that the syncer has, while it is busy */
-	struct hs_patience patience;
-	struct hs_answers answers;
+	struct hs_group_wait group_wait;
+	struct hs_completions completions;
 	uint64_t sweep_at_us;
-	uint64_t tend_at_us; /* when a store must commit what it keeps */
+	uint64_t maintain_at_us; /* when a store must commit what it keeps */
 };
 
 void hs_committer_start(struct hs_committer *committer, struct hs_database *database,

@@ -82,11 +82,11 @@ static int checkpoint_now(struct hs_database *database, uint64_t lsn, struct hs_
 	struct hs_checkpoint *checkpoint = &database->checkpoint;
 	int rc;
 
-	checkpoint->hurry = true;
+	checkpoint->urgent = true;
 	rc = hs_checkpoint_begin(checkpoint, lsn);
 	if (rc == 0)
 		hs_checkpoint_collect(checkpoint, true, &rc);
-	checkpoint->hurry = false;
+	checkpoint->urgent = false;
 	return rc != 0 ? hs_fault_set(fault, rc, "%s", checkpoint->failure) : 0;
 }
 
@@ -140,7 +140,7 @@ static int make(struct hs_database *database, const struct hs_embedded_options *
 			       options->sync, database->seed, fault)) != 0 ||
 	    (rc = start_anew(database, 0, 0, fault)) != 0 ||
 	    (rc = checkpoint_now(database, database->redo.lsn, fault)) != 0 ||
-	    (rc = hs_format_heal(database->folder, &format, true, fault)) != 0)
+	    (rc = hs_format_rewrite(database->folder, &format, true, fault)) != 0)
 		return rc;
 	return hs_format_finish(database->folder, fault);
 }
@@ -227,7 +227,7 @@ static int come_back(struct hs_database *database, const struct hs_embedded_opti
 	if (rc == 0)
 		rc = find_checkpoint(database, options, &found, fault);
 	if (rc == 0)
-		rc = hs_checkpoint_put_back(database->folder, &found, database->partitions, fault);
+		rc = hs_checkpoint_restore(database->folder, &found, database->partitions, fault);
 	lsn = found.lsn;
 	file = found.file;
 	hs_checkpoint_found_deinit(&found);
@@ -240,8 +240,8 @@ static int come_back(struct hs_database *database, const struct hs_embedded_opti
 	return rc == 0 ? start_anew(database, lsn, !file, fault) : rc;
 }
 
-static int heal_format_copy(struct hs_database *database, const struct hs_format *format,
-			    struct hs_fault *fault)
+static int rewrite_format_copy(struct hs_database *database, const struct hs_format *format,
+			       struct hs_fault *fault)
 {
 	struct hs_format copy;
 
@@ -249,7 +249,7 @@ static int heal_format_copy(struct hs_database *database, const struct hs_format
 		return 0;
 	hs_log(database->log, HS_LOG_WARN,
 	       "the copy of '%s/format' is missing or damaged: writing it anew", database->folder);
-	return hs_format_heal(database->folder, format, true, fault);
+	return hs_format_rewrite(database->folder, format, true, fault);
 }
 
 int hs_database_open(struct hs_database *database, const struct hs_embedded_options *options,
@@ -277,7 +277,7 @@ int hs_database_open(struct hs_database *database, const struct hs_embedded_opti
 			hs_log(log, HS_LOG_WARN,
 			       "the data in '%s' has %u partitions; that stays so",
 			       database->folder, (unsigned)database->partitions);
-		rc = heal_format_copy(database, &format, fault);
+		rc = rewrite_format_copy(database, &format, fault);
 		if (rc == 0)
 			rc = come_back(database, options, readers, fault);
 	} else if (rc == 0) {
@@ -300,8 +300,8 @@ void hs_database_close(struct hs_database *database)
 	database->lock_fd = -1;
 }
 
-void hs_database_tell_damaged(const struct hs_database *database, uint16_t store,
-			      struct hs_keyspace *ks, struct hs_counter *count)
+void hs_database_report_damaged(const struct hs_database *database, uint16_t store,
+				struct hs_keyspace *ks, struct hs_counter *count)
 {
 	enum { ALL_UP_TO = 16 };
 	uint64_t times;

@@ -49,8 +49,8 @@ int hs_database_checkpoint(struct hs_database *database, struct hs_fault *fault)
 
 /* A context of `store` has found a damaged key: counts it and says so in the log, not each time when
  * there are many. The counter's thread. */
-void hs_database_tell_damaged(const struct hs_database *database, uint16_t store,
-			      struct hs_keyspace *ks, struct hs_counter *count);
+void hs_database_report_damaged(const struct hs_database *database, uint16_t store,
+				struct hs_keyspace *ks, struct hs_counter *count);
 
 /* Locks the folder for this process until *lock_fd, then -1 or open, is closed. HS_EBUSY when
  * another process has it. */

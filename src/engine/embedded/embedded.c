@@ -30,7 +30,7 @@
 #include "engine/embedded/committer.h"
 #include "engine/embedded/database.h"
 #include "engine/embedded/reader.h"
-#include "route/slot.h"
+#include "route/slot_map.h"
 #include "wire/reply.h"
 
 #include <string.h>
@@ -77,11 +77,11 @@ static void ask_expiry(struct worker *worker, struct hs_op *op)
 		.received = op->received,
 		.out = &out,
 	};
-	int64_t left_ms;
+	int64_t ttl_ms;
 
 	if (hs_reader_run(&worker->reader, &pttl) && out.len > 3 &&
-	    hs_num_parse_int((struct hs_bytes){out.data + 1, out.len - 3}, &left_ms))
-		op->left_ms = left_ms >= 0 ? left_ms + 1 : left_ms == -1 ? -1 : 0;
+	    hs_num_parse_int((struct hs_bytes){out.data + 1, out.len - 3}, &ttl_ms))
+		op->ttl_ms = ttl_ms >= 0 ? ttl_ms + 1 : ttl_ms == -1 ? -1 : 0;
 	hs_buf_deinit(&out);
 }
 
@@ -120,15 +120,15 @@ static enum hs_submit submit(struct hs_engine *engine, struct hs_op *op)
 	return HS_SUBMIT_QUEUED;
 }
 
-static void make(struct hs_engine *engine, struct hs_op *op, bool wanted)
+static void write_reply(struct hs_engine *engine, struct hs_op *op, bool wanted)
 {
-	struct hs_loan *loan = op->engine_data;
+	struct hs_snapshot_loan *loan = op->engine_data;
 
 	if (wanted)
 		hs_reader_run_loan(&of(engine)->workers[op->worker].reader, loan, op);
-	op->unmade = false;
+	op->reply_unwritten = false;
 	op->engine_data = NULL;
-	hs_loan_put(loan);
+	hs_snapshot_loan_put(loan);
 }
 
 static void flush(struct hs_engine *engine, uint32_t id)
@@ -168,11 +168,12 @@ static void partition_state(struct embedded *embedded, const struct hs_store *st
 
 	if (atomic_load(&group->last_error) == group->failure) {
 		stats->state = HS_PARTITION_READONLY;
-		hs_bytes_escape(hs_bytes_of(group->failure), stats->trouble, sizeof stats->trouble);
+		hs_bytes_escape(hs_bytes_of(group->failure), stats->unavailable_reason,
+				sizeof stats->unavailable_reason);
 	} else if (atomic_load_explicit(&store->full, memory_order_relaxed)) {
 		stats->state = HS_PARTITION_FULL;
-		snprintf(stats->trouble, sizeof stats->trouble, "the last write was refused: %s",
-			 HS_GROUP_FULL_TEXT);
+		snprintf(stats->unavailable_reason, sizeof stats->unavailable_reason,
+			 "the last write was refused: %s", HS_GROUP_FULL_TEXT);
 	}
 }
 
@@ -206,7 +207,7 @@ static void stats(struct hs_engine *engine, struct hs_engine_stats *stats)
 
 	*stats = (struct hs_engine_stats){
 		.last_error = atomic_load(&group->last_error),
-		.trouble = "",
+		.unavailable_reason = "",
 		.servers = {.maxmemory_policy = "noeviction", .aof_enabled = 1},
 	};
 	hs_engine_stats_add(stats, &embedded->database.redo.counters);
@@ -234,7 +235,7 @@ static void destroy(struct hs_engine **engine)
 static const struct hs_engine_calls calls = {
 	.name = "embedded",
 	.submit = submit,
-	.make = make,
+	.write_reply = write_reply,
 	.flush = flush,
 	.refresh = refresh,
 	.idle = idle,
@@ -270,7 +271,7 @@ int hs_embedded_create(const struct hs_embedded_options *options, const struct h
 	embedded = hs_mem_zalloc(sizeof *embedded);
 	embedded->engine.calls = &calls;
 	embedded->engine.reads_at_once = true;
-	embedded->engine.together = HS_TOGETHER_PARTITION;
+	embedded->engine.op_scope = HS_OP_SCOPE_PARTITION;
 	embedded->host = *host;
 	atomic_init(&embedded->tracking_session.caught_up_us, UINT64_MAX);
 	rc = hs_database_open(&embedded->database, options, host->workers, host->log, &fault);

@@ -206,8 +206,8 @@ int hs_format_finish(const char *folder, struct hs_fault *fault)
 	return written(folder, file_name, rc, fault);
 }
 
-int hs_format_heal(const char *folder, const struct hs_format *format, bool copy,
-		   struct hs_fault *fault)
+int hs_format_rewrite(const char *folder, const struct hs_format *format, bool copy,
+		      struct hs_fault *fault)
 {
 	return write_file(folder, copy ? copy_name : file_name, format, fault);
 }

@@ -39,7 +39,7 @@ int hs_format_begin(const char *folder, const struct hs_format *format,
 int hs_format_finish(const char *folder, struct hs_fault *fault) HS_MUSTCHECK;
 
 /* Writes the format file, or its copy, anew. */
-int hs_format_heal(const char *folder, const struct hs_format *format, bool copy,
-		   struct hs_fault *fault) HS_MUSTCHECK;
+int hs_format_rewrite(const char *folder, const struct hs_format *format, bool copy,
+		      struct hs_fault *fault) HS_MUSTCHECK;
 
 #endif

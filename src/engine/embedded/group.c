@@ -54,7 +54,7 @@ void hs_group_deinit(struct hs_group *group)
 {
 	for (uint16_t id = 0; group->parts && id < group->database->partitions; id++) {
 		hs_watch_destroy(&group->parts[id].ks.watch);
-		if (group->parts[id].lost)
+		if (group->parts[id].given_up)
 			hs_store_read_deinit(&group->parts[id].read);
 	}
 	hs_mem_free(&group->parts);
@@ -97,7 +97,7 @@ static void begin_checkpoint(struct hs_group *group)
 
 	hs_group_await_log(group);
 	for (uint16_t id = 0; id < database->partitions; id++)
-		hs_group_commit_kept(group, &database->stores[id]);
+		hs_group_commit_postponed(group, &database->stores[id]);
 	collect(group, true);
 	if (group->failed)
 		return;
@@ -134,12 +134,12 @@ static uint64_t commit_due(struct hs_group *group)
 		uint64_t at = group->parts[id].commit_at_us;
 
 		/* One that the group has changed is seen to when the group is sealed. */
-		if (store->write.kept.len == 0 || store->write.notes.entries > 0)
+		if (store->write.postponed.len == 0 || store->write.pending.entries > 0)
 			continue;
-		if (atomic_load_explicit(&store->wanted, memory_order_relaxed))
+		if (atomic_load_explicit(&store->redirected_reads, memory_order_relaxed))
 			at = now;
 		if (at <= now && !committed) {
-			hs_group_commit_kept(group, store);
+			hs_group_commit_postponed(group, store);
 			committed = true;
 		} else if (at < next) {
 			next = at;
@@ -167,7 +167,7 @@ static void begin_checkpoint_if_due(struct hs_group *group)
 		begin_checkpoint(group);
 }
 
-uint64_t hs_group_tend(struct hs_group *group)
+uint64_t hs_group_maintain(struct hs_group *group)
 {
 	uint64_t next;
 
@@ -197,7 +197,7 @@ static int touch(struct hs_group *group, uint16_t id)
 	if (part->touched)
 		return 0;
 	rc = hs_group_begin_store(group, id);
-	if (rc != 0 || part->lost)
+	if (rc != 0 || part->given_up)
 		return rc;
 	part->touched = true;
 	part->changes_before = part->ks.changes;
@@ -233,16 +233,16 @@ static void run_item(struct hs_group *group, struct hs_group_item *item)
 		return;
 	}
 	group->changed.client = item->op->client;
-	if (group->parts[id].broken)
+	if (group->parts[id].rolled_back)
 		return;
 	rc = touch(group, id);
 	if (rc == 0)
 		rc = hs_group_run_op(group, item);
-	if (rc != 0 && group->parts[id].lost)
+	if (rc != 0 && group->parts[id].given_up)
 		hs_group_refuse(group, item);
 	else if (rc != 0)
-		hs_group_break(group, id);
-	item->ran = !group->parts[id].broken;
+		hs_group_rollback(group, id);
+	item->ran = !group->parts[id].rolled_back;
 }
 
 /* The stores of the group that have changes, as parts of a record. */
@@ -255,10 +255,10 @@ static int gather(struct hs_group *group, struct iovec *parts, size_t *bytes)
 		struct hs_store *store = &group->database->stores[group->touched[i]];
 		struct hs_bytes entries;
 
-		if (group->parts[store->id].broken || store->write.notes.entries == 0)
+		if (group->parts[store->id].rolled_back || store->write.pending.entries == 0)
 			continue;
-		hs_store_settle(store);
-		entries = hs_notes_pack(&store->write.notes);
+		hs_store_note_last_put(store);
+		entries = hs_pending_redo_pack(&store->write.pending);
 		parts[count++] = (struct iovec){(void *)(uintptr_t)entries.data, entries.len};
 		*bytes += entries.len;
 	}
@@ -266,15 +266,15 @@ static int gather(struct hs_group *group, struct iovec *parts, size_t *bytes)
 }
 
 /* Nothing of the group can be committed. */
-static void break_all(struct hs_group *group, int failure)
+static void rollback_all(struct hs_group *group, int failure)
 {
 	for (uint16_t i = 0; i < group->touched_count; i++) {
 		struct hs_store *store = &group->database->stores[group->touched[i]];
 
-		if (group->parts[store->id].broken || store->write.notes.entries == 0)
+		if (group->parts[store->id].rolled_back || store->write.pending.entries == 0)
 			continue;
 		store->write.failure = failure;
-		hs_group_break(group, store->id);
+		hs_group_rollback(group, store->id);
 	}
 }
 
@@ -295,11 +295,11 @@ static bool log_group(struct hs_group *group)
 	 */
 	if (rc != 0 && hs_store_error(-rc) != HS_EFULL) {
 		hs_group_fail_log(group, "write", rc);
-		group->unknown = true;
+		group->outcome_unknown = true;
 	}
 	if (rc == 0 && !group->failed && !group->log_full)
 		return true;
-	break_all(group, -rc);
+	rollback_all(group, -rc);
 	return false;
 }
 
@@ -310,8 +310,8 @@ static void sync_group(struct hs_group *group)
 	if (rc == 0)
 		return;
 	hs_group_fail_log(group, "sync", rc);
-	group->unknown = true;
-	break_all(group, -rc);
+	group->outcome_unknown = true;
+	rollback_all(group, -rc);
 }
 
 /* Tells the log that stores did not commit what its last record has for them. */
@@ -326,7 +326,7 @@ static void log_abort(struct hs_group *group, const uint16_t *ids, int count)
 	/* A checkpoint of what was committed does as well, and needs no room. */
 	if (redo->at > redo->file_bytes || !hs_redo_fits(redo, 0)) {
 		hs_group_checkpoint(group);
-		group->unknown = group->failed;
+		group->outcome_unknown = group->failed;
 		return;
 	}
 	rc = hs_redo_append(redo, HS_REDO_ABORT, parts, 2);
@@ -335,7 +335,7 @@ static void log_abort(struct hs_group *group, const uint16_t *ids, int count)
 	if (rc == 0)
 		return;
 	hs_group_fail_log(group, "write", rc);
-	group->unknown = true;
+	group->outcome_unknown = true;
 }
 
 /* A store could not commit what the log has. True when that counts as done all the same: the log has
@@ -346,25 +346,26 @@ static bool commit_failed(struct hs_group *group, struct hs_store *store)
 	hs_log(group->host->log, HS_LOG_WARN, "cannot commit to '%s': %s", store->path,
 	       hs_store_failure_text(store));
 	if (hs_store_error(store->write.failure) == HS_EFULL) {
-		hs_group_break(group, store->id);
+		hs_group_rollback(group, store->id);
 		return false;
 	}
-	hs_group_owe(group, store);
+	hs_group_commit_failed(group, store);
 	return true;
 }
 
 /* May the store put off its commit? `due` is how many have been told to commit because their time
  * has come: one in each group, so that nobody waits for all of them. */
-static bool may_keep(struct hs_group *group, struct hs_store *store, uint64_t now, int *due)
+static bool may_postpone(struct hs_group *group, struct hs_store *store, uint64_t now, int *due)
 {
 	struct hs_group_part *part = &group->parts[store->id];
 
-	bool wanted = atomic_load_explicit(&store->wanted, memory_order_relaxed) > 0;
+	bool redirected_reads =
+		atomic_load_explicit(&store->redirected_reads, memory_order_relaxed) > 0;
 
-	hs_group_note_wanted(group, store);
-	if (wanted || now < part->eager_until_us || !hs_store_can_keep(store))
+	hs_group_check_redirected_reads(group, store);
+	if (redirected_reads || now < part->commit_each_until_us || !hs_store_can_postpone(store))
 		return false;
-	if (store->write.kept.len == 0)
+	if (store->write.postponed.len == 0)
 		part->commit_at_us = now + KEEP_US;
 	else if (now >= part->commit_at_us && (*due)++ == 0)
 		return false;
@@ -375,21 +376,21 @@ static bool may_keep(struct hs_group *group, struct hs_store *store, uint64_t no
 static bool plan(struct hs_group *group)
 {
 	uint64_t now = now_us(group);
-	bool all_keep = true;
+	bool all_postpone = true;
 	int due = 0;
 
 	for (uint16_t i = 0; i < group->touched_count; i++) {
 		struct hs_store *store = &group->database->stores[group->touched[i]];
 		struct hs_group_part *part = &group->parts[store->id];
 
-		if (part->broken)
-			all_keep = false;
-		if (part->broken || store->write.notes.entries == 0)
+		if (part->rolled_back)
+			all_postpone = false;
+		if (part->rolled_back || store->write.pending.entries == 0)
 			continue;
-		part->keep = may_keep(group, store, now, &due);
-		all_keep = all_keep && part->keep;
+		part->postpone = may_postpone(group, store, now, &due);
+		all_postpone = all_postpone && part->postpone;
 	}
-	return all_keep;
+	return all_postpone;
 }
 
 /* The mean of the last ones, more or less; one that had to wait for somebody else's does not count
@@ -438,17 +439,17 @@ static bool seal(struct hs_group *group, bool may_defer)
 		uint64_t entries;
 
 		part->touched = false;
-		if (part->broken)
+		if (part->rolled_back)
 			continue;
-		if (store->write.notes.entries == 0) {
-			if (store->write.kept.len == 0)
+		if (store->write.pending.entries == 0) {
+			if (store->write.postponed.len == 0)
 				hs_store_abort(store);
 			continue;
 		}
-		entries = store->write.notes.entries;
+		entries = store->write.pending.entries;
 		/* After a failure nothing is written any more, though the log has this group. */
-		if (part->keep || group->failed) {
-			hs_store_keep(store);
+		if (part->postpone || group->failed) {
+			hs_store_postpone_commit(store);
 		} else if (hs_store_commit(store) != 0 && !commit_failed(group, store)) {
 			aborted[aborts++] = id;
 			continue;
@@ -515,12 +516,12 @@ static void run_alone(struct hs_group *group, struct hs_group_item *item)
 
 	make_log_room(group);
 	do {
-		part->broken = false;
+		part->rolled_back = false;
 		if (item->op->out)
 			item->op->out->len = item->out_mark;
 		run_item(group, item);
 		seal(group, false);
-	} while (part->broken && turn_log(group));
+	} while (part->rolled_back && turn_log(group));
 }
 
 /* Is it only that readers still hold the pages it needs? */
@@ -552,7 +553,7 @@ static void retry(struct hs_group *group, uint16_t id)
 
 		if (op->partition != id)
 			continue;
-		part->broken = false;
+		part->rolled_back = false;
 		/* Watches are not undone with a transaction, so these have happened. */
 		if (item->ran && item->lent)
 			continue; /* it reads what was there before the group */
@@ -560,16 +561,16 @@ static void retry(struct hs_group *group, uint16_t id)
 		    (op->kind == HS_OP_WATCH || op->kind == HS_OP_UNWATCH || is_track(op)))
 			continue;
 		run_alone(group, item);
-		while (part->broken && tries-- > 0 && room_will_come(group, store, item)) {
+		while (part->rolled_back && tries-- > 0 && room_will_come(group, store, item)) {
 			/* The pages are there once the readers have let go of them. */
 			uv_sleep(FREE_TRY_MS);
 			prepare_retry(group, store);
 			run_alone(group, item);
 		}
-		if (part->broken)
+		if (part->rolled_back)
 			give_up(group, item);
 	}
-	part->broken = false;
+	part->rolled_back = false;
 	part->retrying = false;
 }
 
@@ -591,14 +592,14 @@ bool hs_group_full(const struct hs_group *group)
 /* Commits what a store has kept, with its transaction open again. True: nothing is left uncommitted. */
 static bool commit_and_begin(struct hs_group *group, struct hs_store *store)
 {
-	if (store->write.kept.len > 0) {
-		hs_group_commit_kept(group, store);
-		if (group->parts[store->id].broken)
+	if (store->write.postponed.len > 0) {
+		hs_group_commit_postponed(group, store);
+		if (group->parts[store->id].rolled_back)
 			return false;
 	}
 	/* Also when the commit has failed: what runs next needs a transaction, or what stands in for it. */
 	return hs_group_begin_store(group, store->id) == 0 && !group->failed &&
-	       !group->parts[store->id].lost;
+	       !group->parts[store->id].given_up;
 }
 
 /* A read that is large runs on its worker's time, on a snapshot of what it found. False: the group has
@@ -607,23 +608,23 @@ static bool lend(struct hs_group *group, struct hs_group_item *item)
 {
 	struct hs_op *op = item->op;
 	struct hs_store *store = &group->database->stores[op->partition];
-	struct hs_loan *loan = NULL;
+	struct hs_snapshot_loan *loan = NULL;
 
-	if (store->write.notes.entries > 0 && op->kind == HS_OP_COMMAND) {
-		atomic_fetch_add_explicit(&store->wanted, 1, memory_order_relaxed);
+	if (store->write.pending.entries > 0 && op->kind == HS_OP_COMMAND) {
+		atomic_fetch_add_explicit(&store->redirected_reads, 1, memory_order_relaxed);
 		group->cut_short = true;
 		return false;
 	}
-	if (store->write.notes.entries == 0 && commit_and_begin(group, store))
-		loan = hs_loan_get(group->loans, op->partition, op->worker, group->number);
+	if (store->write.pending.entries == 0 && commit_and_begin(group, store))
+		loan = hs_snapshot_loan_get(group->loans, op->partition, op->worker, group->number);
 	if (!loan) {
-		item->whole = true;
+		item->reply_here = true;
 		item->ran = false;
 		run_item(group, item);
 		return true;
 	}
 	item->lent = true;
-	op->unmade = true;
+	op->reply_unwritten = true;
 	op->engine_data = loan;
 	op->engine_mark = (uint64_t)group->now_ms;
 	hs_counter_add(&group->counters.lent, 1);
@@ -677,7 +678,7 @@ bool hs_group_finish(struct hs_group *group, bool may_defer)
 	deferred = seal(group, may_defer);
 	turn_log(group);
 	for (uint16_t id = 0; id < group->database->partitions; id++)
-		if (group->parts[id].broken)
+		if (group->parts[id].rolled_back)
 			retry(group, id);
 	for (uint16_t id = 0; id < group->database->partitions; id++)
 		group->parts[id].refused = false;
@@ -691,7 +692,7 @@ bool hs_group_finish(struct hs_group *group, bool may_defer)
 	group->reply_bytes = 0;
 	group->bytes = 0;
 	group->swept = false;
-	group->unknown = false;
+	group->outcome_unknown = false;
 	return !deferred;
 }
 
@@ -712,9 +713,9 @@ bool hs_group_sweep(struct hs_group *group, size_t limit)
 
 		if (hs_group_full(group))
 			return true;
-		if (hs_counter_get(&store->expires) == 0 || part->broken)
+		if (hs_counter_get(&store->expires) == 0 || part->rolled_back)
 			continue;
-		if (touch(group, id) != 0 || part->lost)
+		if (touch(group, id) != 0 || part->given_up)
 			continue;
 		part->ks.now_ms = now_ms;
 		store->write.latest_ms = now_ms;
@@ -723,7 +724,7 @@ bool hs_group_sweep(struct hs_group *group, size_t limit)
 		group->bytes += after > before ? after - before : 0;
 		group->swept = true;
 		if (swept < 0)
-			hs_group_break(group, id);
+			hs_group_rollback(group, id);
 		else
 			more = more || (size_t)swept >= limit;
 	}

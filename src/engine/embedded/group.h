@@ -9,10 +9,10 @@
  * So no reader ever sees what is not durable, and nobody is told of it before.
  *
  * Committing costs several pages for every store of every group, so it is put off where nobody
- * looks: the transaction is kept open (hs_store_keep), more groups run in it, and one commit shows
+ * looks: the transaction is kept open (hs_store_postpone_commit), more groups run in it, and one commit shows
  * them all, some time later. A read of a key among them is turned away to the queue, where
  * it runs in that transaction, and for a while afterwards its store commits with every group. One
- * with a large reply is left to its worker, on a snapshot of what is committed by then (loan.h).
+ * with a large reply is left to its worker, on a snapshot of what is committed by then (snapshot_loan.h).
  *
  * A store that fails on the way loses its transaction, not the group: the other stores go on, and
  * its own operations are run again one by one, so that only those which cannot be done are refused.
@@ -27,7 +27,7 @@
 #include "base/prng.h"
 #include "core/op.h"
 #include "engine/embedded/database.h"
-#include "engine/embedded/loan.h"
+#include "engine/embedded/snapshot_loan.h"
 #include "engine/engine.h"
 #include "keyspace/changed.h"
 #include "keyspace/keyspace.h"
@@ -49,25 +49,27 @@ struct hs_group_item {
 	size_t out_mark; /* where its reply begins */
 	uint64_t bytes;	 /* of its arguments */
 	bool ran;
-	bool refused;	    /* when it was last run */
-	bool large;	    /* a read whose reply was too large to be written here */
-	bool lent;	    /* its worker writes the reply, from a loan */
-	bool whole;	    /* its reply is written here, however large */
-	bool judged, clean; /* an EXEC whose watches were looked at, and what they said */
+	bool refused;	 /* when it was last run */
+	bool large;	 /* a read whose reply was too large to be written here */
+	bool lent;	 /* its worker writes the reply, from a loan */
+	bool reply_here; /* its reply is written here, however large */
+	bool watches_checked,
+		watches_clean; /* an EXEC whose watches were looked at, and what they said */
 };
 
 /* What the group knows of one store. */
 struct hs_group_part {
 	struct hs_keyspace ks;
-	bool touched; /* has a transaction in this group */
-	bool broken;  /* lost it: its operations are to be run again */
-	bool lost;    /* its store was given up: `read` is all that is left */
+	bool touched;	  /* has a transaction in this group */
+	bool rolled_back; /* lost it: its operations are to be run again */
+	bool given_up;	  /* its store was given up: `read` is all that is left */
 	struct hs_store_read read;
-	bool keep;		 /* puts off its commit */
-	bool retrying;		 /* its operations are run again, one by one, after a checkpoint */
-	bool refused;		 /* one of its operations was refused while it was run again */
-	uint64_t commit_at_us;	 /* when what it keeps must be committed */
-	uint64_t eager_until_us; /* until then it keeps nothing: somebody reads what is written */
+	bool postpone;	       /* puts off its commit */
+	bool retrying;	       /* its operations are run again, one by one, after a checkpoint */
+	bool refused;	       /* one of its operations was refused while it was run again */
+	uint64_t commit_at_us; /* when what it keeps must be committed */
+	uint64_t
+		commit_each_until_us; /* until then it keeps nothing: somebody reads what is written */
 	uint64_t changes_before;
 	uint64_t disk_full_until_us; /* growing writes are not even tried before */
 };
@@ -82,20 +84,20 @@ struct hs_group {
 	size_t count;
 	struct hs_prng prng;
 	struct hs_keyspace_counts counts;
-	bool log_full;	   /* the group did not fit behind the others in its log file */
-	bool failed;	   /* for good */
-	bool unknown;	   /* a restart may find the group's record in the log, or not */
-	bool swept;	   /* keys were removed as part of the group */
-	uint32_t trackers; /* workers that want to know which keys change */
+	bool log_full;	      /* the group did not fit behind the others in its log file */
+	bool failed;	      /* for good */
+	bool outcome_unknown; /* a restart may find the group's record in the log, or not */
+	bool swept;	      /* keys were removed as part of the group */
+	uint32_t trackers;    /* workers that want to know which keys change */
 	/* Which did in this group and are not told yet, while there are trackers. Told by the
 	 * caller when the group is finished, before its answers. */
 	struct hs_changed changed;
-	struct hs_loans *loans; /* NULL: nothing is lent */
-	uint64_t number;	/* of the group */
-	bool cut_short;		/* ends here, so that what comes next finds it committed */
-	uint64_t reply_bytes;	/* of the group's replies */
-	uint64_t bytes;		/* of changes in the group */
-	uint64_t begun_us;	/* when it began */
+	struct hs_snapshot_loans *loans; /* NULL: nothing is lent */
+	uint64_t number;		 /* of the group */
+	bool cut_short;			 /* ends here, so that what comes next finds it committed */
+	uint64_t reply_bytes;		 /* of the group's replies */
+	uint64_t bytes;			 /* of changes in the group */
+	uint64_t begun_us;		 /* when it began */
 	/* The time at which its operations run. Not when they were asked: a read in between may have
 	 * found a key expired that they must not find alive. */
 	int64_t now_ms;
@@ -139,7 +141,7 @@ void hs_group_durable(struct hs_group *group);
 
 /* Between groups: commits what was kept long enough, takes in a finished checkpoint, begins one
  * when enough was written. Says when to come back at the latest. */
-uint64_t hs_group_tend(struct hs_group *group);
+uint64_t hs_group_maintain(struct hs_group *group);
 /* Waits until everything is in a checkpoint. */
 void hs_group_checkpoint(struct hs_group *group);
 
@@ -161,13 +163,13 @@ void hs_group_fail_log(struct hs_group *group, const char *verb, int rc);
 /* Waits until the groups before this one are on disk. */
 void hs_group_await_log(struct hs_group *group);
 /* Readers who were turned away since the last commit: many make the store commit with each group. */
-void hs_group_note_wanted(struct hs_group *group, struct hs_store *store);
+void hs_group_check_redirected_reads(struct hs_group *group, struct hs_store *store);
 /* Commits what a store has kept, so that readers see it. */
-void hs_group_commit_kept(struct hs_group *group, struct hs_store *store);
+void hs_group_commit_postponed(struct hs_group *group, struct hs_store *store);
 /* Takes back what the group did to a store; its operations are to be run again. */
-void hs_group_break(struct hs_group *group, uint16_t id);
+void hs_group_rollback(struct hs_group *group, uint16_t id);
 /* A store could not commit what the log has, and the disk is not just full. */
-void hs_group_owe(struct hs_group *group, struct hs_store *store);
+void hs_group_commit_failed(struct hs_group *group, struct hs_store *store);
 /* Makes sure of a transaction to run operations in. */
 int hs_group_begin_store(struct hs_group *group, uint16_t id) HS_MUSTCHECK;
 

@@ -1,7 +1,7 @@
 /* What the committer does when the disk fails.
  *
  * Reads must go on, and none may show less than what was acknowledged. Acknowledged means: in the
- * log, on disk. A store may hold such changes uncommitted (hs_store_keep). From the first error on
+ * log, on disk. A store may hold such changes uncommitted (hs_store_postpone_commit). From the first error on
  * nothing is written any more, to no file: the log stays as it is, and a restart replays it. Until
  * then the changes live in the store's open transaction, in memory:
  *
@@ -21,7 +21,7 @@
 
 enum {
 	COMMIT_TRIES = 2,      /* LMDB may have met a full disk for a moment */
-	EAGER_WANTED = 4,      /* readers turned away between two commits make a store eager */
+	COMMIT_EACH_READS = 4, /* readers turned away between two commits make a store eager */
 	EAGER_US = 100 * 1000, /* for so long */
 };
 
@@ -55,28 +55,28 @@ static void lose(struct hs_group *group, struct hs_store *store)
 	struct hs_group_part *part = &group->parts[store->id];
 
 	hs_group_fail(group, "cannot write '%s': %s", store->path, hs_store_failure_text(store));
-	if (part->lost)
+	if (part->given_up)
 		return;
 	hs_log(group->host->log, HS_LOG_ERROR,
 	       "'%s': changes of the last moments are in the log alone; their keys cannot be read "
 	       "until a restart",
 	       store->path);
-	part->lost = true;
+	part->given_up = true;
 	hs_store_give_up(store);
 	hs_store_read_init(&part->read, store);
 	part->ks.kv = &part->read.kv;
 }
 
 /* Brings the store back to what it keeps. */
-static void rewind_part(struct hs_group *group, uint16_t id)
+static void rollback_part(struct hs_group *group, uint16_t id)
 {
 	struct hs_group_part *part = &group->parts[id];
 
 	if (part->touched)
-		part->broken = true;
-	if (part->broken)
+		part->rolled_back = true;
+	if (part->rolled_back)
 		part->ks.changes = part->changes_before;
-	if (!part->lost && hs_store_rewind(&group->database->stores[id]) != 0)
+	if (!part->given_up && hs_store_rollback(&group->database->stores[id]) != 0)
 		lose(group, &group->database->stores[id]);
 }
 
@@ -92,56 +92,57 @@ void hs_group_await_log(struct hs_group *group)
 	 * not find. */
 	group->sealed_count = 0;
 	for (uint16_t i = 0; i < count; i++) {
-		hs_store_unkeep(&group->database->stores[group->sealed[i]]);
-		rewind_part(group, group->sealed[i]);
+		hs_store_drop_last_postponed(&group->database->stores[group->sealed[i]]);
+		rollback_part(group, group->sealed[i]);
 	}
 }
 
-void hs_group_note_wanted(struct hs_group *group, struct hs_store *store)
+void hs_group_check_redirected_reads(struct hs_group *group, struct hs_store *store)
 {
-	uint32_t wanted = atomic_exchange_explicit(&store->wanted, 0, memory_order_relaxed);
+	uint32_t redirected_reads =
+		atomic_exchange_explicit(&store->redirected_reads, 0, memory_order_relaxed);
 
-	if (wanted >= EAGER_WANTED)
-		group->parts[store->id].eager_until_us =
+	if (redirected_reads >= COMMIT_EACH_READS)
+		group->parts[store->id].commit_each_until_us =
 			group->host->now(group->host->context).mono_us + EAGER_US;
 }
 
-void hs_group_commit_kept(struct hs_group *group, struct hs_store *store)
+void hs_group_commit_postponed(struct hs_group *group, struct hs_store *store)
 {
 	hs_group_await_log(group);
 	for (int i = 0; i < COMMIT_TRIES; i++) {
-		if (group->failed || store->write.kept.len == 0)
+		if (group->failed || store->write.postponed.len == 0)
 			return;
 		if (hs_store_commit(store) == 0) {
-			hs_group_note_wanted(group, store);
+			hs_group_check_redirected_reads(group, store);
 			return;
 		}
 		hs_store_explain(store);
 		hs_log(group->host->log, HS_LOG_WARN, "cannot commit to '%s': %s", store->path,
 		       hs_store_failure_text(store));
-		if (hs_store_rewind(store) != 0)
+		if (hs_store_rollback(store) != 0)
 			lose(group, store);
 	}
 	/* Room was set aside for it, so this is not a full disk. */
 	hs_group_fail(group, "cannot write '%s': %s", store->path, hs_store_failure_text(store));
 }
 
-void hs_group_break(struct hs_group *group, uint16_t id)
+void hs_group_rollback(struct hs_group *group, uint16_t id)
 {
 	struct hs_store *store = &group->database->stores[id];
 
 	hs_group_await_log(group);
-	group->parts[id].broken = true;
-	rewind_part(group, id);
+	group->parts[id].rolled_back = true;
+	rollback_part(group, id);
 	/* Or it would be made anew for each operation that is run again and fails. */
-	hs_group_commit_kept(group, store);
+	hs_group_commit_postponed(group, store);
 }
 
-void hs_group_owe(struct hs_group *group, struct hs_store *store)
+void hs_group_commit_failed(struct hs_group *group, struct hs_store *store)
 {
 	hs_group_fail(group, "cannot write '%s': %s", store->path, hs_store_failure_text(store));
-	hs_store_owe(store);
-	if (hs_store_rewind(store) != 0)
+	hs_store_postpone_failed_commit(store);
+	if (hs_store_rollback(store) != 0)
 		lose(group, store);
 }
 
@@ -151,9 +152,9 @@ int hs_group_begin_store(struct hs_group *group, uint16_t id)
 	struct hs_group_part *part = &group->parts[id];
 
 	/* What it keeps is in a transaction that is open already. */
-	if (!part->lost && !store->write.txn && hs_store_begin(store) != 0)
+	if (!part->given_up && !store->write.txn && hs_store_begin(store) != 0)
 		lose(group, store);
-	if (!part->lost)
+	if (!part->given_up)
 		return 0;
 	return part->read.open ? 0
 			       : hs_store_read_renew(&part->read,

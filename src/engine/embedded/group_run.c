@@ -87,15 +87,16 @@ void hs_group_refuse(struct hs_group *group, struct hs_group_item *item)
 
 	item->refused = true;
 	part_of(group, op)->refused = true; /* what was judged behind it may have rested on it */
-	if (op->kind == HS_OP_EXEC && op->watcher && !item->judged) {
+	if (op->kind == HS_OP_EXEC && op->watcher && !item->watches_checked) {
 		hs_watch_drop(part_of(group, op)->ks.watch, op->watcher);
-		item->judged = true;
-		item->clean = false; /* should it be run again: "changed" may always be said */
+		item->watches_checked = true;
+		item->watches_clean =
+			false; /* should it be run again: "changed" may always be said */
 	}
 	if (!op->out)
 		return;
 	op->out->len = item->out_mark;
-	if (part_of(group, op)->lost && !writes(op)) {
+	if (part_of(group, op)->given_up && !writes(op)) {
 		hs_reply_errorf(&reply, "MISCONF %s; %s cannot be read until a restart",
 				group->failure,
 				part_of(group, op)->read.open
@@ -106,7 +107,7 @@ void hs_group_refuse(struct hs_group *group, struct hs_group_item *item)
 	if (group->failed) {
 		hs_reply_errorf(&reply, "MISCONF %s; %swrites are refused until a restart",
 				group->failure,
-				group->unknown ? "its outcome is unknown, and " : "");
+				group->outcome_unknown ? "its outcome is unknown, and " : "");
 		return;
 	}
 	if (hs_store_error(failure) != HS_EFULL) {
@@ -134,12 +135,13 @@ void hs_group_refuse(struct hs_group *group, struct hs_group_item *item)
 static size_t reply_max(struct hs_group *group, const struct hs_group_item *item)
 {
 	const struct hs_op *op = item->op;
-	bool changed = store_of(group, op)->write.notes.entries > 0;
+	bool changed = store_of(group, op)->write.pending.entries > 0;
 
-	if (!group->loans || group->failed || item->whole || part_of(group, op)->retrying ||
+	if (!group->loans || group->failed || item->reply_here || part_of(group, op)->retrying ||
 	    writes(op))
 		return 0;
-	return item->out_mark + (changed ? HS_LOAN_BYTES_MIN_CHANGED : HS_LOAN_BYTES_MIN);
+	return item->out_mark +
+	       (changed ? HS_SNAPSHOT_LOAN_BYTES_MIN_CHANGED : HS_SNAPSHOT_LOAN_BYTES_MIN);
 }
 
 /* Nothing was done: the reply is for its worker to write. */
@@ -178,17 +180,17 @@ static int run_exec(struct hs_group *group, struct hs_group_item *item)
 		.out = op->out, .resp = op->resp, .out_max = reply_max(group, item)};
 	int rc;
 
-	if (!item->judged) {
-		item->clean = !op->watcher || hs_watch_clean(ks->watch, ks, op->watcher);
-		item->judged = true;
+	if (!item->watches_checked) {
+		item->watches_clean = !op->watcher || hs_watch_clean(ks->watch, ks, op->watcher);
+		item->watches_checked = true;
 		if (op->watcher)
 			hs_watch_drop(ks->watch, op->watcher);
 	} else if (op->watcher && part_of(group, op)->refused) {
 		/* Judged when operations before it had run which now have not. To say that a key
 		 * has changed is always allowed; to miss that one has is not. */
-		item->clean = false;
+		item->watches_clean = false;
 	}
-	if (!item->clean) {
+	if (!item->watches_clean) {
 		hs_reply_null_array(&reply);
 		return 0;
 	}
@@ -238,15 +240,15 @@ static int try_out(struct hs_group *group, struct hs_group_item *item, uint64_t 
 	struct hs_store *store = store_of(group, item->op);
 	struct hs_keyspace *ks = &part_of(group, item->op)->ks;
 	uint64_t changes = ks->changes, now;
-	int rc = hs_store_try(store);
+	int rc = hs_store_nested_begin(store);
 
 	if (rc != 0)
 		return rc;
 	rc = run_any(group, item);
 	now = hs_store_used(store);
 	if (rc == 0 && (now <= used || now <= limit))
-		return hs_store_try_keep(store);
-	hs_store_try_drop(store);
+		return hs_store_nested_commit(store);
+	hs_store_nested_abort(store);
 	ks->changes = changes;
 	if (rc != 0)
 		return rc;
@@ -290,7 +292,7 @@ static int run_op(struct hs_group *group, struct hs_group_item *item)
 	if (hs_store_disk_full(store, item->bytes)) {
 		/* A checkpoint gives back the pages that only a pin reaches: try again after one.
 		 */
-		if ((store->churn_bytes > 0 || store->write.kept.len > 0) && !part->retrying)
+		if ((store->churn_bytes > 0 || store->write.postponed.len > 0) && !part->retrying)
 			return HS_EFULL;
 		part->disk_full_until_us =
 			group->host->now(group->host->context).mono_us + HS_GROUP_DISK_FULL_US;
@@ -314,7 +316,8 @@ int hs_group_run_op(struct hs_group *group, struct hs_group_item *item)
 	item->large = false;
 	rc = run_op(group, item);
 	if (__builtin_expect(ks->damaged, 0))
-		hs_database_tell_damaged(group->database, store->id, ks, &group->counters.damaged);
+		hs_database_report_damaged(group->database, store->id, ks,
+					   &group->counters.damaged);
 	if (rc == 0 && !item->refused && writes(item->op) &&
 	    atomic_load_explicit(&store->full, memory_order_relaxed))
 		atomic_store_explicit(&store->full, false, memory_order_relaxed);

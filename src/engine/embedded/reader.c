@@ -69,8 +69,8 @@ static void explain(struct hs_reader *reader, struct hs_keyspace *ks, const stru
 			HS_REPLY_BYTES_MAX / HS_MIB);
 	}
 	if (ks->damaged)
-		hs_database_tell_damaged(reader->database, store->id, ks,
-					 &reader->counters.damaged);
+		hs_database_report_damaged(reader->database, store->id, ks,
+					   &reader->counters.damaged);
 }
 
 static inline void finish(struct hs_reader *reader, struct hs_keyspace *ks,
@@ -88,11 +88,11 @@ static int64_t date_of(const struct hs_reader *reader, const struct hs_store_rea
 {
 	int64_t now_ms = hs_now_wall_ms(op->received), fresh_ms;
 
-	if (__builtin_expect(now_ms >= read->shown_ms, 1))
+	if (__builtin_expect(now_ms >= read->visible_ms, 1))
 		return now_ms;
 	fresh_ms = hs_now_wall_ms(reader->host->now(reader->host->context));
-	if (fresh_ms > read->shown_ms)
-		fresh_ms = read->shown_ms;
+	if (fresh_ms > read->visible_ms)
+		fresh_ms = read->visible_ms;
 	return fresh_ms > now_ms ? fresh_ms : now_ms;
 }
 
@@ -120,7 +120,7 @@ bool hs_reader_run(struct hs_reader *reader, struct hs_op *op)
 	return true;
 }
 
-void hs_reader_run_loan(struct hs_reader *reader, struct hs_loan *loan, struct hs_op *op)
+void hs_reader_run_loan(struct hs_reader *reader, struct hs_snapshot_loan *loan, struct hs_op *op)
 {
 	struct hs_keyspace ks = reader->stores[op->partition].ks;
 	struct hs_keyspace_counts counts = reader->counts;
@@ -147,7 +147,7 @@ void hs_reader_idle(struct hs_reader *reader)
 		struct hs_reader_store *store = &reader->stores[id];
 
 		if (!store->used)
-			hs_store_read_rest(&store->read);
+			hs_store_read_release(&store->read);
 		store->used = false;
 	}
 }

@@ -13,7 +13,7 @@
  * A worker does not say by itself that a key has expired: a write that found the key alive may have run and not be
  * shown yet. Such a read is turned away to the writer's queue, too.
  *
- * The writer may answer before it commits (hs_store_keep). What it changed so is told by stamps:
+ * The writer may answer before it commits (hs_store_postpone_commit). What it changed so is told by stamps:
  * a read of such a key is turned away to the writer's queue, and makes it commit soon. */
 #ifndef HS_ENGINE_EMBEDDED_READER_H
 #define HS_ENGINE_EMBEDDED_READER_H
@@ -21,7 +21,7 @@
 #include "base/prng.h"
 #include "core/op.h"
 #include "engine/embedded/database.h"
-#include "engine/embedded/loan.h"
+#include "engine/embedded/snapshot_loan.h"
 #include "engine/engine.h"
 #include "keyspace/keyspace.h"
 
@@ -61,7 +61,7 @@ bool hs_reader_run(struct hs_reader *reader, struct hs_op *op);
 
 /* Writes the reply of a read, or of a transaction that only reads, from a snapshot that the writer has
  * lent for it. */
-void hs_reader_run_loan(struct hs_reader *reader, struct hs_loan *loan, struct hs_op *op);
+void hs_reader_run_loan(struct hs_reader *reader, struct hs_snapshot_loan *loan, struct hs_op *op);
 
 /* Gives back snapshots not used since the last call, so that their pages can be used again. */
 void hs_reader_idle(struct hs_reader *reader);

@@ -51,7 +51,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-/* VOID never reaches a log: an entry that was overtaken by another (notes.h). */
+/* VOID never reaches a log: an entry that was overtaken by another (pending_redo.h). */
 enum hs_redo_op { HS_REDO_VOID, HS_REDO_PUT, HS_REDO_DEL, HS_REDO_CLEAR };
 
 /* One change. CLEAR empties both trees. */
@@ -137,7 +137,7 @@ struct hs_redo_reader {
 	const char *map[2];
 	size_t map_bytes[2];
 	size_t at;
-	int end_turn; /* where reading ended; -1: no file begins with the first record */
+	int end_access; /* where reading ended; -1: no file begins with the first record */
 	size_t end_at;
 	uint64_t summed_bytes; /* of bodies whose checksum was computed */
 };
@@ -161,7 +161,7 @@ struct hs_redo_place {
 struct hs_redo_survey {
 	uint64_t records; /* that follow one another without a gap */
 	uint64_t end_lsn; /* the number behind them */
-	int end_turn;	  /* where that record would lie */
+	int end_access;	  /* where that record would lie */
 	uint64_t end_at;
 	uint64_t beyond;		   /* whole records of this or a higher number, anywhere */
 	struct hs_redo_place beyond_first; /* the lowest of them, or a mark; lsn 0: none */

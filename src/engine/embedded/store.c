@@ -17,7 +17,7 @@ enum {
 	PINS = 2,	   /* the checkpoint on disk, and the one being made */
 	COMMITTER = 1,	   /* reads a store that it has given up writing */
 	READERS_SPARE = 2, /* for LMDB's own tools on a running server */
-	NOTES_KEEP_BYTES = 1 << 20,
+	PENDING_BUF_BYTES = 1 << 20,
 	/* How many pages a commit writes, from above: each changed entry its leaf and a branch,
 	 * each commit the roots and the list of free pages. */
 	PAGES_PER_CHANGE = 2,
@@ -28,7 +28,7 @@ enum {
 	KEPT_CHANGES_MAX = 32768,
 };
 
-#define KEPT_BYTES_MAX (8 * HS_MIB)
+#define POSTPONED_BYTES_MAX (8 * HS_MIB)
 /* Set aside for deletes, which need pages before they free any. */
 #define DELETE_ROOM_BYTES HS_MIB
 #define HEADROOM_BYTES_MIN (64 * HS_MIB)
@@ -139,8 +139,8 @@ int hs_store_open(struct hs_store *store, uint16_t id, const char *folder, uint6
 	store->headroom_bytes = HEADROOM_BYTES_MIN + bytes_max / 4;
 	store->write.kv.calls = &hs_store_write_calls;
 	store->write.store = store;
-	hs_notes_init(&store->write.notes, id);
-	store->stamps = hs_mem_zalloc(HS_STORE_STAMPS * sizeof *store->stamps);
+	hs_pending_redo_init(&store->write.pending, id);
+	store->changed_in = hs_mem_zalloc(HS_STORE_CHANGED_CELLS * sizeof *store->changed_in);
 	hs_store_name(name, sizeof name, id);
 	if (!hs_file_path(store->path, folder, name))
 		return hs_fault_set(fault, HS_EINVAL, "the path of '%s' is too long", folder);
@@ -164,8 +164,8 @@ int hs_store_open(struct hs_store *store, uint16_t id, const char *folder, uint6
 
 void hs_store_close(struct hs_store *store)
 {
-	hs_mem_free(&store->stamps);
-	hs_notes_deinit(&store->write.notes);
+	hs_mem_free(&store->changed_in);
+	hs_pending_redo_deinit(&store->write.pending);
 	if (!store->env)
 		return;
 	hs_store_abort(store);
@@ -174,9 +174,9 @@ void hs_store_close(struct hs_store *store)
 	if (store->pin_next)
 		mdb_txn_abort(store->pin_next);
 	mdb_env_close(store->env);
-	if (store->rescue_memory.env)
-		mdb_env_close(store->rescue_memory.env);
-	hs_buf_deinit(&store->write.kept);
+	if (store->fallback_memory.env)
+		mdb_env_close(store->fallback_memory.env);
+	hs_buf_deinit(&store->write.postponed);
 	memset(store, 0, sizeof *store);
 }
 
@@ -198,10 +198,10 @@ static void reset(struct hs_store_write *write)
 	write->txn = NULL;
 	write->outer = NULL;
 	memset(write->cursors, 0, sizeof write->cursors);
-	hs_notes_reset(&write->notes, NOTES_KEEP_BYTES);
-	hs_buf_clear(&write->kept, NOTES_KEEP_BYTES);
-	write->kept_synced = 0;
-	write->kept_gone_bytes = 0;
+	hs_pending_redo_reset(&write->pending, PENDING_BUF_BYTES);
+	hs_buf_clear(&write->postponed, PENDING_BUF_BYTES);
+	write->postponed_synced = 0;
+	write->postponed_replaced_bytes = 0;
 	write->room = NULL;
 	write->changed = 0;
 }
@@ -232,12 +232,12 @@ int hs_store_commit(struct hs_store *store)
 	hs_check(write->txn && !write->outer);
 	close_cursors(write);
 	count(store, write->txn);
-	atomic_store_explicit(&store->shown_ms, write->latest_ms, memory_order_release);
+	atomic_store_explicit(&store->visible_ms, write->latest_ms, memory_order_release);
 	rc = mdb_txn_commit(write->txn);
 	if (rc == 0) {
 		reset(write);
 	} else {
-		/* What was kept is still owed: hs_store_rewind brings it back. */
+		/* What was kept is still owed: hs_store_rollback brings it back. */
 		write->txn = NULL;
 		memset(write->cursors, 0, sizeof write->cursors);
 	}
@@ -254,7 +254,7 @@ void hs_store_abort(struct hs_store *store)
 	struct hs_store_write *write = &store->write;
 
 	if (write->outer)
-		hs_store_try_drop(store);
+		hs_store_nested_abort(store);
 	if (!write->txn)
 		return;
 	close_cursors(write);
@@ -317,55 +317,54 @@ bool hs_store_disk_full(struct hs_store *store, uint64_t more)
 	return true;
 }
 
-bool hs_store_can_keep(struct hs_store *store)
+bool hs_store_can_postpone(struct hs_store *store)
 {
 	const struct hs_store_write *write = &store->write;
 	uint64_t commits = atomic_load_explicit(&store->commits, memory_order_relaxed);
 
 	/* A clear writes a long list of free pages: committed at once, where failing is allowed. */
-	if (atomic_load_explicit(&store->stamp_of_all, memory_order_relaxed) ==
-	    (uint32_t)commits + 1)
+	if (atomic_load_explicit(&store->cleared_in, memory_order_relaxed) == (uint32_t)commits + 1)
 		return false;
 	return write->changed <= KEPT_CHANGES_MAX &&
-	       hs_store_write_bytes(write) <= KEPT_BYTES_MAX &&
+	       hs_store_write_bytes(write) <= POSTPONED_BYTES_MAX &&
 	       set_aside(store, commit_bytes_max(store, 0)) == 0;
 }
 
 /* What was noted is among what is kept from now on. */
-static void keep_notes(struct hs_store *store)
+static void append_to_postponed(struct hs_store *store)
 {
 	struct hs_store_write *write = &store->write;
 
-	write->kept_synced = write->kept.len;
-	hs_buf_append_bytes(&write->kept, hs_notes_pack(&write->notes));
-	write->kept_gone_bytes += write->notes.gone_bytes;
-	hs_notes_reset(&write->notes, KEPT_BYTES_MAX);
+	write->postponed_synced = write->postponed.len;
+	hs_buf_append_bytes(&write->postponed, hs_pending_redo_pack(&write->pending));
+	write->postponed_replaced_bytes += write->pending.replaced_bytes;
+	hs_pending_redo_reset(&write->pending, POSTPONED_BYTES_MAX);
 	/* Before anybody is answered, and behind the stamps: who sees this sees them. */
-	atomic_store_explicit(&store->exposed,
+	atomic_store_explicit(&store->pending_commit,
 			      atomic_load_explicit(&store->commits, memory_order_relaxed) + 1,
 			      memory_order_release);
 }
 
-void hs_store_keep(struct hs_store *store)
+void hs_store_postpone_commit(struct hs_store *store)
 {
-	hs_store_settle(store);
+	hs_store_note_last_put(store);
 	close_cursors(&store->write);
 	count(store, store->write.txn);
-	keep_notes(store);
+	append_to_postponed(store);
 }
 
-void hs_store_unkeep(struct hs_store *store)
+void hs_store_drop_last_postponed(struct hs_store *store)
 {
-	store->write.kept.len = store->write.kept_synced;
+	store->write.postponed.len = store->write.postponed_synced;
 }
 
-void hs_store_owe(struct hs_store *store)
+void hs_store_postpone_failed_commit(struct hs_store *store)
 {
 	hs_check(!store->write.txn && !store->write.room);
-	keep_notes(store);
+	append_to_postponed(store);
 }
 
-static int apply_kept(struct hs_store *store, struct hs_bytes rest)
+static int apply_postponed(struct hs_store *store, struct hs_bytes rest)
 {
 	struct hs_redo_entry entry;
 	int rc = hs_store_begin(store);
@@ -380,20 +379,20 @@ static int apply_kept(struct hs_store *store, struct hs_bytes rest)
 	return rc;
 }
 
-int hs_store_rewind(struct hs_store *store)
+int hs_store_rollback(struct hs_store *store)
 {
 	struct hs_store_write *write = &store->write;
-	struct hs_buf kept = write->kept;
-	size_t synced = write->kept_synced;
+	struct hs_buf postponed = write->postponed;
+	size_t synced = write->postponed_synced;
 	int failure = write->failure, rc = 0;
 
-	write->kept = (struct hs_buf){0};
+	write->postponed = (struct hs_buf){0};
 	hs_store_abort(store);
 	reset(write);
-	if (kept.len > 0)
-		rc = apply_kept(store, hs_buf_bytes(&kept));
-	write->kept = kept;
-	write->kept_synced = synced;
+	if (postponed.len > 0)
+		rc = apply_postponed(store, hs_buf_bytes(&postponed));
+	write->postponed = postponed;
+	write->postponed_synced = synced;
 	if (rc == 0)
 		write->failure = failure; /* of what was taken back */
 	return rc;
@@ -402,22 +401,22 @@ int hs_store_rewind(struct hs_store *store)
 /* LMDB refuses everything, new snapshots included, once it could not write a meta page. The pages
  * of the last commit are all there, and nobody writes to the file any more: it is opened
  * once more, for reading. Without LMDB's lock file, which a process may open only once. */
-static void open_rescue(struct hs_store *store)
+static void open_fallback(struct hs_store *store)
 {
-	struct hs_store_rescue *rescue = &store->rescue_memory;
+	struct hs_store_fallback *fallback = &store->fallback_memory;
 	MDB_txn *txn = NULL;
-	int rc = mdb_env_create(&rescue->env);
+	int rc = mdb_env_create(&fallback->env);
 
 	if (rc != 0)
 		return;
-	if ((rc = mdb_env_set_maxdbs(rescue->env, HS_KV_TREES)) == 0 &&
-	    (rc = mdb_env_set_mapsize(rescue->env, map_bytes(store))) == 0 &&
-	    (rc = mdb_env_open(rescue->env, store->path,
+	if ((rc = mdb_env_set_maxdbs(fallback->env, HS_KV_TREES)) == 0 &&
+	    (rc = mdb_env_set_mapsize(fallback->env, map_bytes(store))) == 0 &&
+	    (rc = mdb_env_open(fallback->env, store->path,
 			       MDB_NOSUBDIR | MDB_RDONLY | MDB_NOLOCK | MDB_NOTLS | MDB_NORDAHEAD,
 			       0600)) == 0)
-		rc = mdb_txn_begin(rescue->env, NULL, MDB_RDONLY, &txn);
+		rc = mdb_txn_begin(fallback->env, NULL, MDB_RDONLY, &txn);
 	if (rc == 0)
-		rc = hs_store_open_trees(txn, 0, rescue->trees);
+		rc = hs_store_open_trees(txn, 0, fallback->trees);
 	if (rc == 0) {
 		rc = mdb_txn_commit(txn);
 		txn = NULL;
@@ -425,11 +424,11 @@ static void open_rescue(struct hs_store *store)
 	if (txn)
 		mdb_txn_abort(txn);
 	if (rc == 0) {
-		atomic_store_explicit(&store->rescue, rescue, memory_order_release);
+		atomic_store_explicit(&store->fallback, fallback, memory_order_release);
 		return;
 	}
-	mdb_env_close(rescue->env);
-	rescue->env = NULL;
+	mdb_env_close(fallback->env);
+	fallback->env = NULL;
 }
 
 void hs_store_give_up(struct hs_store *store)
@@ -440,44 +439,44 @@ void hs_store_give_up(struct hs_store *store)
 	hs_store_abort(store);
 	reset(write);
 	write->failure = failure;
-	if (!store->rescue_memory.env)
-		open_rescue(store);
+	if (!store->fallback_memory.env)
+		open_fallback(store);
 }
 
-int hs_store_try(struct hs_store *store)
+int hs_store_nested_begin(struct hs_store *store)
 {
 	struct hs_store_write *write = &store->write;
 	MDB_txn *inner;
 	int rc;
 
 	hs_check(write->txn && !write->outer);
-	hs_store_settle(store);
+	hs_store_note_last_put(store);
 	close_cursors(write);
 	rc = mdb_txn_begin(store->env, write->txn, 0, &inner);
 	if (rc != 0)
 		return failed(store, rc);
 	write->outer = write->txn;
 	write->txn = inner;
-	hs_notes_try(&write->notes);
+	hs_pending_redo_nested_begin(&write->pending);
 	return 0;
 }
 
-int hs_store_try_keep(struct hs_store *store)
+int hs_store_nested_commit(struct hs_store *store)
 {
 	struct hs_store_write *write = &store->write;
 	int rc;
 
 	hs_check(write->outer);
-	hs_store_settle(store);
+	hs_store_note_last_put(store);
 	close_cursors(write);
 	rc = mdb_txn_commit(write->txn);
 	write->txn = write->outer;
 	write->outer = NULL;
-	hs_notes_try_keep(&write->notes);
+	hs_pending_redo_nested_commit(&write->pending);
 	return failed(store, rc);
 }
 
-void hs_store_try_drop(struct hs_store *store)
+void hs_store_nested_abort(struct hs_store *store)
 {
 	struct hs_store_write *write = &store->write;
 
@@ -487,7 +486,7 @@ void hs_store_try_drop(struct hs_store *store)
 	write->txn = write->outer;
 	write->outer = NULL;
 	write->room = NULL;
-	hs_notes_try_drop(&write->notes);
+	hs_pending_redo_nested_abort(&write->pending);
 }
 
 uint64_t hs_store_pages(MDB_txn *txn, const MDB_dbi trees[HS_KV_TREES])
@@ -587,17 +586,17 @@ int hs_store_read_renew(struct hs_store_read *read, uint64_t commits)
 	if (!read->txn) {
 		rc = begin_read(read, store->env, store->trees);
 	} else {
-		hs_store_read_rest(read);
+		hs_store_read_release(read);
 		rc = mdb_txn_renew(read->txn);
 	}
 	if (rc == MDB_PANIC) {
-		struct hs_store_rescue *rescue =
-			atomic_load_explicit(&store->rescue, memory_order_acquire);
+		struct hs_store_fallback *fallback =
+			atomic_load_explicit(&store->fallback, memory_order_acquire);
 
-		if (!rescue)
+		if (!fallback)
 			return HS_EBUSY;
 		close_read(read);
-		rc = begin_read(read, rescue->env, rescue->trees);
+		rc = begin_read(read, fallback->env, fallback->trees);
 	}
 	if (rc != 0)
 		return hs_store_error(rc);
@@ -605,11 +604,11 @@ int hs_store_read_renew(struct hs_store_read *read, uint64_t commits)
 		read->cursors_stale[tree] = true;
 	read->open = true;
 	read->commits = commits;
-	read->shown_ms = atomic_load_explicit(&read->store->shown_ms, memory_order_acquire);
+	read->visible_ms = atomic_load_explicit(&read->store->visible_ms, memory_order_acquire);
 	return 0;
 }
 
-void hs_store_read_rest(struct hs_store_read *read)
+void hs_store_read_release(struct hs_store_read *read)
 {
 	if (read->open)
 		mdb_txn_reset(read->txn);

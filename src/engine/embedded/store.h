@@ -15,7 +15,7 @@
 #include "base/coarse_histogram.h"
 #include "base/counter.h"
 #include "engine/embedded/files.h"
-#include "engine/embedded/notes.h"
+#include "engine/embedded/pending_redo.h"
 #include "keyspace/kv.h"
 
 #include <lmdb.h>
@@ -26,8 +26,8 @@
 struct hs_store;
 
 enum {
-	HS_STORE_STAMPS = 1 << 16,
-	HS_STORE_LOANS = 16, /* snapshots lent at a time: loan.h */
+	HS_STORE_CHANGED_CELLS = 1 << 16,
+	HS_STORE_LOANS = 16, /* snapshots lent at a time: snapshot_loan.h */
 };
 
 /* The write transaction, as the keyspace sees it. */
@@ -37,13 +37,14 @@ struct hs_store_write {
 	MDB_txn *txn;	/* NULL: none is open */
 	MDB_txn *outer; /* while an operation is tried out: the transaction around it */
 	MDB_cursor *cursors[HS_KV_TREES];
-	struct hs_notes notes;	  /* what was changed, not logged yet */
-	struct hs_buf kept;	  /* the same of earlier groups: logged, answered, not committed */
-	size_t kept_synced;	  /* of `kept`: what it had before the last hs_store_keep */
-	uint64_t kept_gone_bytes; /* noted in those groups and replaced: pages it may have cost */
-	uint64_t changed;	  /* entries changed by this transaction */
-	int64_t latest_ms;	  /* when its last operation was run, by the wall clock */
-	int failure;		  /* LMDB's or the system's code of the last failure */
+	struct hs_pending_redo pending; /* what was changed, not logged yet */
+	struct hs_buf postponed; /* the same of earlier groups: logged, answered, not committed */
+	size_t postponed_synced; /* of `kept`: what it had before the last hs_store_postpone_commit */
+	uint64_t
+		postponed_replaced_bytes; /* noted in those groups and replaced: pages it may have cost */
+	uint64_t changed;		  /* entries changed by this transaction */
+	int64_t latest_ms;		  /* when its last operation was run, by the wall clock */
+	int failure;			  /* LMDB's or the system's code of the last failure */
 	/* The last put's value, filled by the caller by now or soon; still to be copied to `notes`.
 	 */
 	const char *room;
@@ -60,11 +61,11 @@ struct hs_store_read {
 	bool cursors_stale[HS_KV_TREES]; /* of an earlier snapshot */
 	bool open;			 /* holds a snapshot now */
 	uint64_t commits;		 /* the store's count, read before the snapshot was taken */
-	int64_t shown_ms;		 /* no operation in the snapshot was run later than this */
+	int64_t visible_ms;		 /* no operation in the snapshot was run later than this */
 };
 
 /* A second environment on the same file, for reading alone. */
-struct hs_store_rescue {
+struct hs_store_fallback {
 	MDB_env *env;
 	MDB_dbi trees[HS_KV_TREES];
 };
@@ -79,21 +80,22 @@ struct hs_store {
 	uint64_t headroom_bytes; /* behind it: for deletes, and for pages kept by pins */
 
 	/* Numbers that workers look at all the time, away from what the writer writes. */
-	char apart_commits[64];
+	char padding_commits[64];
 	_Atomic uint64_t commits; /* goes up after each commit: older snapshots are out of date */
 	/* When the newest operation was run that readers may see. Set before its commit, so that a
 	 * reader who takes a snapshot first and reads this second never dates the snapshot too early. */
-	_Atomic int64_t shown_ms;
-	/* The commit that will show what was kept (hs_store_keep). While it is ahead of `commits`,
+	_Atomic int64_t visible_ms;
+	/* The commit that will show what was kept (hs_store_postpone_commit). While it is ahead of `commits`,
 	 * a reader asks `stamps` whether the key it wants is among that. */
-	_Atomic uint64_t exposed;
-	_Atomic uint32_t *stamps;      /* by key hash: the last commit to change such a key */
-	_Atomic uint32_t stamp_of_all; /* the last commit to clear the trees */
-	_Atomic uint32_t wanted;       /* readers turned away since the last commit: commit soon */
-	char apart_queued[64];
+	_Atomic uint64_t pending_commit;
+	_Atomic uint32_t *changed_in; /* by key hash: the last commit to change such a key */
+	_Atomic uint32_t cleared_in;  /* the last commit to clear the trees */
+	_Atomic uint32_t
+		redirected_reads; /* readers turned away since the last commit: commit soon */
+	char padding_queued[64];
 	_Atomic uint64_t queued; /* operations on their way to the writer */
 	_Atomic bool full;	 /* the last write was refused for want of room */
-	char apart_rest[64];
+	char padding_rest[64];
 	struct hs_counter keys, expires, bytes_used;
 	struct hs_counter commit_histogram[HS_COARSE_HISTOGRAM_BUCKETS]; /* hs_group_durable */
 
@@ -102,15 +104,16 @@ struct hs_store {
 	uint64_t churn_bytes;	  /* pages written since the last pin, estimated from above */
 	MDB_txn *pin;		  /* the snapshot of the checkpoint on disk */
 	MDB_txn *pin_next;	  /* of the checkpoint being made */
-	struct hs_store_rescue rescue_memory;
+	struct hs_store_fallback fallback_memory;
 	/* Readers go on there once LMDB has refused its environment for good; else NULL. */
-	_Atomic(struct hs_store_rescue *) rescue;
+	_Atomic(struct hs_store_fallback *) fallback;
 };
 
 /* Everything that the open transaction was told to change, in bytes. */
 static inline uint64_t hs_store_write_bytes(const struct hs_store_write *write)
 {
-	return hs_notes_bytes(&write->notes) + write->kept.len + write->kept_gone_bytes;
+	return hs_pending_redo_bytes(&write->pending) + write->postponed.len +
+	       write->postponed_replaced_bytes;
 }
 
 /* What remains of the room behind bytes_max is for deletes once this much is used. */
@@ -131,28 +134,28 @@ int hs_store_commit(struct hs_store *store) HS_MUSTCHECK;
 void hs_store_abort(struct hs_store *store);
 /* Leaves the transaction open, its changes logged: they may be answered now, and what comes next
  * runs on top of them. Readers who want a changed key are turned away until the commit. Only when
- * hs_store_can_keep says so: the disk must have room for that commit, since it may not fail. */
-void hs_store_keep(struct hs_store *store);
-bool hs_store_can_keep(struct hs_store *store);
+ * hs_store_can_postpone says so: the disk must have room for that commit, since it may not fail. */
+void hs_store_postpone_commit(struct hs_store *store);
+bool hs_store_can_postpone(struct hs_store *store);
 /* Is there no room on the disk for `more` bytes of changes, besides what deletes may need? */
 bool hs_store_disk_full(struct hs_store *store, uint64_t more);
 /* Takes back what was not kept. What was is made again from `kept`, in a transaction that stays
  * open. That writes nothing to the disk, so it works on one that fails, too; unless LMDB
  * refuses (a failed write of its meta page is final) or the transaction is too large for memory. */
-int hs_store_rewind(struct hs_store *store) HS_MUSTCHECK;
-/* Drops from `kept` what the last hs_store_keep added. hs_store_rewind must follow. */
-void hs_store_unkeep(struct hs_store *store);
-/* The commit of what was logged has failed: keeps it after all. hs_store_rewind must follow. */
-void hs_store_owe(struct hs_store *store);
+int hs_store_rollback(struct hs_store *store) HS_MUSTCHECK;
+/* Drops from `kept` what the last hs_store_postpone_commit added. hs_store_rollback must follow. */
+void hs_store_drop_last_postponed(struct hs_store *store);
+/* The commit of what was logged has failed: keeps it after all. hs_store_rollback must follow. */
+void hs_store_postpone_failed_commit(struct hs_store *store);
 /* The store is not written any more. What was kept and not committed can be read by nobody: readers
  * are turned away as before. */
 void hs_store_give_up(struct hs_store *store);
 /* An operation tried out inside the transaction: it can be taken back alone. */
-int hs_store_try(struct hs_store *store) HS_MUSTCHECK;
-int hs_store_try_keep(struct hs_store *store) HS_MUSTCHECK;
-void hs_store_try_drop(struct hs_store *store);
+int hs_store_nested_begin(struct hs_store *store) HS_MUSTCHECK;
+int hs_store_nested_commit(struct hs_store *store) HS_MUSTCHECK;
+void hs_store_nested_abort(struct hs_store *store);
 /* Brings `notes` up to date with the last put. */
-void hs_store_settle(struct hs_store *store);
+void hs_store_note_last_put(struct hs_store *store);
 /* Pages reachable by the transaction, in bytes. */
 uint64_t hs_store_used(struct hs_store *store);
 /* LMDB reports a write cut short by a full disk as an input or output error, whatever the reason.
@@ -174,7 +177,7 @@ void hs_store_pin_advance(struct hs_store *store);
  * count, read before. HS_EBUSY: only the writer knows whether it can be read. */
 void hs_store_read_init(struct hs_store_read *read, struct hs_store *store);
 int hs_store_read_renew(struct hs_store_read *read, uint64_t commits) HS_MUSTCHECK;
-void hs_store_read_rest(struct hs_store_read *read);
+void hs_store_read_release(struct hs_store_read *read);
 void hs_store_read_deinit(struct hs_store_read *read);
 
 /* LMDB's and the system's codes as ours. */

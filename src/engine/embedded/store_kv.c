@@ -67,10 +67,10 @@ static struct hs_store_read *reader(struct hs_kv *kv)
 }
 
 /* Where readers and the writer meet over a physical key: by the low bytes of the hash in it. */
-static _Atomic uint32_t *stamp_of(struct hs_store *store, struct hs_bytes key)
+static _Atomic uint32_t *mark_of(struct hs_store *store, struct hs_bytes key)
 {
-	_Static_assert(HS_STORE_STAMPS == 1 << 16, "two bytes of hash");
-	return &store->stamps[(unsigned char)key.data[6] << 8 | (unsigned char)key.data[7]];
+	_Static_assert(HS_STORE_CHANGED_CELLS == 1 << 16, "two bytes of hash");
+	return &store->changed_in[(unsigned char)key.data[6] << 8 | (unsigned char)key.data[7]];
 }
 
 /* Was the key changed by what is kept and not committed? Then only the writer can read it. */
@@ -78,25 +78,26 @@ static bool hidden(struct hs_store_read *read, struct hs_bytes key)
 {
 	struct hs_store *store = read->store;
 	uint32_t commits = (uint32_t)read->commits;
-	uint32_t stamp;
+	uint32_t mark;
 
-	if (atomic_load_explicit(&store->exposed, memory_order_acquire) <= read->commits)
+	if (atomic_load_explicit(&store->pending_commit, memory_order_acquire) <= read->commits)
 		return false;
-	stamp = atomic_load_explicit(stamp_of(store, key), memory_order_relaxed);
-	if ((int32_t)(stamp - commits) <= 0)
-		stamp = atomic_load_explicit(&store->stamp_of_all, memory_order_relaxed);
-	if ((int32_t)(stamp - commits) <= 0)
+	mark = atomic_load_explicit(mark_of(store, key), memory_order_relaxed);
+	if ((int32_t)(mark - commits) <= 0)
+		mark = atomic_load_explicit(&store->cleared_in, memory_order_relaxed);
+	if ((int32_t)(mark - commits) <= 0)
 		return false;
-	atomic_fetch_add_explicit(&store->wanted, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&store->redirected_reads, 1, memory_order_relaxed);
 	return true;
 }
 
 /* Was any key? */
 static bool any_hidden(struct hs_store_read *read)
 {
-	if (atomic_load_explicit(&read->store->exposed, memory_order_acquire) <= read->commits)
+	if (atomic_load_explicit(&read->store->pending_commit, memory_order_acquire) <=
+	    read->commits)
 		return false;
-	atomic_fetch_add_explicit(&read->store->wanted, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&read->store->redirected_reads, 1, memory_order_relaxed);
 	return true;
 }
 
@@ -207,13 +208,13 @@ static int write_failed(struct hs_store_write *write, int rc)
 	return hs_store_error(rc);
 }
 
-void hs_store_settle(struct hs_store *store)
+void hs_store_note_last_put(struct hs_store *store)
 {
 	struct hs_store_write *write = &store->write;
 
 	if (!write->room)
 		return;
-	memcpy(write->notes.buf.data + write->room_at, write->room, write->room_bytes);
+	memcpy(write->pending.buf.data + write->room_at, write->room, write->room_bytes);
 	write->room = NULL;
 }
 
@@ -223,9 +224,9 @@ static uint32_t next_commit(struct hs_store *store)
 }
 
 /* Leaves word which commit changes the key, for readers who come before it. */
-static void stamp(struct hs_store *store, struct hs_bytes key)
+static void mark(struct hs_store *store, struct hs_bytes key)
 {
-	atomic_store_explicit(stamp_of(store, key), next_commit(store), memory_order_relaxed);
+	atomic_store_explicit(mark_of(store, key), next_commit(store), memory_order_relaxed);
 }
 
 static int write_get(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes key,
@@ -252,17 +253,17 @@ static int write_put(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes key
 	char copy[HS_KV_KEY_MAX];
 	int rc;
 
-	hs_store_settle(write->store);
+	hs_store_note_last_put(write->store);
 	key = copy_key(copy, key);
 	at = hs_store_val_of(key);
 	rc = mdb_put(write->txn, write->store->trees[tree], &at, &value, MDB_RESERVE);
 	if (rc != 0)
 		return write_failed(write, rc);
 	/* In place of as many bytes of the same key: the pages it needs are this transaction's. */
-	if (hs_notes_put(&write->notes, (uint8_t)tree, key, len, &write->room_at))
+	if (hs_pending_redo_put(&write->pending, (uint8_t)tree, key, len, &write->room_at))
 		write->changed++;
 	if (tree == HS_KV_KEYS)
-		stamp(write->store, key);
+		mark(write->store, key);
 	*room = value.mv_data;
 	write->room = len ? value.mv_data : NULL;
 	write->room_bytes = len;
@@ -276,16 +277,16 @@ static int write_del(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes key
 	MDB_val at;
 	int rc;
 
-	hs_store_settle(write->store);
+	hs_store_note_last_put(write->store);
 	key = copy_key(copy, key);
 	at = hs_store_val_of(key);
 	rc = mdb_del(write->txn, write->store->trees[tree], &at, NULL);
 	if (rc != 0)
 		return write_failed(write, rc);
-	hs_notes_del(&write->notes, (uint8_t)tree, key);
+	hs_pending_redo_del(&write->pending, (uint8_t)tree, key);
 	write->changed++;
 	if (tree == HS_KV_KEYS)
-		stamp(write->store, key);
+		mark(write->store, key);
 	return 0;
 }
 
@@ -324,14 +325,14 @@ static int write_clear(struct hs_kv *kv)
 	struct hs_store_write *write = writer(kv);
 	int rc = 0;
 
-	hs_store_settle(write->store);
+	hs_store_note_last_put(write->store);
 	for (int tree = 0; tree < HS_KV_TREES && rc == 0; tree++)
 		rc = mdb_drop(write->txn, write->store->trees[tree], 0);
 	if (rc != 0)
 		return write_failed(write, rc);
-	hs_notes_clear(&write->notes);
+	hs_pending_redo_clear(&write->pending);
 	write->changed++;
-	atomic_store_explicit(&write->store->stamp_of_all, next_commit(write->store),
+	atomic_store_explicit(&write->store->cleared_in, next_commit(write->store),
 			      memory_order_relaxed);
 	return 0;
 }

@@ -6,31 +6,31 @@
 #include <pthread.h>
 #include <string.h>
 
-void hs_answers_init(struct hs_answers *answers, const struct hs_engine_host *host)
+void hs_completions_init(struct hs_completions *completions, const struct hs_engine_host *host)
 {
-	answers->host = host;
-	answers->ready = hs_mem_zalloc(host->workers * sizeof *answers->ready);
+	completions->host = host;
+	completions->ready = hs_mem_zalloc(host->workers * sizeof *completions->ready);
 }
 
-void hs_answers_deinit(struct hs_answers *answers)
+void hs_completions_deinit(struct hs_completions *completions)
 {
-	hs_mem_free(&answers->ready);
+	hs_mem_free(&completions->ready);
 }
 
-void hs_answers_send(struct hs_answers *answers, struct hs_op *chain)
+void hs_completions_send(struct hs_completions *completions, struct hs_op *chain)
 {
 	while (chain) {
 		struct hs_op *op = chain;
 
 		chain = op->next;
-		hs_ops_push(&answers->ready[op->worker], op);
+		hs_ops_push(&completions->ready[op->worker], op);
 	}
-	for (uint32_t worker = 0; worker < answers->host->workers; worker++) {
-		struct hs_op *ready = answers->ready[worker].first;
+	for (uint32_t worker = 0; worker < completions->host->workers; worker++) {
+		struct hs_op *ready = completions->ready[worker].first;
 
-		answers->ready[worker] = (struct hs_ops){0};
+		completions->ready[worker] = (struct hs_ops){0};
 		if (ready)
-			answers->host->done(answers->host->context, worker, ready);
+			completions->host->done(completions->host->context, worker, ready);
 	}
 }
 
@@ -40,8 +40,8 @@ static void tell_failure(struct hs_op *chain, const char *path, int rc)
 	for (; chain; chain = chain->next) {
 		struct hs_reply reply = {.out = chain->out, .resp = chain->resp};
 
-		/* One that is unmade only reads what is on disk. */
-		if (!chain->out || chain->unmade)
+		/* One that is reply_unwritten only reads what is on disk. */
+		if (!chain->out || chain->reply_unwritten)
 			continue;
 		chain->out->len = 0;
 		hs_reply_errorf(&reply,
@@ -75,7 +75,7 @@ static void run(void *argument)
 		}
 		chain = syncer->chain;
 		syncer->chain = NULL;
-		hs_answers_send(&syncer->answers, chain);
+		hs_completions_send(&syncer->completions, chain);
 		uv_mutex_lock(&syncer->mutex);
 		atomic_store(&syncer->busy, false);
 		uv_cond_broadcast(&syncer->cond);
@@ -95,7 +95,7 @@ void hs_syncer_start(struct hs_syncer *syncer, struct hs_redo *redo,
 	syncer->synced = synced;
 	syncer->idle = idle;
 	syncer->context = context;
-	hs_answers_init(&syncer->answers, host);
+	hs_completions_init(&syncer->completions, host);
 	hs_check(uv_mutex_init(&syncer->mutex) == 0);
 	hs_check(uv_cond_init(&syncer->cond) == 0);
 	hs_check(uv_thread_create(&syncer->thread, run, syncer) == 0);
@@ -110,7 +110,7 @@ void hs_syncer_stop(struct hs_syncer *syncer)
 	uv_thread_join(&syncer->thread);
 	uv_cond_destroy(&syncer->cond);
 	uv_mutex_destroy(&syncer->mutex);
-	hs_answers_deinit(&syncer->answers);
+	hs_completions_deinit(&syncer->completions);
 }
 
 void hs_syncer_submit(struct hs_syncer *syncer, struct hs_op *chain)

@@ -19,19 +19,19 @@
 #include <uv.h>
 
 /* Operations on their way back: one chain per worker. For one thread. */
-struct hs_answers {
+struct hs_completions {
 	const struct hs_engine_host *host;
 	struct hs_ops *ready; /* by worker */
 };
 
-void hs_answers_init(struct hs_answers *answers, const struct hs_engine_host *host);
-void hs_answers_deinit(struct hs_answers *answers);
+void hs_completions_init(struct hs_completions *completions, const struct hs_engine_host *host);
+void hs_completions_deinit(struct hs_completions *completions);
 /* Sends all operations of the chain that ends with NULL back to their workers, in order. */
-void hs_answers_send(struct hs_answers *answers, struct hs_op *chain);
+void hs_completions_send(struct hs_completions *completions, struct hs_op *chain);
 
 struct hs_syncer {
 	struct hs_redo *redo;
-	struct hs_answers answers;
+	struct hs_completions completions;
 	void (*synced)(void *context); /* called when the disk has a group, before its answers go */
 	void (*idle)(void *context);   /* called when it can take another */
 	void *context;

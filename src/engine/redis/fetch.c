@@ -46,10 +46,10 @@ static struct hs_fetch_pipe *fetch_of(struct hs_pipe *pipe)
 bool hs_fetch_pipe_is_for(const struct hs_flow *flow, const struct hs_node *node,
 			  const struct hs_op *op)
 {
-	if (!op->track || op->resp != 3 || op->engine_state & HS_STATE_PLAIN ||
+	if (!op->track || op->resp != 3 || op->engine_state & HS_STATE_UNTRACKED ||
 	    !flow->options.tracking_sessions)
 		return false;
-	if (op->command->flags & HS_CMD_WRITE && node->fetch.writes_plain)
+	if (op->command->flags & HS_CMD_WRITE && node->fetch.writes_untracked)
 		return false;
 	return flow->now.mono_us >= node->fetch.pipe.upstream.backoff.open_at_us;
 }
@@ -95,7 +95,7 @@ static void compose(struct hs_pipe *pipe, struct hs_op *op, bool asking)
 	}
 	op->tracking_epoch = hs_tracking_session_epoch(
 		fetch_of(pipe)->tracking_session); /* it must be the same at the end */
-	op->left_ms = 0;
+	op->ttl_ms = 0;
 	hs_compose_line(out, "CLIENT CACHING YES");
 	if (!(op->command->flags & HS_CMD_WRITE)) {
 		hs_compose(out, 2, pttl);
@@ -124,9 +124,9 @@ static void compose(struct hs_pipe *pipe, struct hs_op *op, bool asking)
 static void refused(struct hs_flow *flow, struct hs_fetch_pipe *fetch, const char *why)
 {
 	fetch->pipe.upstream.backoff.open_at_us = flow->now.mono_us + REFUSED_US;
-	if (!fetch->told_untracked)
-		flow->calls->untracked(flow->context, fetch->pipe.node, why);
-	fetch->told_untracked = true;
+	if (!fetch->tracking_refusal_reported)
+		flow->calls->tracking_refused(flow->context, fetch->pipe.node, why);
+	fetch->tracking_refusal_reported = true;
 }
 
 static void up(struct hs_flow *flow, struct hs_pipe *pipe)
@@ -135,8 +135,9 @@ static void up(struct hs_flow *flow, struct hs_pipe *pipe)
 
 	if (!fetch->tracking_session)
 		fetch->tracking_session = hs_tracking_sessions_get(flow->options.tracking_sessions);
-	hs_flow_ask(flow, pipe,
-		    hs_flow_request(flow, 3, flow->options.timeout_us, "CLIENT TRACKING ON OPTIN"));
+	hs_flow_send_internal(
+		flow, pipe,
+		hs_flow_request(flow, 3, flow->options.timeout_us, "CLIENT TRACKING ON OPTIN"));
 	fetch->used_us = flow->now.mono_us;
 	fetch->resp2_only = false;
 	flow->fetch_pipes++;
@@ -174,7 +175,7 @@ static void down(struct hs_flow *flow, struct hs_pipe *pipe, bool was_up, const 
 	hs_flow_requeue(flow, pipe, why);
 }
 
-void hs_fetch_pipe_void(struct hs_node *node)
+void hs_fetch_pipe_invalidate(struct hs_node *node)
 {
 	if (node->fetch.tracking_session)
 		hs_tracking_sessions_invalidate(node->fetch.tracking_session);
@@ -193,7 +194,7 @@ static void deinit(struct hs_pipe *pipe)
 /* ---- what is told ---- */
 
 /* What is told now came behind EXEC of a write, or behind PTTL of a read. */
-static bool is_near_the_end(const struct hs_op *op)
+static bool is_after_its_value(const struct hs_op *op)
 {
 	if (!op || !op->track || op->engine_state & HS_STATE_INTERNAL)
 		return false;
@@ -201,12 +202,13 @@ static bool is_near_the_end(const struct hs_op *op)
 						 : op->engine_replies <= READ_PTTL;
 }
 
-static void tell(struct hs_flow *flow, struct hs_fetch_pipe *fetch, struct hs_bytes key)
+static void take_invalidated_key(struct hs_flow *flow, struct hs_fetch_pipe *fetch,
+				 struct hs_bytes key)
 {
 	const struct hs_op *op = fetch->pipe.in_flight.first;
 
-	if (is_near_the_end(op) && hs_bytes_equal(op->argv[1], key))
-		fetch->changes_behind++;
+	if (is_after_its_value(op) && hs_bytes_equal(op->argv[1], key))
+		fetch->invalidations_of_key++;
 	flow->calls->changed(flow->context, flow->now, fetch->tracking_session, &key);
 }
 
@@ -215,7 +217,7 @@ static void push(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_bytes tex
 	struct hs_fetch_pipe *fetch = fetch_of(pipe);
 	struct hs_walk walk = {text.data, text.len};
 	struct hs_invalidation invalidation;
-	struct hs_answer head;
+	struct hs_parsed_reply head;
 	struct hs_bytes what, key;
 	int rc;
 
@@ -224,7 +226,7 @@ static void push(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_bytes tex
 		return;
 	rc = hs_invalidation_begin(&invalidation, walk);
 	while (rc >= 0 && (rc = hs_invalidation_next(&invalidation, &key)) > 0)
-		tell(flow, fetch, key);
+		take_invalidated_key(flow, fetch, key);
 	if (rc == 0 && !invalidation.all)
 		return;
 	hs_tracking_sessions_invalidate(fetch->tracking_session);
@@ -234,7 +236,7 @@ static void push(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_bytes tex
 /* ---- replies ---- */
 
 /* What it is answered if MULTI was refused: the server has run it, or refused it for itself. */
-static void keep_own(struct hs_op *op, struct hs_bytes reply)
+static void take_set_reply(struct hs_op *op, struct hs_bytes reply)
 {
 	if (hs_bytes_equal(reply, HS_LIT("+QUEUED\r\n")))
 		return;
@@ -242,65 +244,65 @@ static void keep_own(struct hs_op *op, struct hs_bytes reply)
 		return;
 	op->out->len = 0;
 	hs_buf_append_bytes(op->out, reply);
-	op->engine_state |= HS_STATE_OWN_WORD;
+	op->engine_state |= HS_STATE_SET_REPLY;
 }
 
 /* Servers before Redis 7 tell of a change in the middle of EXEC's reply, in the place of an element:
  * as many come behind it. */
-static uint32_t count_told(struct hs_bytes exec)
+static uint32_t count_pushes(struct hs_bytes exec)
 {
-	struct hs_bytes rest = hs_answer_elements(exec), element;
+	struct hs_bytes rest = hs_parse_reply_elements(exec), element;
 	uint32_t told = 0;
 
-	while (hs_answer_take(&rest, &element))
+	while (hs_parse_reply_take(&rest, &element))
 		told += element.data[0] == '>';
 	return told;
 }
 
-static void keep_exec(struct hs_fetch_pipe *fetch, struct hs_op *op, struct hs_bytes reply)
+static void take_exec_reply(struct hs_fetch_pipe *fetch, struct hs_op *op, struct hs_bytes reply)
 {
-	fetch->changes_behind = 0;
+	fetch->invalidations_of_key = 0;
 	if (reply.data[0] != '*' || reply.data[1] == '-') {
 		hs_pipe_keep_error(&fetch->pipe, op, reply);
 		return;
 	}
-	op->engine_state &= ~(unsigned)HS_STATE_OWN_WORD;
+	op->engine_state &= ~(unsigned)HS_STATE_SET_REPLY;
 	op->out->len = 0;
 	hs_buf_append_bytes(op->out, reply);
-	op->engine_replies = count_told(reply);
+	op->engine_replies = count_pushes(reply);
 	if (op->engine_replies > 0) {
-		op->engine_state |= HS_STATE_MIXED;
-		fetch->writes_plain = true;
+		op->engine_state |= HS_STATE_PUSH_IN_EXEC;
+		fetch->writes_untracked = true;
 		hs_tracking_sessions_invalidate(fetch->tracking_session); /* whatever it told of */
 	}
 }
 
 /* Who may not ask for it does not know. */
-static void keep_pttl(struct hs_fetch_pipe *fetch, struct hs_op *op, struct hs_bytes reply)
+static void take_pttl_reply(struct hs_fetch_pipe *fetch, struct hs_op *op, struct hs_bytes reply)
 {
-	int64_t left_ms = 0;
+	int64_t ttl_ms = 0;
 
-	fetch->changes_behind = 0;
+	fetch->invalidations_of_key = 0;
 	if (reply.data[0] != ':' ||
-	    !hs_num_parse_int((struct hs_bytes){reply.data + 1, reply.len - 3}, &left_ms))
+	    !hs_num_parse_int((struct hs_bytes){reply.data + 1, reply.len - 3}, &ttl_ms))
 		return;
-	op->left_ms = left_ms >= 0 ? left_ms + 1 : left_ms == -1 ? -1 : 0;
+	op->ttl_ms = ttl_ms >= 0 ? ttl_ms + 1 : ttl_ms == -1 ? -1 : 0;
 }
 
 static void skipped(struct hs_pipe *pipe, struct hs_op *op, struct hs_bytes reply)
 {
 	bool write = op->track && op->command->flags & HS_CMD_WRITE;
 
-	if (write && op->engine_state & HS_STATE_MIXED) {
+	if (write && op->engine_state & HS_STATE_PUSH_IN_EXEC) {
 		hs_buf_append_bytes(op->out, reply);
 	} else if (write && op->engine_replies == WRITE_CACHING) {
 		return; /* if it is refused, nothing is told, and the write is not tracked */
 	} else if (write && op->engine_replies == WRITE_ITSELF) {
-		keep_own(op, reply);
+		take_set_reply(op, reply);
 	} else if (write && op->engine_replies == WRITE_EXEC) {
-		keep_exec(fetch_of(pipe), op, reply);
+		take_exec_reply(fetch_of(pipe), op, reply);
 	} else if (op->track && !write && op->engine_replies == READ_PTTL) {
-		keep_pttl(fetch_of(pipe), op, reply);
+		take_pttl_reply(fetch_of(pipe), op, reply);
 	} else {
 		hs_pipe_keep_error(pipe, op, reply);
 	}
@@ -318,12 +320,12 @@ static bool does_track(struct hs_flow *flow, const struct hs_fetch_pipe *fetch,
 }
 
 /* What the next liveness check asks for; another key each time, because slots are lost one by one. */
-static void note_key(struct hs_fetch_pipe *fetch, struct hs_bytes key)
+static void note_check_key(struct hs_fetch_pipe *fetch, struct hs_bytes key)
 {
 	if (key.len > CHECK_KEY_BYTES_MAX)
 		return;
 	fetch->key.len = 0;
-	fetch->key_used = false;
+	fetch->check_key_used = false;
 	hs_buf_append_bytes(&fetch->key, key);
 }
 
@@ -331,19 +333,19 @@ static void track_in(struct hs_flow *flow, struct hs_fetch_pipe *fetch, struct h
 {
 	if (!does_track(flow, fetch, op))
 		return;
-	if (flow->options.cluster && (fetch->key.len == 0 || fetch->key_used) && op->argc > 1 &&
-	    hs_slot_of(op->argv[1]) == op->slot)
-		note_key(fetch, op->argv[1]);
+	if (flow->options.cluster && (fetch->key.len == 0 || fetch->check_key_used) &&
+	    op->argc > 1 && hs_slot_of(op->argv[1]) == op->slot)
+		note_check_key(fetch, op->argv[1]);
 	op->tracking_session = fetch->tracking_session;
 }
 
 /* The element of EXEC's reply that is the SET's: the second, told changes aside. */
-static bool find_own(struct hs_bytes exec, struct hs_bytes *own)
+static bool find_set_reply(struct hs_bytes exec, struct hs_bytes *own)
 {
-	struct hs_bytes rest = hs_answer_elements(exec);
+	struct hs_bytes rest = hs_parse_reply_elements(exec);
 	int element = 0;
 
-	while (hs_answer_take(&rest, own)) {
+	while (hs_parse_reply_take(&rest, own)) {
 		if (own->data[0] != '>' && element++ == 1)
 			return true;
 	}
@@ -351,24 +353,24 @@ static bool find_own(struct hs_bytes exec, struct hs_bytes *own)
 }
 
 /* Of `said`. False: it did not run, and `*reply` says why; empty: nobody knows. */
-static bool take_write(struct hs_flow *flow, struct hs_fetch_pipe *fetch, struct hs_op *op,
-		       struct hs_bytes said, struct hs_bytes *reply)
+static bool take_set(struct hs_flow *flow, struct hs_fetch_pipe *fetch, struct hs_op *op,
+		     struct hs_bytes said, struct hs_bytes *reply)
 {
 	*reply = said;
-	if (op->engine_state & HS_STATE_OWN_WORD) {
+	if (op->engine_state & HS_STATE_SET_REPLY) {
 		if (said.data[0] != '-')
-			fetch->writes_plain = true; /* it does without MULTI */
+			fetch->writes_untracked = true; /* it does without MULTI */
 		return true;
 	}
 	if (said.len == 0 || said.data[0] == '-')
 		return false;
-	if (!find_own(said, reply)) {
+	if (!find_set_reply(said, reply)) {
 		*reply = HS_LIT("-UNKNOWN the engine's reply to EXEC has the wrong number of "
 				"elements: the command may or may not have run\r\n");
 		return true;
 	}
-	if (reply->data[0] == '+' && fetch->changes_behind == 1 &&
-	    !(op->engine_state & HS_STATE_MIXED))
+	if (reply->data[0] == '+' && fetch->invalidations_of_key == 1 &&
+	    !(op->engine_state & HS_STATE_PUSH_IN_EXEC))
 		track_in(flow, fetch, op);
 	return true;
 }
@@ -381,11 +383,11 @@ static void take_check(struct hs_flow *flow, struct hs_fetch_pipe *fetch, struct
 	fetch->checking = false;
 	if (reply.data[0] == '-' && hs_flow_is_redirect(reply, &redirect) && !redirect.ask) {
 		hs_flow_redirected(flow, &fetch->pipe, &redirect);
-		hs_fetch_pipe_void(fetch->pipe.node); /* whatever was known of the slot */
+		hs_fetch_pipe_invalidate(fetch->pipe.node); /* whatever was known of the slot */
 		return;
 	}
 	if (hs_bytes_begins(reply, HS_LIT("-NOPERM ")))
-		fetch->checks_plain = true;
+		fetch->checks_by_ping = true;
 	else if (reply.data[0] == '-' && !hs_bytes_begins(reply, HS_LIT("-ASK ")))
 		return; /* it does not serve now */
 	hs_tracking_sessions_caught_up(fetch->tracking_session, op->received.mono_us);
@@ -413,8 +415,8 @@ static void take_internal(struct hs_flow *flow, struct hs_fetch_pipe *fetch, str
 static void take_read(struct hs_flow *flow, struct hs_fetch_pipe *fetch, struct hs_op *op,
 		      struct hs_bytes said, struct hs_bytes reply)
 {
-	if (fetch->changes_behind > 0)
-		op->left_ms = 0; /* that was of another value */
+	if (fetch->invalidations_of_key > 0)
+		op->ttl_ms = 0; /* that was of another value */
 	if (said.len == 0 && reply.data[0] != '-')
 		track_in(flow, fetch, op);
 	else if (said.len > 0 && fetch->tracking)
@@ -422,16 +424,16 @@ static void take_read(struct hs_flow *flow, struct hs_fetch_pipe *fetch, struct 
 }
 
 /* It goes as any other, unless the server's reason holds for all of them. */
-static void send_plain(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
-		       struct hs_bytes reply)
+static void send_untracked(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
+			   struct hs_bytes reply)
 {
 	uint16_t slot = hs_flow_slot(flow, op);
 
 	if (reply.len > 0 && hs_flow_handle_error(flow, pipe, op, reply))
 		return;
-	op->engine_state |= HS_STATE_PLAIN;
-	hs_flow_leave(flow, op);
-	if (!hs_flow_park_back(flow, op, 0))
+	op->engine_state |= HS_STATE_UNTRACKED;
+	hs_flow_leave_slot(flow, op);
+	if (!hs_flow_park_retry(flow, op, 0))
 		hs_flow_finish(flow, op);
 	hs_flow_release(flow, slot);
 }
@@ -454,20 +456,20 @@ static void take_reply(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op 
 		hs_tracking_sessions_caught_up(fetch->tracking_session, op->received.mono_us);
 	if (!(op->command->flags & HS_CMD_WRITE)) {
 		take_read(flow, fetch, op, said, reply);
-		hs_flow_settle(flow, pipe, op, reply, owned && said.len == 0);
-	} else if (take_write(flow, fetch, op, said, &reply)) {
-		hs_flow_settle(flow, pipe, op, reply, false);
+		hs_flow_handle_reply(flow, pipe, op, reply, owned && said.len == 0);
+	} else if (take_set(flow, fetch, op, said, &reply)) {
+		hs_flow_handle_reply(flow, pipe, op, reply, false);
 	} else {
-		send_plain(flow, pipe, op, reply);
+		send_untracked(flow, pipe, op, reply);
 	}
 	hs_buf_deinit(&kept);
 }
 
 /* ---- time ---- */
 
-void hs_flow_keep(struct hs_flow *flow, bool keeping)
+void hs_flow_set_caching(struct hs_flow *flow, bool caching)
 {
-	flow->keeping = keeping;
+	flow->caching = caching;
 }
 
 bool hs_flow_wants_checks(const struct hs_flow *flow)
@@ -481,7 +483,7 @@ static void check(struct hs_flow *flow, struct hs_fetch_pipe *fetch)
 {
 	const struct hs_upstream *upstream = &fetch->pipe.upstream;
 	const struct hs_bytes exists[] = {HS_LIT("EXISTS"), hs_buf_bytes(&fetch->key)};
-	bool plain = !flow->options.cluster || fetch->checks_plain;
+	bool plain = !flow->options.cluster || fetch->checks_by_ping;
 	struct hs_flow_request *request;
 
 	if (upstream->state != HS_UPSTREAM_UP || upstream->close_reason || !fetch->tracking ||
@@ -490,11 +492,11 @@ static void check(struct hs_flow *flow, struct hs_fetch_pipe *fetch)
 				      memory_order_relaxed))
 		return;
 	fetch->checking = true;
-	fetch->key_used = true;
+	fetch->check_key_used = true;
 	request = hs_flow_request(flow, 3, flow->options.timeout_us, plain ? "PING" : NULL);
 	if (!plain)
 		hs_compose(&request->text, 2, exists);
-	hs_flow_ask(flow, &fetch->pipe, request);
+	hs_flow_send_internal(flow, &fetch->pipe, request);
 }
 
 void hs_flow_check(struct hs_flow *flow, struct hs_now now)
@@ -514,7 +516,7 @@ static void tick(struct hs_flow *flow, struct hs_pipe *pipe)
 	/* What is in flight is waited for. */
 	bool is_refused = flow->now.mono_us < pipe->upstream.backoff.open_at_us;
 
-	if (pipe->in_flight.first || pipe->waiting.first || (flow->keeping && !is_refused))
+	if (pipe->in_flight.first || pipe->waiting.first || (flow->caching && !is_refused))
 		fetch->used_us = flow->now.mono_us;
 	else if (pipe->upstream.state == HS_UPSTREAM_UP &&
 		 (is_refused || flow->now.mono_us - fetch->used_us > IDLE_US))
@@ -524,7 +526,7 @@ static void tick(struct hs_flow *flow, struct hs_pipe *pipe)
 
 const struct hs_pipe_kind hs_fetch_pipes = {
 	.resp = 3,
-	.late = "no reply within engine-timeout",
+	.timeout_reason = "no reply within engine-timeout",
 	.compose = compose,
 	.up = up,
 	.down = down,

@@ -72,7 +72,7 @@ struct hs_node *hs_flow_node(struct hs_flow *flow, struct hs_bytes host, uint16_
 	return flow->nodes[free];
 }
 
-void hs_flow_touch(struct hs_flow *flow, struct hs_pipe *pipe)
+void hs_flow_mark_dirty(struct hs_flow *flow, struct hs_pipe *pipe)
 {
 	if (hs_list_empty(&pipe->dirty))
 		hs_list_append(&flow->dirty, &pipe->dirty);
@@ -83,14 +83,14 @@ void hs_flow_close(struct hs_flow *flow, struct hs_pipe *pipe, const char *why, 
 	if (!pipe->upstream.close_reason)
 		pipe->upstream.blameless = blameless;
 	hs_upstream_close(&pipe->upstream, why);
-	hs_flow_touch(flow, pipe);
+	hs_flow_mark_dirty(flow, pipe);
 }
 
 void hs_flow_connect(struct hs_flow *flow, struct hs_pipe *pipe)
 {
 	hs_pipe_reset(pipe);
 	hs_upstream_opening(&pipe->upstream, flow->now.mono_us);
-	hs_counter_add(&flow->stats->connects, 1);
+	hs_counter_add(&flow->stats->connection_attempts, 1);
 	flow->calls->open(flow->context, pipe);
 }
 
@@ -126,7 +126,7 @@ void hs_flow_pump(struct hs_flow *flow, struct hs_pipe *pipe)
 	while (pipe->waiting.first && hs_pipe_has_room(flow, pipe)) {
 		pipe->kind->compose(pipe, hs_ops_pop(&pipe->waiting), false);
 		hs_flow_count_waiting(flow, pipe, -1);
-		hs_flow_touch(flow, pipe);
+		hs_flow_mark_dirty(flow, pipe);
 	}
 }
 
@@ -139,12 +139,13 @@ static bool is_given_up(const struct hs_flow *flow, const struct hs_node *node)
 	return node->unreachable && node->down_since_us > 0 &&
 	       (node->no_login ||
 		flow->now.mono_us - node->down_since_us > flow->options.timeout_us) &&
-	       flow->now.mono_us < node->backoff.open_at_us + HS_OPEN_US_MAX;
+	       flow->now.mono_us < node->backoff.open_at_us + HS_RECONNECT_US_MAX;
 }
 
-const char *hs_flow_away(const struct hs_node *node, const char *why, char *text, size_t size)
+const char *hs_flow_unreachable_text(const struct hs_node *node, const char *why, char *text,
+				     size_t size)
 {
-	if (hs_bytes_begins(hs_bytes_of(why), HS_LIT(HS_NO_LOGIN)))
+	if (hs_bytes_begins(hs_bytes_of(why), HS_LIT(HS_LOGIN_REFUSED)))
 		snprintf(text, size, "ERR %s: heatsink %s; not sent", node->text, why);
 	else
 		snprintf(text, size, "CLUSTERDOWN %s does not answer (%s); not sent", node->text,
@@ -156,7 +157,7 @@ const char *hs_flow_away(const struct hs_node *node, const char *why, char *text
 static bool hold_back(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op, bool asking)
 {
 	const struct hs_node *node = pipe->node;
-	char why[HS_AWAY_BYTES];
+	char why[HS_UNREACHABLE_BYTES];
 
 	if (asking) {
 		hs_flow_open(flow, pipe);
@@ -164,8 +165,9 @@ static bool hold_back(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *
 	}
 	if (pipe->upstream.state == HS_UPSTREAM_DOWN && is_given_up(flow, node)) {
 		hs_flow_open(flow, pipe);
-		return hs_flow_refuse(flow, op, "%s",
-				      hs_flow_away(node, node->down_why, why, sizeof why));
+		return hs_flow_refuse(
+			flow, op, "%s",
+			hs_flow_unreachable_text(node, node->down_why, why, sizeof why));
 	}
 	if (pipe->waiting.count >= flow->options.waiting_max)
 		return hs_flow_refuse(
@@ -190,15 +192,15 @@ bool hs_flow_send(struct hs_flow *flow, struct hs_node *node, struct hs_op *op, 
 		hs_flow_write_error(op, "NOVOUCH %s does not speak RESP3; not sent", node->text);
 		return false;
 	}
-	op->engine_state &= ~(unsigned)HS_STATE_HEALED;
+	op->engine_state &= ~(unsigned)HS_STATE_SCRIPT_RESENT;
 	if (asking)
-		node->asked_us = flow->now.mono_us;
+		node->asking_us = flow->now.mono_us;
 	if (pipe->waiting.first || !hs_pipe_has_room(flow, pipe))
 		return hold_back(flow, pipe, op, asking);
 	pipe->kind->compose(pipe, op, asking);
 	if (asking)
-		hs_slot_add_asked(flow, op);
-	hs_flow_touch(flow, pipe);
+		hs_slot_add_asking(flow, op);
+	hs_flow_mark_dirty(flow, pipe);
 	return true;
 }
 
@@ -220,11 +222,12 @@ static struct hs_node *node_without_slot(struct hs_flow *flow, const struct hs_o
 
 static bool refuse_unrouted(struct hs_flow *flow, struct hs_op *op)
 {
-	char trouble[HS_REDIS_WHY_BYTES] = "", text[ERROR_BYTES_MAX];
+	char unavailable_reason[HS_REDIS_WHY_BYTES] = "", text[ERROR_BYTES_MAX];
 
-	if (flow->calls->trouble)
-		flow->calls->trouble(flow->context, trouble, sizeof trouble);
-	hs_unserved_text(trouble, text, sizeof text);
+	if (flow->calls->unavailable_reason)
+		flow->calls->unavailable_reason(flow->context, unavailable_reason,
+						sizeof unavailable_reason);
+	hs_engine_unavailable_text(unavailable_reason, text, sizeof text);
 	return hs_flow_refuse(flow, op, "%s", text);
 }
 
@@ -254,7 +257,7 @@ bool hs_flow_place_again(struct hs_flow *flow, struct hs_op *op)
 	if (op->engine_state & HS_STATE_INTERNAL)
 		return false; /* for that one node alone */
 	if (slot != HS_SLOT_NONE && hs_slot_is_held(hs_flow_slot_state(flow, slot)))
-		return hs_flow_park_back(flow, op, 0);
+		return hs_flow_park_retry(flow, op, 0);
 	return place(flow, op);
 }
 
@@ -308,17 +311,19 @@ void hs_flow_close_overdue(struct hs_flow *flow, struct hs_pipe *pipe, const str
 	/* A long request goes out piece by piece; a long reply is noted where it comes in. Other bytes do not
 	 * count, as they would in hs_upstream_is_silent: they answered operations before this one. */
 	if (op && pipe->upstream.sent != pipe->sent_seen && op->engine_mark > pipe->upstream.sent)
-		pipe->moved_us = flow->now.mono_us;
+		pipe->progress_us = flow->now.mono_us;
 	pipe->sent_seen = pipe->upstream.sent;
 	if (op && hs_flow_is_late(flow, op) &&
-	    (pipe->moved_us == 0 || flow->now.mono_us - pipe->moved_us > flow->options.timeout_us))
-		hs_flow_close(flow, pipe, pipe->kind->late, pipe->kind->late_blameless);
+	    (pipe->progress_us == 0 ||
+	     flow->now.mono_us - pipe->progress_us > flow->options.timeout_us))
+		hs_flow_close(flow, pipe, pipe->kind->timeout_reason,
+			      pipe->kind->timeout_blameless);
 }
 
 /* Those who have waited for so long that they are told. */
 static void expire(struct hs_flow *flow, struct hs_pipe *pipe)
 {
-	char why[HS_AWAY_BYTES];
+	char why[HS_UNREACHABLE_BYTES];
 
 	while (pipe->waiting.first && hs_flow_is_late(flow, pipe->waiting.first)) {
 		struct hs_op *op = hs_ops_pop(&pipe->waiting);
@@ -329,9 +334,10 @@ static void expire(struct hs_flow *flow, struct hs_pipe *pipe)
 					       : "too busy";
 
 		hs_flow_count_waiting(flow, pipe, -1);
-		hs_flow_leave(flow, op);
+		hs_flow_leave_slot(flow, op);
 		hs_counter_add(&flow->stats->refused, 1);
-		hs_flow_fail(flow, op, "%s", hs_flow_away(node, why_down, why, sizeof why));
+		hs_flow_fail(flow, op, "%s",
+			     hs_flow_unreachable_text(node, why_down, why, sizeof why));
 	}
 	hs_flow_close_overdue(flow, pipe, pipe->in_flight.first);
 }
@@ -340,8 +346,8 @@ static void expire(struct hs_flow *flow, struct hs_pipe *pipe)
  * flow keeps the connection as long as commands may still wait to be sent on. */
 static bool is_abandoned(const struct hs_flow *flow, const struct hs_node *node)
 {
-	return !node->listed && (node->asked_us == 0 ||
-				 flow->now.mono_us - node->asked_us > flow->options.timeout_us);
+	return !node->listed && (node->asking_us == 0 ||
+				 flow->now.mono_us - node->asking_us > flow->options.timeout_us);
 }
 
 void hs_flow_tick(struct hs_flow *flow, struct hs_now now)
@@ -386,7 +392,7 @@ struct hs_flow *hs_flow_create(const struct hs_flow_options *options,
 	hs_list_init(&flow->dirty);
 	hs_list_init(&flow->private_pipes);
 	hs_list_init(&flow->holds);
-	hs_hash_table_init(&flow->asked);
+	hs_hash_table_init(&flow->ask_redirects);
 	return flow;
 }
 
@@ -398,7 +404,7 @@ static void end_pipe(struct hs_flow *flow, struct hs_pipe *pipe)
 		flow->calls->close(flow->context, pipe);
 	pipe->upstream.state = HS_UPSTREAM_DOWN;
 	while ((op = hs_ops_pop(&pipe->in_flight)) || (op = hs_ops_pop(&pipe->waiting))) {
-		hs_slot_forget_asked(flow, op);
+		hs_slot_forget_asking(flow, op);
 		hs_flow_fail(flow, op, "ERR shutting down: the outcome of this command is unknown");
 	}
 }
@@ -426,7 +432,7 @@ void hs_flow_destroy(struct hs_flow **pointer)
 		if (flow->nodes[i])
 			hs_flow_free_node(flow, &flow->nodes[i]);
 	}
-	hs_hash_table_deinit(&flow->asked);
+	hs_hash_table_deinit(&flow->ask_redirects);
 	hs_routes_unref(&flow->routes);
 	hs_mem_free(&flow->numbers);
 	hs_mem_free(pointer);

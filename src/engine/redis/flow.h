@@ -63,12 +63,12 @@ struct hs_fetch_pipe {
 		*tracking_session; /* its tracking session; NULL: never wanted yet */
 	uint64_t used_us;	   /* when last */
 	struct hs_buf key; /* in a cluster: what the next liveness check asks for; empty: nothing */
-	bool key_used;	   /* take another one for the next */
+	bool check_key_used; /* take another one for the next */
 	/* Told of its key: behind EXEC of the write whose turn it is, behind PTTL of the read. */
-	uint32_t changes_behind;
+	uint32_t invalidations_of_key;
 	/* What the server does not do, as it said when it was last asked: RESP3, tracked writes, EXISTS. */
-	bool resp2_only, writes_plain, checks_plain;
-	bool told_untracked; /* that it does not tell of changes was passed on */
+	bool resp2_only, writes_untracked, checks_by_ping;
+	bool tracking_refusal_reported; /* that it does not tell of changes was passed on */
 };
 
 /* The pipe for what a replica may answer (replica.c). */
@@ -93,7 +93,7 @@ struct hs_node {
 	bool listed;			   /* in the routes */
 	bool lost_slots;		   /* to others, by the routes just being read */
 	uint64_t
-		asked_us; /* when the flow last wanted to send it a command with ASKING; 0: never */
+		asking_us; /* when the flow last wanted to send it a command with ASKING; 0: never */
 	struct hs_pipe shared[2]; /* in RESP2, in RESP3 */
 	struct hs_fetch_pipe fetch;
 	struct hs_replica_pipe replica;
@@ -111,16 +111,16 @@ struct hs_node {
 	/* Of a master (replica.c). */
 	struct hs_node *replicas[HS_REPLICAS_MAX];
 	uint16_t replicas_count;
-	uint16_t replicas_next;	     /* whose turn it is */
-	uint64_t replicas_wanted_us; /* when somebody last would have asked one */
-	uint32_t replicas_checks;    /* since then */
-	uint64_t replicas_void_us;   /* what was asked until then proves nothing */
-	struct hs_progress progress; /* as it last said */
-	char stream[48];
+	uint16_t replicas_next;	      /* whose turn it is */
+	uint64_t replicas_wanted_us;  /* when somebody last would have asked one */
+	uint32_t replicas_checks;     /* since then */
+	uint64_t replicas_invalid_us; /* what was asked until then proves nothing */
+	struct hs_progress progress;  /* as it last said */
+	char replication_id[48];
 	/* Of a replica. */
 	struct hs_node *master;
-	uint64_t caught_up_us;	  /* it had all that its master had at that time; 0: nobody knows */
-	struct hs_progress chase; /* when it is there, that is the next proof */
+	uint64_t caught_up_us; /* it had all that its master had at that time; 0: nobody knows */
+	struct hs_progress catch_up_target; /* when it is there, that is the next proof */
 };
 
 struct hs_flow_options {
@@ -142,9 +142,9 @@ struct hs_flow_calls {
 	void (*open)(void *context, struct hs_pipe *pipe);
 	void (*close)(void *context, struct hs_pipe *pipe); /* at once, and no word more about it */
 	void (*send)(void *context, struct hs_pipe *pipe);  /* it has something to send */
-	void (*surprise)(void *context); /* the cluster is not what the routes say */
+	void (*topology_suspect)(void *context); /* the cluster is not what the routes say */
 	/* Why no server is known, as text; "" when that is not known. May be NULL. */
-	void (*trouble)(void *context, char *text, size_t size);
+	void (*unavailable_reason)(void *context, char *text, size_t size);
 	/* The text of a script by its digest, for a server that has lost it; {NULL, 0}: not known. */
 	struct hs_bytes (*script)(void *context, struct hs_bytes digest);
 	/* A key that was read under this tracking session has changed; NULL: every one may have. In order with
@@ -153,7 +153,7 @@ struct hs_flow_calls {
 			const struct hs_tracking_session *tracking_session,
 			const struct hs_bytes *key);
 	/* Once for a node: why it does not track what is read. */
-	void (*untracked)(void *context, const struct hs_node *node, const char *why);
+	void (*tracking_refused)(void *context, const struct hs_node *node, const char *why);
 };
 
 /* For INFO and HEAT; any thread. */
@@ -188,7 +188,8 @@ void hs_flow_tick(struct hs_flow *flow, struct hs_now now);
 /* Liveness checks of the tracking sessions that a cache relies on, and of replicas that are wanted: to be
  * called every so often. */
 void hs_flow_check(struct hs_flow *flow, struct hs_now now);
-void hs_flow_keep(struct hs_flow *flow, bool keeping); /* whether anything is kept from now on */
+void hs_flow_set_caching(struct hs_flow *flow,
+			 bool caching); /* whether anything is kept from now on */
 /* Whether there is anything to check. */
 bool hs_flow_wants_checks(const struct hs_flow *flow);
 

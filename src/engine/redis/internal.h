@@ -5,7 +5,7 @@
 #include "base/hash_table.h"
 #include "base/list.h"
 #include "base/prng.h"
-#include "core/unserved.h"
+#include "core/engine_unavailable.h"
 #include "engine/redis/flow.h"
 #include "upstream/redirect.h"
 #include "wire/reply.h"
@@ -16,36 +16,37 @@ enum {
 };
 #define HS_PIPE_OUT_MAX (64 * HS_MIB)	 /* composed and unsent: more waits */
 #define HS_ENGINE_REPLY_MAX (2 * HS_GIB) /* one reply */
-#define HS_AGAIN_US 20000		 /* before what was not run is tried again */
+#define HS_RETRY_US 20000		 /* before what was not run is tried again */
 #define HS_PRIVATE_IDLE_US 30000000	 /* an idle connection is kept so long */
-#define HS_REPLICA_PATIENCE_US 250000	 /* a replica has so long before it is the master's turn */
-#define HS_OPEN_US_MAX 1000000		 /* between two tries to connect */
-#define HS_REFUSED_US_MAX 60000000	 /* what was refused so long ago tells nothing of now */
+#define HS_REPLICA_TIMEOUT_US 250000	 /* a replica has so long before it is the master's turn */
+#define HS_RECONNECT_US_MAX 1000000	 /* between two tries to connect */
+#define HS_REFUSAL_ROW_US_MAX 60000000	 /* what was refused so long ago tells nothing of now */
 
 /* op->engine_state */
 enum {
-	HS_STATE_RETURNED = 1 << 0, /* was turned away: op->out holds what the server said */
-	HS_STATE_HEALED = 1 << 1,   /* a lost script was sent in full */
-	HS_STATE_INTERNAL = 1 << 2, /* a struct hs_flow_request: no client waits for it */
-	HS_STATE_COUNTED = 1 << 3,  /* in its slot's count */
-	HS_STATE_ASKED = 1 << 4,    /* was asked for, at a node that its slot is moving to */
-	HS_STATE_PLAIN = 1 << 5,    /* is not tracked, though it is to be */
-	HS_STATE_OWN_WORD = 1 << 6, /* op->out has what a SET said, not the transaction around it */
-	HS_STATE_MIXED = 1 << 7,    /* changes were told in the middle of EXEC's reply */
+	HS_STATE_REJECTED = 1 << 0,	 /* was turned away: op->out holds what the server said */
+	HS_STATE_SCRIPT_RESENT = 1 << 1, /* a lost script was sent in full */
+	HS_STATE_INTERNAL = 1 << 2,	 /* a struct hs_flow_request: no client waits for it */
+	HS_STATE_COUNTED = 1 << 3,	 /* in its slot's count */
+	HS_STATE_ASKING = 1 << 4,	 /* was asked for, at a node that its slot is moving to */
+	HS_STATE_UNTRACKED = 1 << 5,	 /* is not tracked, though it is to be */
+	HS_STATE_SET_REPLY =
+		1 << 6, /* op->out has what a SET said, not the transaction around it */
+	HS_STATE_PUSH_IN_EXEC = 1 << 7, /* changes were told in the middle of EXEC's reply */
 	/* While it was under way with ASKED, a later operation of its client and slot has run. */
 	HS_STATE_OVERTAKEN = 1 << 8,
 	/* EXEC, parked: the flow sends nothing of the slot behind it the next time */
-	HS_STATE_ALONE = 1 << 9,
+	HS_STATE_SEND_ALONE = 1 << 9,
 };
 
 /* The parked operations of one slot. */
 struct hs_slot_hold {
 	struct hs_link link; /* in the flow's list */
 	uint16_t slot;
-	struct hs_ops back;  /* turned away by a server, or lost: they go first, as they came */
-	struct hs_ops fresh; /* came since */
-	uint64_t until_us;   /* not before */
-	bool releasing;	     /* being emptied */
+	struct hs_ops retries;	/* turned away by a server, or lost: they go first, as they came */
+	struct hs_ops arrivals; /* came since */
+	uint64_t until_us;	/* not before */
+	bool releasing;		/* being emptied */
 };
 
 struct hs_slot_state {
@@ -70,7 +71,7 @@ struct hs_slot_chunk {
 			refused; /* its owner does not serve it, whatever it does with others */
 		/* When its owner last answered ASK, in seconds of the monotonic clock, +1. 0: never since
 		 * the node owns the slot. */
-		uint32_t asked_s;
+		uint32_t ask_seen_s;
 	} rare[HS_CHUNK_SLOTS];
 	bool redirected; /* since the routes were read a node has said that another one owns a slot */
 };
@@ -87,7 +88,8 @@ struct hs_flow {
 	uint16_t *numbers;		/* of the nodes of the routes, here; or HS_NODE_NONE */
 	struct hs_slot_chunk *chunks[HS_CHUNKS]; /* NULL: none of its slots was used yet */
 	bool any_refused;			 /* a slot was, ever */
-	struct hs_hash_table asked; /* by client: operations under way with HS_STATE_ASKED */
+	struct hs_hash_table
+		ask_redirects; /* by client: operations under way with HS_STATE_ASKING */
 	struct hs_link holds;
 	uint32_t parked;	      /* in all of them */
 	uint64_t order;		      /* of the last that was submitted */
@@ -96,7 +98,7 @@ struct hs_flow {
 	uint32_t private_count;	      /* with those idle, without those given up */
 	struct hs_flow_stats *stats;
 	uint32_t fetch_pipes;	     /* that are up */
-	bool keeping;		     /* values are kept */
+	bool caching;		     /* values are kept */
 	uint64_t replicas_wanted_us; /* of any node, when last */
 };
 
@@ -107,7 +109,7 @@ static inline bool hs_op_is_read(const struct hs_op *op)
 }
 
 /* An owner that has answered no ASK for so long has called the move off. */
-enum { HS_LEAVING_S = 10 };
+enum { HS_MIGRATING_S = 10 };
 
 /* ---- nodes and slots ---- */
 
@@ -147,11 +149,12 @@ static inline struct hs_slot_state *hs_flow_slot_state(struct hs_flow *flow, uin
 }
 
 /* Whether the owner of a slot is handing it over to another node, as far as its ASK replies tell. */
-static inline bool hs_slot_is_leaving(struct hs_flow *flow, uint16_t slot)
+static inline bool hs_slot_is_migrating(struct hs_flow *flow, uint16_t slot)
 {
-	uint32_t asked_s = hs_flow_chunk(flow, slot)->rare[slot % HS_CHUNK_SLOTS].asked_s;
+	uint32_t ask_seen_s = hs_flow_chunk(flow, slot)->rare[slot % HS_CHUNK_SLOTS].ask_seen_s;
 
-	return asked_s > 0 && flow->now.mono_us / 1000000 < (uint64_t)asked_s + HS_LEAVING_S;
+	return ask_seen_s > 0 &&
+	       flow->now.mono_us / 1000000 < (uint64_t)ask_seen_s + HS_MIGRATING_S;
 }
 
 static inline bool hs_flow_is_late(const struct hs_flow *flow, const struct hs_op *op)
@@ -186,8 +189,9 @@ void hs_flow_finish(struct hs_flow *flow, struct hs_op *op);
 #define hs_flow_refuse(flow, op, ...)                                                              \
 	(hs_flow_write_error(op, __VA_ARGS__), hs_counter_add(&(flow)->stats->refused, 1), false)
 /* The error for what is asked of a node that is down, or that refuses the password. Returns `text`. */
-enum { HS_AWAY_BYTES = 640 };
-const char *hs_flow_away(const struct hs_node *node, const char *why, char *text, size_t size);
+enum { HS_UNREACHABLE_BYTES = 640 };
+const char *hs_flow_unreachable_text(const struct hs_node *node, const char *why, char *text,
+				     size_t size);
 /* Places one that was placed before, ahead of those that came since. False: it is over, and the caller finishes it. Of
  * several it finishes none before all are placed: a client that hears of one may submit the next from inside. */
 bool hs_flow_place_again(struct hs_flow *flow, struct hs_op *op) HS_MUSTCHECK;
@@ -196,7 +200,8 @@ void hs_flow_pump(struct hs_flow *flow, struct hs_pipe *pipe); /* from waiting t
 /* With every tick: closes the pipe if `op`, whose turn it is, has waited for too long. Something long
  * that is on its way may take its time, as long as more of it comes or goes. NULL: nobody waits. */
 void hs_flow_close_overdue(struct hs_flow *flow, struct hs_pipe *pipe, const struct hs_op *op);
-void hs_flow_touch(struct hs_flow *flow, struct hs_pipe *pipe); /* it goes on with the next flush */
+void hs_flow_mark_dirty(struct hs_flow *flow,
+			struct hs_pipe *pipe); /* it goes on with the next flush */
 /* Has it closed with the next flush; `blameless`: its node is well. */
 void hs_flow_close(struct hs_flow *flow, struct hs_pipe *pipe, const char *why, bool blameless);
 void hs_flow_count_waiting(struct hs_flow *flow, const struct hs_pipe *pipe, int more);
@@ -217,10 +222,10 @@ void hs_slots_route(struct hs_flow *flow, const struct hs_routes *before);
 /* Sends an operation to the owner of the slot, or parks it. False: refused, the error is in op->out. */
 bool hs_slot_place(struct hs_flow *flow, struct hs_op *op, uint16_t slot);
 /* Takes an operation out of its slot's count. */
-void hs_flow_leave(struct hs_flow *flow, struct hs_op *op);
+void hs_flow_leave_slot(struct hs_flow *flow, struct hs_op *op);
 /* Parks it among those that were turned away, for `delay_us` at least. False: it was overtaken. It is refused, and the
  * caller finishes it, as above. */
-bool hs_flow_park_back(struct hs_flow *flow, struct hs_op *op, uint64_t delay_us) HS_MUSTCHECK;
+bool hs_flow_park_retry(struct hs_flow *flow, struct hs_op *op, uint64_t delay_us) HS_MUSTCHECK;
 /* Lets those go that are parked, if they may. */
 void hs_flow_release(struct hs_flow *flow, uint16_t slot);
 void hs_flow_release_all(struct hs_flow *flow);
@@ -228,8 +233,8 @@ void hs_flow_release_all(struct hs_flow *flow);
  * they would come behind it. They are told what the server said. */
 void hs_flow_overtaken(struct hs_flow *flow, const struct hs_op *by);
 /* The operation was sent behind ASKING; or it is not under way there any more. */
-void hs_slot_add_asked(struct hs_flow *flow, struct hs_op *op);
-void hs_slot_forget_asked(struct hs_flow *flow, struct hs_op *op);
+void hs_slot_add_asking(struct hs_flow *flow, struct hs_op *op);
+void hs_slot_forget_asking(struct hs_flow *flow, struct hs_op *op);
 void hs_slots_tick(struct hs_flow *flow);
 void hs_slots_deinit(struct hs_flow *flow);
 
@@ -252,8 +257,8 @@ struct hs_node *hs_flow_redirected(struct hs_flow *flow, const struct hs_pipe *p
 void hs_flow_answer(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
 		    struct hs_bytes reply, bool owned);
 /* kind->reply of shared pipes: an error may be dealt with, and is no answer then. */
-void hs_flow_settle(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
-		    struct hs_bytes reply, bool owned);
+void hs_flow_handle_reply(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
+			  struct hs_bytes reply, bool owned);
 /* True: dealt with. op->out is empty. */
 bool hs_flow_handle_error(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
 			  struct hs_bytes error);
@@ -269,7 +274,7 @@ bool hs_node_is_reached(const struct hs_node *node);
 /* Whether an operation for the node goes by its fetch pipe. */
 bool hs_fetch_pipe_is_for(const struct hs_flow *flow, const struct hs_node *node,
 			  const struct hs_op *op);
-void hs_fetch_pipe_void(struct hs_node *node); /* its tracking session is void */
+void hs_fetch_pipe_invalidate(struct hs_node *node); /* its tracking session is void */
 
 uint64_t hs_flow_deadline(const struct hs_flow *flow, const struct hs_op *op);
 
@@ -284,16 +289,18 @@ struct hs_flow_request {
 /* `line`: its words; NULL: the caller composes `text`. Then asks on a pipe that is up, or sends to a node
  * as any operation. */
 struct hs_flow_request *hs_flow_request(const struct hs_flow *flow, uint8_t resp,
-					uint64_t patience_us, const char *line);
-void hs_flow_ask(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_flow_request *request);
-void hs_flow_ask_node(struct hs_flow *flow, struct hs_node *node, struct hs_flow_request *request);
+					uint64_t timeout_us, const char *line);
+void hs_flow_send_internal(struct hs_flow *flow, struct hs_pipe *pipe,
+			   struct hs_flow_request *request);
+void hs_flow_send_internal_to_node(struct hs_flow *flow, struct hs_node *node,
+				   struct hs_flow_request *request);
 void hs_flow_request_done(struct hs_flow *flow, struct hs_op *op); /* by hs_flow_finish */
 
 /* replica.c: reads that need not come from the master */
 void hs_replica_route(struct hs_flow *flow); /* its routes are new */
 /* Its slots are others, or where they are is not certain: what its replicas were known to have is not
  * enough any more. */
-void hs_replica_void(struct hs_flow *flow, struct hs_node *node);
+void hs_replica_invalidate(struct hs_flow *flow, struct hs_node *node);
 /* Sends it to a replica that may answer it; false: none may. */
 bool hs_replica_send(struct hs_flow *flow, struct hs_op *op);
 void hs_replica_check(struct hs_flow *flow);
@@ -322,7 +329,7 @@ static inline struct hs_private_pipe *hs_private_at(struct hs_link *link)
 /* That an operation is under way on; NULL: on none. */
 static inline struct hs_private_pipe *hs_private_of(const struct hs_op *op)
 {
-	return op->engine_state & HS_STATE_ASKED ? NULL : op->engine_data;
+	return op->engine_state & HS_STATE_ASKING ? NULL : op->engine_data;
 }
 enum hs_submit hs_private_submit(struct hs_flow *flow, struct hs_op *op);
 bool hs_private_is_for(const struct hs_op *op);

@@ -11,7 +11,7 @@
  * leaves through struct hs_monitor_calls. Its drivers are a thread of the engine (monitor_thread.h), the
  * simulator and unit tests.
  *
- * One thread. From inside a call of its own, the monitor may be told hs_monitor_surprised,
+ * One thread. From inside a call of its own, the monitor may be told hs_monitor_suspect_topology,
  * hs_monitor_configure and hs_monitor_recount, and nothing else.
  *
  * A driver connects, greets and moves bytes (struct hs_upstream), and calls hs_monitor_tick at
@@ -46,11 +46,11 @@ struct hs_monitor_calls {
 			  const struct hs_engine_partition *stats);
 	/* What all masters that answer INFO agree on. */
 	void (*servers)(void *context, const struct hs_engine_servers *servers);
-	void (*trouble)(void *context,
-			const char *why); /* nothing can be served; "": it can again */
+	void (*unavailable_reason)(void *context,
+				   const char *why); /* nothing can be served; "": it can again */
 	/* The servers are known, or none of them answers: who waits for the first answer goes on. May
 	 * be called again. */
-	void (*settled)(void *context);
+	void (*startup_done)(void *context);
 	/* An op of hs_monitor_configure is done, with its reply in op->out. */
 	void (*done)(void *context, struct hs_op *op);
 	/* Calls of hs_monitor_recount with numbers up to this one are answered. */
@@ -84,7 +84,7 @@ void hs_monitor_receive(struct hs_monitor *monitor, uint64_t now_us, struct hs_u
 
 /* A server was not what the routes say, for example it answered MOVED: the monitor looks at the topology
  * soon. Cheap, however often it is called. */
-void hs_monitor_surprised(struct hs_monitor *monitor, uint64_t now_us);
+void hs_monitor_suspect_topology(struct hs_monitor *monitor, uint64_t now_us);
 
 /* CONFIG GET and CONFIG SET of the servers' options (server_options.h). op->out holds names and values of
  * heatsink's own, as many pairs as op->engine_mark says; a GET adds the servers' and puts the header in

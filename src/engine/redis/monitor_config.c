@@ -17,7 +17,7 @@
 
 #include <stdio.h>
 
-bool hs_monitor_config_any(const struct hs_monitor *monitor)
+bool hs_monitor_config_has_values(const struct hs_monitor *monitor)
 {
 	for (size_t i = 0; i < HS_SERVER_OPTIONS; i++) {
 		if (monitor->config.remembered[i].data)
@@ -38,7 +38,7 @@ void hs_monitor_config_compose_set(const struct hs_monitor_node *node, struct hs
 void hs_monitor_config_compose_get(const struct hs_monitor_node *node, struct hs_buf *out)
 {
 	/* Before Redis 7 CONFIG GET takes one name: such a server is asked for everything. */
-	if (node->config_old) {
+	if (node->config_get_takes_one) {
 		hs_compose_line(out, "CONFIG GET *");
 		return;
 	}
@@ -67,7 +67,7 @@ static size_t count_different(const struct hs_monitor_node *node)
 	return count;
 }
 
-void hs_monitor_config_compose_keep(const struct hs_monitor_node *node, struct hs_buf *out)
+void hs_monitor_config_compose_restore(const struct hs_monitor_node *node, struct hs_buf *out)
 {
 	hs_compose_header(out, 2 + 2 * count_different(node));
 	hs_compose_text(out, "CONFIG");
@@ -84,7 +84,7 @@ void hs_monitor_config_compose_keep(const struct hs_monitor_node *node, struct h
 
 static void node_done(struct hs_monitor_node *node, const char *why)
 {
-	if (node->config_state != HS_CONFIG_ASKED)
+	if (node->config_state != HS_CONFIG_PENDING)
 		return;
 	node->config_state = why ? HS_CONFIG_FAILED : HS_CONFIG_DONE;
 	snprintf(node->config_why, sizeof node->config_why, "%s", why ? why : "");
@@ -94,7 +94,7 @@ static void node_done(struct hs_monitor_node *node, const char *why)
 
 void hs_monitor_config_failed(struct hs_monitor_node *node, const char *why)
 {
-	node->config_kept = false;
+	node->config_in_sync = false;
 	node_done(node, why);
 }
 
@@ -140,17 +140,17 @@ static const char *read_values(struct hs_monitor_node *node, struct hs_bytes rep
 }
 
 /* A server that takes one name at a time is asked again, in another way. True: it is. */
-static bool asks_again(struct hs_monitor_node *node, enum hs_monitor_ask ask, const char *why)
+static bool asks_again(struct hs_monitor_node *node, enum hs_monitor_query query, const char *why)
 {
-	if (node->config_old || !why || !strstr(why, "wrong number of arguments"))
+	if (node->config_get_takes_one || !why || !strstr(why, "wrong number of arguments"))
 		return false;
-	node->config_old = true;
-	hs_monitor_node_want(node, ask);
+	node->config_get_takes_one = true;
+	hs_monitor_node_request(node, query);
 	return true;
 }
 
 /* What was just set, as the server writes it: 100mb is 104857600. */
-static void remember_told(struct hs_monitor_node *node)
+static void remember_normalized(struct hs_monitor_node *node)
 {
 	struct hs_monitor_config *config = &node->monitor->config;
 
@@ -168,46 +168,46 @@ static void remember_told(struct hs_monitor_node *node)
 
 void hs_monitor_config_get(struct hs_monitor_node *node, struct hs_bytes reply)
 {
-	char text[HS_PARTITION_TROUBLE_BYTES];
+	char text[HS_PARTITION_REASON_BYTES];
 	const char *why = read_values(node, reply, text, sizeof text);
 
-	if (!asks_again(node, HS_ASK_GET, why))
+	if (!asks_again(node, HS_QUERY_CONFIG_GET, why))
 		node_done(node, why);
 }
 
 void hs_monitor_config_set(struct hs_monitor_node *node, struct hs_bytes reply)
 {
-	char text[HS_PARTITION_TROUBLE_BYTES];
+	char text[HS_PARTITION_REASON_BYTES];
 	const char *why = error_of(reply, text, sizeof text);
 
 	if (why)
-		node->config_kept = false;
+		node->config_in_sync = false;
 	node_done(node, why);
 }
 
 void hs_monitor_config_check(struct hs_monitor_node *node, struct hs_bytes reply)
 {
-	char text[HS_PARTITION_TROUBLE_BYTES];
+	char text[HS_PARTITION_REASON_BYTES];
 	const char *why = read_values(node, reply, text, sizeof text);
 
-	if (asks_again(node, HS_ASK_CHECK, why))
+	if (asks_again(node, HS_QUERY_CONFIG_CHECK, why))
 		return;
 	if (why) {
 		hs_log(node->monitor->options.log, HS_LOG_WARN,
 		       "%s: does not tell its options, which CONFIG SET has changed: %s",
 		       node->text, why);
-		node->config_kept = true;
+		node->config_in_sync = true;
 		return;
 	}
-	remember_told(node);
-	node->config_kept = count_different(node) == 0;
-	if (!node->config_kept)
-		hs_monitor_node_want(node, HS_ASK_KEEP);
+	remember_normalized(node);
+	node->config_in_sync = count_different(node) == 0;
+	if (!node->config_in_sync)
+		hs_monitor_node_request(node, HS_QUERY_CONFIG_RESTORE);
 }
 
-void hs_monitor_config_keep(struct hs_monitor_node *node, struct hs_bytes reply)
+void hs_monitor_config_restored(struct hs_monitor_node *node, struct hs_bytes reply)
 {
-	char text[HS_PARTITION_TROUBLE_BYTES];
+	char text[HS_PARTITION_REASON_BYTES];
 	const char *why = error_of(reply, text, sizeof text);
 	struct hs_buf names = {0};
 
@@ -221,24 +221,24 @@ void hs_monitor_config_keep(struct hs_monitor_node *node, struct hs_bytes reply)
 		   : "%s: set %.*s as CONFIG SET had it%s",
 	       node->text, (int)names.len, names.data, why ? why : "");
 	hs_buf_deinit(&names);
-	node->config_kept = true; /* one that refuses is not asked again on this connection */
+	node->config_in_sync = true; /* one that refuses is not asked again on this connection */
 }
 
 void hs_monitor_config_up(struct hs_monitor_node *node)
 {
-	node->config_kept = false;
-	node->config_old = false; /* it may have come back as something newer */
-	if (node->listed && hs_monitor_config_any(node->monitor))
-		hs_monitor_node_want(node, HS_ASK_CHECK);
+	node->config_in_sync = false;
+	node->config_get_takes_one = false; /* it may have come back as something newer */
+	if (node->listed && hs_monitor_config_has_values(node->monitor))
+		hs_monitor_node_request(node, HS_QUERY_CONFIG_CHECK);
 }
 
 void hs_monitor_config_tick(struct hs_monitor *monitor)
 {
-	if (!hs_monitor_config_any(monitor))
+	if (!hs_monitor_config_has_values(monitor))
 		return;
 	for (struct hs_monitor_node *node = monitor->nodes; node; node = node->next) {
-		if (node->listed && !node->config_kept)
-			hs_monitor_node_want(node, HS_ASK_CHECK);
+		if (node->listed && !node->config_in_sync)
+			hs_monitor_node_request(node, HS_QUERY_CONFIG_CHECK);
 	}
 }
 
@@ -292,19 +292,19 @@ static void begin(struct hs_monitor *monitor)
 {
 	struct hs_monitor_config *config = &monitor->config;
 	bool is_set = hs_monitor_config_is_set(config->waiting.first);
-	enum hs_monitor_ask ask = is_set ? HS_ASK_SET : HS_ASK_GET;
+	enum hs_monitor_query query = is_set ? HS_QUERY_CONFIG_SET : HS_QUERY_CONFIG_GET;
 
 	choose(config);
 	config->left = 0;
 	for (struct hs_monitor_node *node = monitor->nodes; node; node = node->next) {
 		if (!node->listed)
 			continue;
-		node->config_state = HS_CONFIG_ASKED;
+		node->config_state = HS_CONFIG_PENDING;
 		config->left++;
-		hs_monitor_node_want(node, ask);
+		hs_monitor_node_request(node, query);
 	}
-	if (ask == HS_ASK_SET)
-		hs_monitor_look_soon(monitor); /* nodes that are not listed yet have it soon, too */
+	if (query == HS_QUERY_CONFIG_SET)
+		hs_monitor_poll_soon(monitor); /* nodes that are not listed yet have it soon, too */
 }
 
 void hs_monitor_config_step(struct hs_monitor *monitor)

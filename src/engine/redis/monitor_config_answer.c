@@ -103,7 +103,7 @@ static void remember(struct hs_monitor *monitor, const struct hs_op *op,
 		config->written |= 1u << option;
 	}
 	config->writer = writer;
-	hs_monitor_node_want(writer, HS_ASK_CHECK);
+	hs_monitor_node_request(writer, HS_QUERY_CONFIG_CHECK);
 }
 
 static void answer_set(struct hs_monitor *monitor, struct hs_op *op)

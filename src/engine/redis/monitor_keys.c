@@ -15,28 +15,28 @@ static void node_done(struct hs_monitor_node *node)
 {
 	struct hs_monitor *monitor = node->monitor;
 
-	if (!node->counting)
+	if (!node->recounting)
 		return;
-	node->counting = false;
+	node->recounting = false;
 	if (--monitor->recount.left == 0)
 		monitor->step_due = true;
 }
 
-void hs_monitor_keys_told(struct hs_monitor_node *node, struct hs_bytes reply)
+void hs_monitor_keys_answered(struct hs_monitor_node *node, struct hs_bytes reply)
 {
-	struct hs_answer head;
+	struct hs_parsed_reply head;
 
 	/* A node that refuses INFO keeps the numbers that it has told in another way. */
-	if (hs_answer_head(&head, reply.data, reply.len) > 0 && head.type == HS_ANSWER_BULK &&
+	if (hs_parse_reply_head(&head, reply.data, reply.len) > 0 && head.type == HS_PARSED_BULK &&
 	    hs_node_info_parse_keyspace(&node->info, head.text) == 0 && node->listed)
 		hs_monitor_publish(node->monitor, node->partition);
-	node->count_late = false;
+	node->recount_late = false;
 	node_done(node);
 }
 
 void hs_monitor_keys_forget(struct hs_monitor_node *node)
 {
-	node->monitor->recount.resting |= node->counting;
+	node->monitor->recount.paused |= node->recounting;
 	node_done(node);
 }
 
@@ -49,14 +49,14 @@ static void begin(struct hs_monitor *monitor)
 	recount->began_us = monitor->now_us;
 	recount->left = 0;
 	for (struct hs_monitor_node *node = monitor->nodes; node; node = node->next) {
-		node->counting = node->master && !node->count_late;
-		if (!node->counting)
+		node->recounting = node->master && !node->recount_late;
+		if (!node->recounting)
 			continue;
 		recount->left++;
 		/* Numbers count from the first INFO on, which goes ahead of INFO keyspace. */
-		if (!node->informed)
-			hs_monitor_node_want(node, HS_ASK_INFO);
-		hs_monitor_node_want(node, HS_ASK_KEYS);
+		if (!node->has_info)
+			hs_monitor_node_request(node, HS_QUERY_INFO);
+		hs_monitor_node_request(node, HS_QUERY_KEYS);
 	}
 	if (recount->left == 0)
 		monitor->step_due = true;
@@ -70,19 +70,19 @@ void hs_monitor_keys_step(struct hs_monitor *monitor)
 		recount->running = false;
 		monitor->calls->recounted(monitor->context, recount->answers);
 	}
-	if (!recount->running && !recount->resting && recount->answers != recount->wanted)
+	if (!recount->running && !recount->paused && recount->answers != recount->wanted)
 		begin(monitor);
 }
 
 static void give_up(struct hs_monitor *monitor)
 {
 	for (struct hs_monitor_node *node = monitor->nodes; node; node = node->next) {
-		if (!node->counting)
+		if (!node->recounting)
 			continue;
-		node->count_late = true;
+		node->recount_late = true;
 		/* If it were sent later, its answer could be taken for one of the next round, though it
 		 * may be older than the writes that came before that round. */
-		node->wants &= ~(1u << HS_ASK_KEYS);
+		node->queries_due &= ~(1u << HS_QUERY_KEYS);
 		node_done(node);
 	}
 }
@@ -91,7 +91,7 @@ void hs_monitor_keys_tick(struct hs_monitor *monitor)
 {
 	struct hs_monitor_recount *recount = &monitor->recount;
 
-	recount->resting = false;
+	recount->paused = false;
 	if (recount->running && monitor->now_us - recount->began_us > HS_MONITOR_KEYS_US_MAX)
 		give_up(monitor);
 	monitor->step_due = true;

@@ -13,8 +13,8 @@ enum { HASH_DEPTH_MAX = 16 };
  * the bytes read, or 0 for what is no reply. */
 static size_t hash_element(struct hs_bytes reply, int depth, uint64_t *hash)
 {
-	struct hs_answer head;
-	int64_t used = hs_answer_head(&head, reply.data, reply.len);
+	struct hs_parsed_reply head;
+	int64_t used = hs_parse_reply_head(&head, reply.data, reply.len);
 	size_t at;
 	uint64_t place = 0;
 
@@ -22,9 +22,9 @@ static size_t hash_element(struct hs_bytes reply, int depth, uint64_t *hash)
 		return 0;
 	at = (size_t)used;
 	*hash = hs_hash((struct hs_bytes){reply.data, at}, 0);
-	if (head.type != HS_ANSWER_ARRAY && head.type != HS_ANSWER_MAP)
+	if (head.type != HS_PARSED_ARRAY && head.type != HS_PARSED_MAP)
 		return at;
-	for (int64_t i = 0; i < head.count * (head.type == HS_ANSWER_MAP ? 2 : 1); i++) {
+	for (int64_t i = 0; i < head.count * (head.type == HS_PARSED_MAP ? 2 : 1); i++) {
 		struct hs_bytes rest = {reply.data + at, reply.len - at};
 		uint64_t of_element;
 		size_t length = hash_element(rest, depth + 1, &of_element);
@@ -55,7 +55,7 @@ void hs_monitor_learn_from(struct hs_monitor_node *node)
 	if (node->monitor->learner)
 		return;
 	node->monitor->learner = node;
-	hs_monitor_node_want(node, HS_ASK_COMMAND);
+	hs_monitor_node_request(node, HS_QUERY_COMMAND);
 }
 
 static void learn_refused(struct hs_monitor_node *node, const char *why)
@@ -75,8 +75,8 @@ static void learn(struct hs_monitor_node *node, struct hs_bytes reply)
 	struct hs_monitor *monitor = node->monitor;
 	uint64_t hash = hs_monitor_command_hash(reply);
 	struct hs_learned *learned;
-	struct hs_answer head;
-	int64_t count = hs_answer_head(&head, reply.data, reply.len) > 0 ? head.count : 0;
+	struct hs_parsed_reply head;
+	int64_t count = hs_parse_reply_head(&head, reply.data, reply.len) > 0 ? head.count : 0;
 	char error[HS_REDIS_WHY_BYTES];
 
 	if (monitor->learned && hash == monitor->learned_hash)
@@ -107,15 +107,15 @@ void hs_monitor_learn_commands(struct hs_monitor_node *node, struct hs_bytes rep
 		learn_refused(node, hs_bytes_escape(error, text, sizeof text));
 	else
 		learn(node, reply);
-	hs_monitor_settle_if_known(node->monitor);
+	hs_monitor_end_startup(node->monitor);
 }
 
 /* A module that was loaded while the server ran has brought commands. */
 void hs_monitor_learn_count(struct hs_monitor_node *node, struct hs_bytes reply)
 {
-	struct hs_answer head;
+	struct hs_parsed_reply head;
 
-	if (hs_answer_head(&head, reply.data, reply.len) > 0 && head.type == HS_ANSWER_INT &&
+	if (hs_parse_reply_head(&head, reply.data, reply.len) > 0 && head.type == HS_PARSED_INT &&
 	    head.integer != node->monitor->learned_count)
 		hs_monitor_learn_from(node);
 }

@@ -8,31 +8,32 @@
 
 /* ---- questions ---- */
 
-static const struct question {
+static const struct query_row {
 	const char *line; /* the request; NULL: `compose` makes it */
 	void (*answered)(struct hs_monitor_node *node, struct hs_bytes reply);
 	void (*compose)(const struct hs_monitor_node *node, struct hs_buf *out);
-} questions[HS_ASKS] = {
-	[HS_ASK_EPOCH] = {.line = "CLUSTER INFO", .answered = hs_monitor_look_epoch},
-	[HS_ASK_SLOTS] = {.line = "CLUSTER SLOTS", .answered = hs_monitor_look_slots},
-	[HS_ASK_COMMAND] = {.line = "COMMAND", .answered = hs_monitor_learn_commands},
-	[HS_ASK_COUNT] = {.line = "COMMAND COUNT", .answered = hs_monitor_learn_count},
-	[HS_ASK_STATE] = {.line = "CLUSTER INFO", .answered = hs_monitor_watch_state},
-	[HS_ASK_INFO] = {.line = "INFO", .answered = hs_monitor_watch_info},
-	[HS_ASK_KEYS] = {.line = "INFO keyspace", .answered = hs_monitor_keys_told},
-	[HS_ASK_SET] = {NULL, hs_monitor_config_set, hs_monitor_config_compose_set},
-	[HS_ASK_GET] = {NULL, hs_monitor_config_get, hs_monitor_config_compose_get},
-	[HS_ASK_CHECK] = {NULL, hs_monitor_config_check, hs_monitor_config_compose_get},
-	[HS_ASK_KEEP] = {NULL, hs_monitor_config_keep, hs_monitor_config_compose_keep},
-	[HS_ASK_STATS] = {.line = "CLUSTER SLOT-STATS SLOTSRANGE 0 16383",
-			  .answered = hs_monitor_watch_stats},
+} query_rows[HS_QUERIES] = {
+	[HS_QUERY_EPOCH] = {.line = "CLUSTER INFO", .answered = hs_monitor_poll_epoch},
+	[HS_QUERY_SLOTS] = {.line = "CLUSTER SLOTS", .answered = hs_monitor_poll_slots},
+	[HS_QUERY_COMMAND] = {.line = "COMMAND", .answered = hs_monitor_learn_commands},
+	[HS_QUERY_COMMAND_COUNT] = {.line = "COMMAND COUNT", .answered = hs_monitor_learn_count},
+	[HS_QUERY_CLUSTER_STATE] = {.line = "CLUSTER INFO", .answered = hs_monitor_watch_state},
+	[HS_QUERY_INFO] = {.line = "INFO", .answered = hs_monitor_watch_info},
+	[HS_QUERY_KEYS] = {.line = "INFO keyspace", .answered = hs_monitor_keys_answered},
+	[HS_QUERY_CONFIG_SET] = {NULL, hs_monitor_config_set, hs_monitor_config_compose_set},
+	[HS_QUERY_CONFIG_GET] = {NULL, hs_monitor_config_get, hs_monitor_config_compose_get},
+	[HS_QUERY_CONFIG_CHECK] = {NULL, hs_monitor_config_check, hs_monitor_config_compose_get},
+	[HS_QUERY_CONFIG_RESTORE] = {NULL, hs_monitor_config_restored,
+				     hs_monitor_config_compose_restore},
+	[HS_QUERY_SLOT_STATS] = {.line = "CLUSTER SLOT-STATS SLOTSRANGE 0 16383",
+				 .answered = hs_monitor_watch_stats},
 };
 
 bool hs_monitor_is_error(struct hs_bytes reply, struct hs_bytes *text)
 {
-	struct hs_answer head;
-	bool error =
-		hs_answer_head(&head, reply.data, reply.len) > 0 && head.type == HS_ANSWER_ERROR;
+	struct hs_parsed_reply head;
+	bool error = hs_parse_reply_head(&head, reply.data, reply.len) > 0 &&
+		     head.type == HS_PARSED_ERROR;
 
 	if (error)
 		*text = head.text;
@@ -53,7 +54,7 @@ struct hs_monitor_node *hs_monitor_node(struct hs_monitor *monitor,
 	node = hs_mem_zalloc(sizeof *node);
 	node->monitor = monitor;
 	node->address = *address;
-	node->asked = HS_ASK_NOTHING;
+	node->query = HS_QUERY_NONE;
 	hs_upstream_init(&node->upstream, 2);
 	hs_address_text(address->host, address->port, node->text, sizeof node->text);
 	*end = node;
@@ -62,7 +63,7 @@ struct hs_monitor_node *hs_monitor_node(struct hs_monitor *monitor,
 }
 
 /* The next time something is wanted of it, it is connected to again. */
-static void hang_up(struct hs_monitor_node *node)
+static void disconnect(struct hs_monitor_node *node)
 {
 	struct hs_monitor *monitor = node->monitor;
 
@@ -72,8 +73,8 @@ static void hang_up(struct hs_monitor_node *node)
 	hs_upstream_reset(&node->upstream);
 	if (monitor->learner == node)
 		monitor->learner = NULL;
-	node->asked = HS_ASK_NOTHING;
-	node->wants = 0;
+	node->query = HS_QUERY_NONE;
+	node->queries_due = 0;
 	hs_monitor_config_forget(node);
 	hs_monitor_keys_forget(node);
 }
@@ -83,7 +84,7 @@ void hs_monitor_node_destroy(struct hs_monitor_node *node)
 	struct hs_monitor *monitor = node->monitor;
 	struct hs_monitor_node **at = &monitor->nodes;
 
-	hang_up(node);
+	disconnect(node);
 	hs_upstream_deinit(&node->upstream);
 	while (*at != node)
 		at = &(*at)->next;
@@ -94,75 +95,75 @@ void hs_monitor_node_destroy(struct hs_monitor_node *node)
 
 /* ---- asking ---- */
 
-static bool wants(const struct hs_monitor_node *node, enum hs_monitor_ask ask)
+static bool wants(const struct hs_monitor_node *node, enum hs_monitor_query query)
 {
-	return node->wants & 1u << ask;
+	return node->queries_due & 1u << query;
 }
 
-static void ask_next(struct hs_monitor_node *node)
+static void send_next(struct hs_monitor_node *node)
 {
 	struct hs_monitor *monitor = node->monitor;
 	struct hs_upstream *upstream = &node->upstream;
-	enum hs_monitor_ask ask = 0;
+	enum hs_monitor_query query = 0;
 
 	if (upstream->state != HS_UPSTREAM_UP || upstream->close_reason ||
-	    node->asked != HS_ASK_NOTHING || node->wants == 0)
+	    node->query != HS_QUERY_NONE || node->queries_due == 0)
 		return;
-	while (!wants(node, ask))
-		ask++;
-	node->wants &= ~(1u << ask);
-	node->asked = ask;
-	node->asked_us = monitor->now_us;
-	if (questions[ask].line)
-		hs_compose_line(&upstream->out, questions[ask].line);
+	while (!wants(node, query))
+		query++;
+	node->queries_due &= ~(1u << query);
+	node->query = query;
+	node->query_us = monitor->now_us;
+	if (query_rows[query].line)
+		hs_compose_line(&upstream->out, query_rows[query].line);
 	else
-		questions[ask].compose(node, &upstream->out);
+		query_rows[query].compose(node, &upstream->out);
 	monitor->calls->send(monitor->context, upstream);
 }
 
-void hs_monitor_node_want(struct hs_monitor_node *node, enum hs_monitor_ask ask)
+void hs_monitor_node_request(struct hs_monitor_node *node, enum hs_monitor_query query)
 {
 	struct hs_monitor *monitor = node->monitor;
 
-	if (node->asked == ask)
+	if (node->query == query)
 		return;
-	node->wants |= 1u << ask;
+	node->queries_due |= 1u << query;
 	if (node->upstream.state == HS_UPSTREAM_DOWN) {
 		hs_upstream_opening(&node->upstream, monitor->now_us);
 		monitor->calls->open(monitor->context, &node->upstream, &node->address);
 	} else {
-		ask_next(node);
+		send_next(node);
 	}
 }
 
 static void failed(struct hs_monitor_node *node, const char *why)
 {
-	bool looked = node->asked == HS_ASK_EPOCH || node->asked == HS_ASK_SLOTS ||
-		      wants(node, HS_ASK_EPOCH) || wants(node, HS_ASK_SLOTS);
+	bool looked = node->query == HS_QUERY_EPOCH || node->query == HS_QUERY_SLOTS ||
+		      wants(node, HS_QUERY_EPOCH) || wants(node, HS_QUERY_SLOTS);
 
-	node->lost |= node->met;
+	node->was_lost |= node->was_up;
 	hs_monitor_config_failed(node, why);
-	hang_up(node);
+	disconnect(node);
 	hs_monitor_watch_down(node, why);
 	if (looked)
-		hs_monitor_look_failed(node, why);
+		hs_monitor_poll_failed(node, why);
 }
 
 void hs_monitor_node_tick(struct hs_monitor_node *node)
 {
 	struct hs_monitor *monitor = node->monitor;
-	bool busy = node->upstream.state != HS_UPSTREAM_UP || node->asked != HS_ASK_NOTHING ||
-		    node->wants != 0;
+	bool busy = node->upstream.state != HS_UPSTREAM_UP || node->query != HS_QUERY_NONE ||
+		    node->queries_due != 0;
 
 	/* The whole answer has its time: the first bytes do not prolong it, as in hs_upstream_is_silent. */
-	if (node->asked != HS_ASK_NOTHING &&
-	    monitor->now_us - node->asked_us > HS_MONITOR_REPLY_US_MAX) {
+	if (node->query != HS_QUERY_NONE &&
+	    monitor->now_us - node->query_us > HS_MONITOR_REPLY_US_MAX) {
 		failed(node, "it does not answer in time");
-	} else if (!node->listed && !node->seed && !monitor->look.running) {
+	} else if (!node->listed && !node->seed && !monitor->poll.running) {
 		hs_monitor_node_destroy(node);
 	} else if (!busy && !node->master && monitor->now_us - node->used_us > HS_MONITOR_IDLE_US &&
-		   !hs_monitor_config_any(monitor)) { /* else a restart of it is noticed */
-		hang_up(node);
+		   !hs_monitor_config_has_values(monitor)) { /* else a restart of it is noticed */
+		disconnect(node);
 	}
 }
 
@@ -181,9 +182,9 @@ void hs_monitor_up(struct hs_monitor *monitor, uint64_t now_us, struct hs_upstre
 	upstream->state = HS_UPSTREAM_UP;
 	hs_monitor_watch_up(node);
 	hs_monitor_config_up(node);
-	node->met = true;
-	node->lost = false;
-	ask_next(node);
+	node->was_up = true;
+	node->was_lost = false;
+	send_next(node);
 	hs_monitor_leave(monitor);
 }
 
@@ -201,17 +202,17 @@ void hs_monitor_down(struct hs_monitor *monitor, uint64_t now_us, struct hs_upst
 static void take(void *context, struct hs_bytes reply, bool owned)
 {
 	struct hs_monitor_node *node = context;
-	enum hs_monitor_ask ask = node->asked;
+	enum hs_monitor_query query = node->query;
 
 	(void)owned;
-	if (ask == HS_ASK_NOTHING) {
+	if (query == HS_QUERY_NONE) {
 		hs_upstream_close(&node->upstream, "it answers with something that is no reply");
 		return;
 	}
-	node->asked = HS_ASK_NOTHING;
+	node->query = HS_QUERY_NONE;
 	node->used_us = node->monitor->now_us;
-	questions[ask].answered(node, reply);
-	ask_next(node);
+	query_rows[query].answered(node, reply);
+	send_next(node);
 }
 
 void hs_monitor_receive(struct hs_monitor *monitor, uint64_t now_us, struct hs_upstream *upstream,
@@ -222,7 +223,7 @@ void hs_monitor_receive(struct hs_monitor *monitor, uint64_t now_us, struct hs_u
 	hs_monitor_enter(monitor, now_us);
 	hs_upstream_receive(upstream, now_us, data, len, HS_MONITOR_REPLY_BYTES_MAX, take, node);
 	if (upstream->close_reason && upstream->blameless)
-		hang_up(node);
+		disconnect(node);
 	else if (upstream->close_reason)
 		failed(node, upstream->close_reason);
 	hs_monitor_leave(monitor);

@@ -6,15 +6,15 @@
 /* What is known of the server that serves a partition, and why in `why` unless it is well. */
 static enum hs_partition_state state_of(const struct hs_monitor_node *node, const char **why)
 {
-	if (node->away) {
+	if (node->down) {
 		*why = node->why;
 		return HS_PARTITION_DOWN;
 	}
-	if (node->refuses) {
+	if (node->cluster_down) {
 		*why = "it says that the cluster is down";
 		return HS_PARTITION_DOWN;
 	}
-	if (!node->informed) {
+	if (!node->has_info) {
 		*why = "it has not answered yet";
 		return HS_PARTITION_UNKNOWN;
 	}
@@ -38,7 +38,7 @@ static void add_state(struct hs_engine_partition *sum, const struct hs_monitor_n
 	if (state <= sum->state)
 		return;
 	sum->state = state;
-	hs_bytes_escape(hs_bytes_of(why), sum->trouble, sizeof sum->trouble);
+	hs_bytes_escape(hs_bytes_of(why), sum->unavailable_reason, sizeof sum->unavailable_reason);
 }
 
 static struct hs_engine_partition sum_of(struct hs_monitor *monitor, uint16_t partition)
@@ -52,7 +52,7 @@ static struct hs_engine_partition sum_of(struct hs_monitor *monitor, uint16_t pa
 			continue;
 		if (node->master)
 			add_state(&sum, node);
-		if (!node->informed)
+		if (!node->has_info)
 			continue;
 		if (info->lag_s > sum.replica_lag_s)
 			sum.replica_lag_s = info->lag_s;

@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { THINGS_MAX = 8 };
+enum { ITEMS_MAX = 8 };
 
 static uint16_t replicas_of(const struct hs_topology_shard *shard)
 {
@@ -89,25 +89,25 @@ static void list_nodes(struct hs_monitor *monitor)
 
 /* ---- the log ---- */
 
-struct telling {
+struct description {
 	struct hs_buf *text;
-	size_t things;
+	size_t items;
 };
 
-__attribute__((format(printf, 2, 3))) static void tell(struct telling *telling, const char *format,
-						       ...)
+__attribute__((format(printf, 2, 3))) static void add_item(struct description *description,
+							   const char *format, ...)
 {
-	char thing[2 * HS_ADDRESS_TEXT_MAX + 64];
+	char item[2 * HS_ADDRESS_TEXT_MAX + 64];
 	va_list args;
 
-	telling->things++;
-	if (telling->things > THINGS_MAX + 1)
+	description->items++;
+	if (description->items > ITEMS_MAX + 1)
 		return;
 	va_start(args, format);
-	vsnprintf(thing, sizeof thing, format, args);
+	vsnprintf(item, sizeof item, format, args);
 	va_end(args);
-	hs_buf_printf(telling->text, "%s%s", telling->things > 1 ? "; " : "",
-		      telling->things > THINGS_MAX ? "and more" : thing);
+	hs_buf_printf(description->text, "%s%s", description->items > 1 ? "; " : "",
+		      description->items > ITEMS_MAX ? "and more" : item);
 }
 
 static char *address_of(const struct hs_topology_shard *shard, char *text, size_t size)
@@ -115,8 +115,8 @@ static char *address_of(const struct hs_topology_shard *shard, char *text, size_
 	return hs_address_text(shard->master.address.host, shard->master.address.port, text, size);
 }
 
-static void tell_masters(struct telling *telling, const struct hs_topology *before,
-			 const struct hs_topology *after)
+static void describe_masters(struct description *description, const struct hs_topology *before,
+			     const struct hs_topology *after)
 {
 	char old[HS_ADDRESS_TEXT_MAX], new[HS_ADDRESS_TEXT_MAX];
 
@@ -126,12 +126,12 @@ static void tell_masters(struct telling *telling, const struct hs_topology *befo
 
 		address_of(shard, new, sizeof new);
 		if (!was) {
-			tell(telling, "%s is new, as partition %u", new, shard->partition);
+			add_item(description, "%s is new, as partition %u", new, shard->partition);
 		} else if (!hs_redis_same_address(&was->master.address, &shard->master.address) &&
 			   hs_topology_shard(after, shard->partition) == shard) {
 			address_of(was, old, sizeof old);
-			tell(telling, "%s has replaced %s as master of partition %u", new, old,
-			     shard->partition);
+			add_item(description, "%s has replaced %s as master of partition %u", new,
+				 old, shard->partition);
 		}
 	}
 	for (uint16_t i = 0; i < before->shards_count; i++) {
@@ -139,14 +139,14 @@ static void tell_masters(struct telling *telling, const struct hs_topology *befo
 
 		if (!hs_topology_shard(after, was->partition)) {
 			address_of(was, old, sizeof old);
-			tell(telling, "%s has no slots any more: partition %u is gone", old,
-			     was->partition);
+			add_item(description, "%s has no slots any more: partition %u is gone", old,
+				 was->partition);
 		}
 	}
 }
 
-static void tell_slots(struct telling *telling, const struct hs_topology *before,
-		       const struct hs_topology *after)
+static void describe_slots(struct description *description, const struct hs_topology *before,
+			   const struct hs_topology *after)
 {
 	struct hs_topology_common common = {0};
 	uint32_t moved = 0;
@@ -157,11 +157,12 @@ static void tell_slots(struct telling *telling, const struct hs_topology *before
 			moved += common.slots;
 	}
 	if (moved > 0)
-		tell(telling, "%u slot%s moved", moved, moved == 1 ? "" : "s");
+		add_item(description, "%u slot%s moved", moved, moved == 1 ? "" : "s");
 	if (after->slots_count < HS_SLOTS && after->slots_count != before->slots_count)
-		tell(telling, "%u slots are served by nobody", HS_SLOTS - after->slots_count);
+		add_item(description, "%u slots are served by nobody",
+			 HS_SLOTS - after->slots_count);
 	if (after->slots_count == HS_SLOTS && before->slots_count < HS_SLOTS)
-		tell(telling, "all slots are served again");
+		add_item(description, "all slots are served again");
 }
 
 static uint32_t count_replicas(const struct hs_topology *topology)
@@ -173,29 +174,30 @@ static uint32_t count_replicas(const struct hs_topology *topology)
 	return count;
 }
 
-void hs_monitor_tell_change(const struct hs_topology *before, const struct hs_topology *after,
-			    struct hs_buf *text)
+void hs_monitor_describe_change(const struct hs_topology *before, const struct hs_topology *after,
+				struct hs_buf *text)
 {
-	struct telling telling = {.text = text};
+	struct description description = {.text = text};
 	uint32_t were, are;
 
 	if (!before)
 		return;
-	tell_masters(&telling, before, after);
-	tell_slots(&telling, before, after);
+	describe_masters(&description, before, after);
+	describe_slots(&description, before, after);
 	were = count_replicas(before);
 	are = count_replicas(after);
 	if (were != are)
-		tell(&telling, "%u replica%s now, %u before", are, are == 1 ? "" : "s", were);
-	if (telling.things == 0)
-		tell(&telling, "other replicas than before");
+		add_item(&description, "%u replica%s now, %u before", are, are == 1 ? "" : "s",
+			 were);
+	if (description.items == 0)
+		add_item(&description, "other replicas than before");
 }
 
 static void log_change(struct hs_monitor *monitor, const struct hs_topology *after)
 {
 	struct hs_buf text = {0};
 
-	hs_monitor_tell_change(monitor->topology, after, &text);
+	hs_monitor_describe_change(monitor->topology, after, &text);
 	if (text.len > 0)
 		hs_log(monitor->options.log, HS_LOG_INFO, "cluster: %.*s", (int)text.len,
 		       text.data);

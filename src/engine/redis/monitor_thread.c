@@ -27,26 +27,26 @@ struct hs_monitor_thread {
 	struct hs_conn_driver monitor_driver, subscriber_driver;
 
 	/* From any thread. */
-	_Atomic bool stopping, surprised;
+	_Atomic bool stopping, topology_suspect;
 	_Atomic uint64_t recounts; /* the number of the last one that was asked for */
-	struct hs_mpsc asked;	   /* ops */
+	struct hs_mpsc ops;	   /* ops */
 
 	uv_mutex_t mutex; /* for the rest */
-	uv_cond_t settle;
-	bool settled;	   /* creation need not wait any more */
+	uv_cond_t startup_cond;
+	bool startup_done; /* creation need not wait any more */
 	uint16_t capacity; /* 0: not fixed yet */
 	const struct hs_routes *routes;
-	char trouble[HS_REDIS_WHY_BYTES];
+	char unavailable_reason[HS_REDIS_WHY_BYTES];
 	struct hs_engine_partition partitions[HS_PARTITIONS_MAX];
 	struct hs_engine_servers servers;
 };
 
 /* ---- for other threads ---- */
 
-void hs_monitor_thread_trouble(struct hs_monitor_thread *thread, char *why, size_t why_size)
+void hs_monitor_thread_failure_reason(struct hs_monitor_thread *thread, char *why, size_t why_size)
 {
 	uv_mutex_lock(&thread->mutex);
-	snprintf(why, why_size, "%s", thread->trouble);
+	snprintf(why, why_size, "%s", thread->unavailable_reason);
 	uv_mutex_unlock(&thread->mutex);
 }
 
@@ -85,16 +85,16 @@ void hs_monitor_thread_servers(struct hs_monitor_thread *thread, struct hs_engin
 	copy(thread, servers, &thread->servers, sizeof *servers);
 }
 
-void hs_monitor_thread_surprised(struct hs_monitor_thread *thread)
+void hs_monitor_thread_suspect_topology(struct hs_monitor_thread *thread)
 {
-	if (!atomic_load_explicit(&thread->surprised, memory_order_relaxed) &&
-	    !atomic_exchange(&thread->surprised, true))
+	if (!atomic_load_explicit(&thread->topology_suspect, memory_order_relaxed) &&
+	    !atomic_exchange(&thread->topology_suspect, true))
 		uv_async_send(&thread->wake);
 }
 
-void hs_monitor_thread_ask(struct hs_monitor_thread *thread, struct hs_op *op)
+void hs_monitor_thread_submit(struct hs_monitor_thread *thread, struct hs_op *op)
 {
-	hs_mpsc_push(&thread->asked, op, op, offsetof(struct hs_op, next));
+	hs_mpsc_push(&thread->ops, op, op, offsetof(struct hs_op, next));
 	uv_async_send(&thread->wake);
 }
 
@@ -133,8 +133,8 @@ static void on_timer(uv_timer_t *timer)
 	thread->timer_us = 0;
 	/* Every look begins here. A worker that is surprised from now on may have been answered behind the
 	 * look, and wakes this thread again. */
-	if (atomic_exchange(&thread->surprised, false))
-		hs_monitor_surprised(thread->monitor, now_us());
+	if (atomic_exchange(&thread->topology_suspect, false))
+		hs_monitor_suspect_topology(thread->monitor, now_us());
 	hs_monitor_tick(thread->monitor, now_us());
 	set_timer(thread);
 }
@@ -272,22 +272,22 @@ static void monitor_servers(void *context, const struct hs_engine_servers *serve
 	copy(thread, &thread->servers, servers, sizeof *servers);
 }
 
-static void monitor_trouble(void *context, const char *why)
+static void monitor_failure_reason(void *context, const char *why)
 {
 	struct hs_monitor_thread *thread = context;
 
 	uv_mutex_lock(&thread->mutex);
-	snprintf(thread->trouble, sizeof thread->trouble, "%s", why);
+	snprintf(thread->unavailable_reason, sizeof thread->unavailable_reason, "%s", why);
 	uv_mutex_unlock(&thread->mutex);
 }
 
-static void monitor_settled(void *context)
+static void monitor_startup_done(void *context)
 {
 	struct hs_monitor_thread *thread = context;
 
 	uv_mutex_lock(&thread->mutex);
-	thread->settled = true;
-	uv_cond_signal(&thread->settle);
+	thread->startup_done = true;
+	uv_cond_signal(&thread->startup_cond);
 	uv_mutex_unlock(&thread->mutex);
 }
 
@@ -315,31 +315,31 @@ static const struct hs_monitor_calls monitor_calls = {
 	.learned = monitor_learned,
 	.partition = monitor_partition,
 	.servers = monitor_servers,
-	.trouble = monitor_trouble,
-	.settled = monitor_settled,
+	.unavailable_reason = monitor_failure_reason,
+	.startup_done = monitor_startup_done,
 	.done = op_done,
 	.recounted = monitor_recounted,
 };
 
-static void subscriber_news(void *context, struct hs_event *event)
+static void subscriber_event(void *context, struct hs_event *event)
 {
 	struct hs_monitor_thread *thread = context;
 
 	thread->options.host->event(thread->options.host->context, event);
 }
 
-static void subscriber_surprise(void *context)
+static void subscriber_topology_suspect(void *context)
 {
-	hs_monitor_thread_surprised(context);
+	hs_monitor_thread_suspect_topology(context);
 }
 
 static const struct hs_subscriber_calls subscriber_calls = {
 	.open = subscriber_open,
 	.close = conn_close,
 	.send = conn_send,
-	.event = subscriber_news,
+	.event = subscriber_event,
 	.done = op_done,
-	.surprise = subscriber_surprise,
+	.topology_suspect = subscriber_topology_suspect,
 };
 
 static void on_subscriber_timer(uv_timer_t *timer)
@@ -351,16 +351,16 @@ static void on_subscriber_timer(uv_timer_t *timer)
 
 /* ---- the thread ---- */
 
-static void pass_asked(struct hs_monitor_thread *thread)
+static void take_ops(struct hs_monitor_thread *thread)
 {
-	struct hs_op *op = hs_mpsc_take(&thread->asked, offsetof(struct hs_op, next)), *next;
+	struct hs_op *op = hs_mpsc_take(&thread->ops, offsetof(struct hs_op, next)), *next;
 
 	for (; op; op = next) {
 		next = op->next;
 		if (op->kind == HS_OP_HOST)
 			hs_monitor_configure(thread->monitor, now_us(), op);
 		else
-			hs_subscriber_ask(thread->subscriber, now_us(), op);
+			hs_subscriber_submit(thread->subscriber, now_us(), op);
 	}
 }
 
@@ -377,14 +377,14 @@ static void on_wake(uv_async_t *wake)
 {
 	struct hs_monitor_thread *thread = wake->data;
 
-	pass_asked(thread);
+	take_ops(thread);
 	if (atomic_load(&thread->stopping)) {
 		stop(thread);
 		return;
 	}
 	hs_monitor_recount(thread->monitor, now_us(), atomic_load(&thread->recounts));
-	if (atomic_load(&thread->surprised))
-		hs_monitor_surprised(thread->monitor, now_us());
+	if (atomic_load(&thread->topology_suspect))
+		hs_monitor_suspect_topology(thread->monitor, now_us());
 	set_timer(thread);
 }
 
@@ -397,13 +397,13 @@ static void run(void *argument)
 
 /* ---- the beginning and the end ---- */
 
-static void wait_settled(struct hs_monitor_thread *thread)
+static void wait_startup(struct hs_monitor_thread *thread)
 {
 	uint64_t until_ns = uv_hrtime() + thread->options.start_ms_max * 1000000;
 
 	uv_mutex_lock(&thread->mutex);
-	while (!thread->settled && uv_hrtime() < until_ns)
-		uv_cond_timedwait(&thread->settle, &thread->mutex, until_ns - uv_hrtime());
+	while (!thread->startup_done && uv_hrtime() < until_ns)
+		uv_cond_timedwait(&thread->startup_cond, &thread->mutex, until_ns - uv_hrtime());
 	if (thread->capacity == 0)
 		thread->capacity = CAPACITY_UNKNOWN;
 	uv_mutex_unlock(&thread->mutex);
@@ -418,7 +418,7 @@ static void init_loop(struct hs_monitor_thread *thread)
 	thread->wake.data = thread->timer.data = thread->subscriber_timer.data = thread;
 	thread->buffer = hs_mem_alloc(HS_READ_BYTES);
 	hs_check(uv_mutex_init(&thread->mutex) == 0);
-	hs_check(uv_cond_init(&thread->settle) == 0);
+	hs_check(uv_cond_init(&thread->startup_cond) == 0);
 }
 
 static uint64_t random_seed(void)
@@ -443,7 +443,7 @@ static void create_monitor(struct hs_monitor_thread *thread)
 		thread->partitions[i].absent = true;
 	thread->monitor_driver = (struct hs_conn_driver){
 		.loop = &thread->loop,
-		.identity = thread->options.identity,
+		.conn_config = thread->options.conn_config,
 		.buffer = thread->buffer,
 		.context = thread,
 		.up = monitor_up,
@@ -464,7 +464,7 @@ static void create_subscriber(struct hs_monitor_thread *thread)
 
 	thread->subscriber_driver = (struct hs_conn_driver){
 		.loop = &thread->loop,
-		.identity = thread->options.identity,
+		.conn_config = thread->options.conn_config,
 		.buffer = thread->buffer,
 		.context = thread,
 		.up = subscriber_up,
@@ -486,7 +486,7 @@ struct hs_monitor_thread *hs_monitor_thread_create(const struct hs_monitor_threa
 	hs_monitor_start(thread->monitor, now_us());
 	set_timer(thread);
 	hs_check(uv_thread_create(&thread->thread, run, thread) == 0);
-	wait_settled(thread);
+	wait_startup(thread);
 	return thread;
 }
 
@@ -499,7 +499,7 @@ void hs_monitor_thread_destroy(struct hs_monitor_thread **pointer)
 	uv_thread_join(&thread->thread);
 	hs_check(uv_loop_close(&thread->loop) == 0);
 	hs_routes_unref(&thread->routes);
-	uv_cond_destroy(&thread->settle);
+	uv_cond_destroy(&thread->startup_cond);
 	uv_mutex_destroy(&thread->mutex);
 	hs_mem_free(&thread->buffer);
 	hs_mem_free(pointer);

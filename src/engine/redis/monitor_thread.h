@@ -13,7 +13,7 @@ struct hs_monitor_thread;
 
 struct hs_monitor_thread_options {
 	const struct hs_redis_url *url; /* this and the next two outlive the thread */
-	const struct hs_conn_identity *identity;
+	const struct hs_conn_config *conn_config;
 	const struct hs_engine_host *host; /* of it learned, news, done and recounted are called */
 	struct hs_slot_map *slots;	   /* kept up to date by this thread alone */
 	uint64_t refresh_ms;		   /* between two looks at the topology, about */
@@ -34,10 +34,11 @@ uint16_t hs_monitor_thread_capacity(const struct hs_monitor_thread *thread);
 /* The last routes, NULL while there are none; the caller lets go of them. */
 const struct hs_routes *hs_monitor_thread_routes(struct hs_monitor_thread *thread);
 
-void hs_monitor_thread_surprised(struct hs_monitor_thread *thread); /* hs_monitor_surprised */
+void hs_monitor_thread_suspect_topology(
+	struct hs_monitor_thread *thread); /* hs_monitor_suspect_topology */
 /* HS_OP_SUBSCRIBE, UNLISTEN, TRACK, UNTRACK, counted over all workers; and HS_OP_HOST, which is CONFIG
  * (hs_monitor_configure). Done through host->done. */
-void hs_monitor_thread_ask(struct hs_monitor_thread *thread, struct hs_op *op);
+void hs_monitor_thread_submit(struct hs_monitor_thread *thread, struct hs_op *op);
 /* hs_monitor_recount; returns the number. */
 uint64_t hs_monitor_thread_recount(struct hs_monitor_thread *thread);
 
@@ -45,6 +46,6 @@ uint64_t hs_monitor_thread_recount(struct hs_monitor_thread *thread);
 void hs_monitor_thread_servers(struct hs_monitor_thread *thread, struct hs_engine_servers *servers);
 void hs_monitor_thread_partition(struct hs_monitor_thread *thread, uint16_t partition,
 				 struct hs_engine_partition *stats);
-void hs_monitor_thread_trouble(struct hs_monitor_thread *thread, char *why, size_t why_size);
+void hs_monitor_thread_failure_reason(struct hs_monitor_thread *thread, char *why, size_t why_size);
 
 #endif

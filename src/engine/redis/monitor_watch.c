@@ -8,10 +8,10 @@
 
 /* ---- the first answers ---- */
 
-void hs_monitor_settle_if_known(struct hs_monitor *monitor)
+void hs_monitor_end_startup(struct hs_monitor *monitor)
 {
-	if (monitor->contact && (monitor->learned || monitor->learn_refused))
-		monitor->calls->settled(monitor->context);
+	if (monitor->contact_logged && (monitor->learned || monitor->learn_refused))
+		monitor->calls->startup_done(monitor->context);
 }
 
 static void log_contact(struct hs_monitor_node *node)
@@ -21,9 +21,9 @@ static void log_contact(struct hs_monitor_node *node)
 	char who[64] = "";
 	uint32_t replicas = 0;
 
-	if (monitor->contact)
+	if (monitor->contact_logged)
 		return;
-	monitor->contact = true;
+	monitor->contact_logged = true;
 	if (info->version[0])
 		snprintf(who, sizeof who, "%s %s", info->valkey ? "Valkey" : "Redis",
 			 info->version);
@@ -47,11 +47,11 @@ static void single_is(struct hs_monitor_node *node)
 	struct hs_monitor *monitor = node->monitor;
 
 	if (node->info.loading)
-		hs_monitor_set_trouble(monitor, "%s is loading its data", node->text);
+		hs_monitor_set_failure_reason(monitor, "%s is loading its data", node->text);
 	else
-		hs_monitor_set_trouble(monitor, "%s", "");
-	if (node->info.cluster && !monitor->not_single) {
-		monitor->not_single = true;
+		hs_monitor_set_failure_reason(monitor, "%s", "");
+	if (node->info.cluster && !monitor->not_single_logged) {
+		monitor->not_single_logged = true;
 		hs_log(monitor->options.log, HS_LOG_WARN,
 		       "%s is a node of a cluster, and keys of other nodes are not reached: use "
 		       "cluster://",
@@ -68,7 +68,7 @@ static void watch_servers(struct hs_monitor *monitor)
 	for (struct hs_monitor_node *node = monitor->nodes; node; node = node->next) {
 		const struct hs_node_info *info = &node->info;
 
-		if (!node->master || !node->informed)
+		if (!node->master || !node->has_info)
 			continue;
 		if (!first) {
 			first = info;
@@ -92,47 +92,47 @@ void hs_monitor_watch_info(struct hs_monitor_node *node, struct hs_bytes reply)
 {
 	struct hs_monitor *monitor = node->monitor;
 	uint64_t now_us = monitor->now_us;
-	struct hs_answer head;
+	struct hs_parsed_reply head;
 	struct hs_node_info info;
 
-	if (hs_answer_head(&head, reply.data, reply.len) <= 0 || head.type != HS_ANSWER_BULK ||
+	if (hs_parse_reply_head(&head, reply.data, reply.len) <= 0 || head.type != HS_PARSED_BULK ||
 	    hs_node_info_parse(&info, head.text) < 0) {
 		hs_log(monitor->options.log, HS_LOG_DEBUG, "%s does not tell INFO", node->text);
 		info = (struct hs_node_info){.maxmemory = -1, .aof_enabled = -1};
 	}
 	node->cpu =
-		node->informed ? hs_node_info_cpu(&node->info, &info, now_us - node->info_us) : 0;
+		node->has_info ? hs_node_info_cpu(&node->info, &info, now_us - node->info_us) : 0;
 	node->info = info;
 	node->info_us = now_us;
-	node->informed = true;
-	node->count_late = false;
+	node->has_info = true;
+	node->recount_late = false;
 	watch_servers(monitor);
 	if (node->listed)
 		hs_monitor_publish(monitor, node->partition);
 	if (hs_monitor_is_single(monitor))
 		single_is(node);
 	else if (node->master && info.role == HS_NODE_REPLICA)
-		hs_monitor_look_soon(monitor); /* replaced, and no client has found out yet */
+		hs_monitor_poll_soon(monitor); /* replaced, and no client has found out yet */
 	log_contact(node);
-	hs_monitor_settle_if_known(monitor);
+	hs_monitor_end_startup(monitor);
 }
 
 /* ---- CLUSTER INFO ---- */
 
 void hs_monitor_watch_state(struct hs_monitor_node *node, struct hs_bytes reply)
 {
-	bool refuses = hs_node_refuses(reply);
+	bool cluster_down = hs_node_says_cluster_down(reply);
 
-	if (refuses && node->master)
-		hs_monitor_look_soon(node->monitor); /* the others may have replaced it */
-	if (refuses == node->refuses)
+	if (cluster_down && node->master)
+		hs_monitor_poll_soon(node->monitor); /* the others may have replaced it */
+	if (cluster_down == node->cluster_down)
 		return;
-	node->refuses = refuses;
+	node->cluster_down = cluster_down;
 	if (!node->master)
 		return;
-	hs_log(node->monitor->options.log, refuses ? HS_LOG_WARN : HS_LOG_INFO,
+	hs_log(node->monitor->options.log, cluster_down ? HS_LOG_WARN : HS_LOG_INFO,
 	       "%s, master of partition %u: it says that the cluster is %s", node->text,
-	       node->partition, refuses ? "down" : "well again");
+	       node->partition, cluster_down ? "down" : "well again");
 	hs_monitor_publish(node->monitor, node->partition);
 }
 
@@ -152,7 +152,7 @@ static bool is_final(struct hs_bytes reply)
 static void forget_stats(struct hs_monitor_node *node)
 {
 	node->stats_at_us = 0;
-	node->stats = (struct hs_slot_look){0};
+	node->stats = (struct hs_slot_sample){0};
 	node->sums = (struct hs_slot_sums){0};
 }
 
@@ -163,10 +163,10 @@ void hs_monitor_watch_stats(struct hs_monitor_node *node, struct hs_bytes reply)
 
 	if (!node->master)
 		return; /* since it was asked */
-	if (!monitor->looks)
-		monitor->looks = hs_mem_zalloc(sizeof *monitor->looks);
-	if (hs_slot_stats_look(monitor->looks, &node->stats, reply, monitor->now_us, &node->sums,
-			       why, sizeof why) < 0) {
+	if (!monitor->samples)
+		monitor->samples = hs_mem_zalloc(sizeof *monitor->samples);
+	if (hs_slot_stats_sample(monitor->samples, &node->stats, reply, monitor->now_us,
+				 &node->sums, why, sizeof why) < 0) {
 		uint64_t at_us = node->stats_at_us;
 
 		hs_log(monitor->options.log, HS_LOG_DEBUG, "%s: %s", node->text, why);
@@ -185,7 +185,7 @@ static void ask_stats(struct hs_monitor_node *node)
 	} else if (node->upstream.state == HS_UPSTREAM_UP && !node->stats_refused &&
 		   node->monitor->now_us >= node->stats_at_us) {
 		node->stats_at_us = node->monitor->now_us + HS_MONITOR_STATS_US;
-		hs_monitor_node_want(node, HS_ASK_STATS);
+		hs_monitor_node_request(node, HS_QUERY_SLOT_STATS);
 	}
 }
 
@@ -195,11 +195,11 @@ void hs_monitor_watch_up(struct hs_monitor_node *node)
 {
 	struct hs_monitor *monitor = node->monitor;
 
-	if (node->away)
+	if (node->down)
 		hs_log(monitor->options.log, HS_LOG_INFO, "%s answers again", node->text);
-	node->away = false;
-	node->count_late = false;
-	if (!monitor->learned || node->lost)
+	node->down = false;
+	node->recount_late = false;
+	if (!monitor->learned || node->was_lost)
 		hs_monitor_learn_from(node);
 }
 
@@ -207,28 +207,28 @@ void hs_monitor_watch_down(struct hs_monitor_node *node, const char *why)
 {
 	struct hs_monitor *monitor = node->monitor;
 
-	node->informed = false;
+	node->has_info = false;
 	watch_servers(monitor);
-	node->refuses = false;
+	node->cluster_down = false;
 	node->stats_refused = false; /* it may come back as something newer */
 	forget_stats(node);
 	if (!node->master) {
 		hs_log(monitor->options.log, HS_LOG_DEBUG, "%s: %s", node->text, why);
 		return;
 	}
-	if (!node->away && !hs_monitor_is_single(monitor))
+	if (!node->down && !hs_monitor_is_single(monitor))
 		hs_log(monitor->options.log, HS_LOG_WARN, "%s, master of partition %u: %s",
 		       node->text, node->partition, why);
-	else if (!node->away)
+	else if (!node->down)
 		hs_log(monitor->options.log, HS_LOG_WARN, "%s: %s: waiting", node->text, why);
-	node->away = true;
+	node->down = true;
 	snprintf(node->why, sizeof node->why, "%s", why);
 	hs_monitor_publish(monitor, node->partition);
 	if (hs_monitor_is_single(monitor)) {
-		hs_monitor_set_trouble(monitor, "%s: %s", node->text, why);
-		monitor->calls->settled(monitor->context);
+		hs_monitor_set_failure_reason(monitor, "%s: %s", node->text, why);
+		monitor->calls->startup_done(monitor->context);
 	} else {
-		hs_monitor_look_soon(monitor);
+		hs_monitor_poll_soon(monitor);
 	}
 }
 
@@ -239,7 +239,7 @@ static bool has_silent_replicas(const struct hs_monitor_node *master)
 	const struct hs_topology_shard *shard =
 		hs_topology_find(master->monitor->topology, &master->address);
 
-	return shard && master->informed && master->info.replicas_online < shard->replicas_count;
+	return shard && master->has_info && master->info.replicas_online < shard->replicas_count;
 }
 
 /* A replica that its master does not speak of has to be asked itself. */
@@ -261,13 +261,13 @@ void hs_monitor_watch_all(struct hs_monitor *monitor)
 	monitor->watch_at_us = monitor->now_us + HS_MONITOR_WATCH_US;
 	for (struct hs_monitor_node *node = monitor->nodes; node; node = node->next) {
 		if (count && node->master && node->upstream.state == HS_UPSTREAM_UP) {
-			hs_monitor_node_want(node, HS_ASK_COUNT);
+			hs_monitor_node_request(node, HS_QUERY_COMMAND_COUNT);
 			count = false;
 		}
 		if (node->master && !hs_monitor_is_single(monitor))
-			hs_monitor_node_want(node, HS_ASK_STATE);
+			hs_monitor_node_request(node, HS_QUERY_CLUSTER_STATE);
 		if (node->master || is_silent_replica(node))
-			hs_monitor_node_want(node, HS_ASK_INFO);
+			hs_monitor_node_request(node, HS_QUERY_INFO);
 		if (!monitor->learned && !monitor->learn_refused &&
 		    node->upstream.state == HS_UPSTREAM_UP)
 			hs_monitor_learn_from(node);

@@ -156,7 +156,7 @@ static bool read_word(struct hs_node_info *info, struct hs_bytes name, struct hs
 	} else if (hs_bytes_equal(name, HS_LIT("run_id"))) {
 		set_text(value, info->run_id, sizeof info->run_id);
 	} else if (hs_bytes_equal(name, HS_LIT("master_replid"))) {
-		set_text(value, info->stream, sizeof info->stream);
+		set_text(value, info->replication_id, sizeof info->replication_id);
 	} else if (hs_bytes_equal(name, HS_LIT("valkey_version"))) {
 		info->valkey = true;
 		set_text(value, info->version, sizeof info->version);
@@ -234,7 +234,7 @@ int hs_node_info_parse_keyspace(struct hs_node_info *info, struct hs_bytes text)
 	return 0;
 }
 
-bool hs_node_refuses(struct hs_bytes reply)
+bool hs_node_says_cluster_down(struct hs_bytes reply)
 {
 	static const char words[] = "cluster_state:fail";
 

@@ -37,7 +37,7 @@ struct hs_node_info {
 	uint64_t lag_bytes;
 	/* How far it is in the stream of changes of that name: as a master it has made all before, as a
 	 * replica it has applied them. */
-	char stream[48];
+	char replication_id[48];
 	uint64_t offset;
 };
 
@@ -49,7 +49,7 @@ int hs_node_info_parse_keyspace(struct hs_node_info *info, struct hs_bytes text)
 
 /* Of the reply to CLUSTER INFO: the node refuses to serve keys, because it does not see enough of the other
  * masters, or of the slots. */
-bool hs_node_refuses(struct hs_bytes reply);
+bool hs_node_says_cluster_down(struct hs_bytes reply);
 
 /* The processor time between two looks, as a part of one core: 0 is idle, 1 one core, and more where
  * several threads work. 0 when the server was started anew between them. */

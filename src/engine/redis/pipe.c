@@ -17,7 +17,7 @@ void hs_pipe_reset(struct hs_pipe *pipe)
 {
 	hs_upstream_reset(&pipe->upstream);
 	pipe->sent_seen = 0;
-	pipe->moved_us = 0;
+	pipe->progress_us = 0;
 }
 
 void hs_pipe_deinit(struct hs_pipe *pipe)
@@ -90,13 +90,13 @@ void hs_pipe_keep_error(struct hs_pipe *pipe, struct hs_op *op, struct hs_bytes 
 bool hs_pipe_splice(const struct hs_op *op, struct hs_bytes reply, struct hs_buf *out)
 {
 	struct hs_reply writer = {.out = out, .resp = op->resp};
-	struct hs_bytes rest = hs_answer_elements(reply);
+	struct hs_bytes rest = hs_parse_reply_elements(reply);
 
 	hs_reply_array(&writer, op->tx->count);
 	for (size_t i = 0; i < op->tx->count; i++) {
 		struct hs_bytes answered = op->tx->commands[i].answered;
 
-		if (answered.len == 0 && !hs_answer_take(&rest, &answered))
+		if (answered.len == 0 && !hs_parse_reply_take(&rest, &answered))
 			return false;
 		hs_buf_append_bytes(out, answered);
 	}

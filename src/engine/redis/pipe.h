@@ -21,8 +21,8 @@ struct hs_pipe_kind {
 	bool is_health;
 	bool shares_login;
 	/* Why it is closed when no reply comes in time, and whether the node is well nevertheless. */
-	const char *late;
-	bool late_blameless;
+	const char *timeout_reason;
+	bool timeout_blameless;
 	/* Writes the request of an operation behind what is there: it is in flight from then on. With
 	 * `asking` the node is told that it is to answer for a slot that is just moving there. */
 	void (*compose)(struct hs_pipe *pipe, struct hs_op *op, bool asking);
@@ -51,11 +51,11 @@ struct hs_pipe {
 	const struct hs_pipe_kind *kind;
 	struct hs_node *node;
 	struct hs_upstream upstream; /* with a close reason it is closed with the next flush */
-	bool bare;	      /* it is not asked which node it leads to, nor for a database */
+	bool hello_only;      /* it is not asked which node it leads to, nor for a database */
 	struct hs_link dirty; /* in the flow's list while it has bytes to send or is to be closed */
 	struct hs_ops waiting;	 /* not composed yet */
 	struct hs_ops in_flight; /* composed; their replies come in this order */
-	uint64_t moved_us;	 /* when more came of something long, or went: 0: nothing is long */
+	uint64_t progress_us;	 /* when more came of something long, or went: 0: nothing is long */
 	uint64_t sent_seen;	 /* upstream.sent, when it was last looked at */
 };
 

@@ -85,7 +85,7 @@ static bool make_room(struct hs_flow *flow)
 }
 
 static struct hs_private_pipe *get(struct hs_flow *flow, struct hs_node *node, uint8_t resp,
-				   bool bare)
+				   bool hello_only)
 {
 	struct hs_private_pipe *priv;
 
@@ -100,10 +100,10 @@ static struct hs_private_pipe *get(struct hs_flow *flow, struct hs_node *node, u
 	priv = hs_mem_zalloc(sizeof *priv);
 	hs_pipe_init(&priv->pipe, &hs_private_pipes, node);
 	priv->pipe.upstream.resp = resp;
-	priv->pipe.bare = bare;
+	priv->pipe.hello_only = hello_only;
 	hs_list_append(&flow->private_pipes, &priv->link);
 	flow->private_count++;
-	hs_counter_add(&flow->stats->own, 1);
+	hs_counter_add(&flow->stats->private_connections, 1);
 	return priv;
 }
 
@@ -125,7 +125,7 @@ static void put(struct hs_flow *flow, struct hs_private_pipe *priv)
 	priv->watcher = 0;
 	if (pipe->upstream.state != HS_UPSTREAM_UP || pipe->upstream.close_reason ||
 	    node->idle_count >= HS_PRIVATE_IDLE_MAX || !node->listed || priv->unblocked ||
-	    pipe->bare) {
+	    pipe->hello_only) {
 		hs_flow_close(flow, pipe, "not needed any more", true);
 		return;
 	}
@@ -165,7 +165,7 @@ static void compose(struct hs_pipe *pipe, struct hs_op *op, bool asking)
 }
 
 /* What it watches cannot be told any more: EXEC will find no pipe, and answer that it changed. */
-static enum hs_submit answer_lost(struct hs_op *op)
+static enum hs_submit answer_watch_lost(struct hs_op *op)
 {
 	struct hs_reply reply = {.out = op->out, .resp = op->resp};
 
@@ -185,7 +185,7 @@ static void send(struct hs_flow *flow, struct hs_private_pipe *priv, struct hs_o
 	priv->asking = asking;
 	if (pipe->upstream.state == HS_UPSTREAM_UP) {
 		compose(pipe, op, asking);
-		hs_flow_touch(flow, pipe);
+		hs_flow_mark_dirty(flow, pipe);
 		return;
 	}
 	hs_ops_push(&pipe->waiting, op);
@@ -207,14 +207,15 @@ static struct hs_node *node_for(struct hs_flow *flow, const struct hs_op *op)
 static bool start(struct hs_flow *flow, struct hs_node *node, struct hs_op *op, bool asking)
 {
 	struct hs_private_pipe *priv;
-	char why[HS_AWAY_BYTES];
+	char why[HS_UNREACHABLE_BYTES];
 
 	if (!node)
 		return hs_flow_refuse(flow, op, "CLUSTERDOWN Hash slot not served; not sent");
 	if (!is_kill(op) && node->down_since_us && flow->now.mono_us < node->backoff.open_at_us &&
 	    !hs_node_is_reached(node))
-		return hs_flow_refuse(flow, op, "%s",
-				      hs_flow_away(node, node->down_why, why, sizeof why));
+		return hs_flow_refuse(
+			flow, op, "%s",
+			hs_flow_unreachable_text(node, node->down_why, why, sizeof why));
 	priv = get(flow, node, op->resp, is_kill(op));
 	if (!priv)
 		return hs_flow_refuse(
@@ -231,7 +232,7 @@ static bool start(struct hs_flow *flow, struct hs_node *node, struct hs_op *op, 
 static bool watches_already(const struct hs_op *op)
 {
 	return op->kind == HS_OP_EXEC || op->kind == HS_OP_UNWATCH ||
-	       (op->kind == HS_OP_WATCH && op->watching);
+	       (op->kind == HS_OP_WATCH && op->has_watches);
 }
 
 static bool has_in_flight(const struct hs_private_pipe *priv, enum hs_op_kind kind)
@@ -252,20 +253,20 @@ enum hs_submit hs_private_submit(struct hs_flow *flow, struct hs_op *op)
 	else if (!is_kill(op))
 		op->engine_deadline_us = UINT64_MAX;
 	/* UNWATCH is under way on it, and what is watched now is on another node: each has a connection. */
-	if (priv && op->kind == HS_OP_WATCH && !op->watching &&
+	if (priv && op->kind == HS_OP_WATCH && !op->has_watches &&
 	    node_for(flow, op) != priv->pipe.node) {
 		priv->watcher = 0;
 		priv = NULL;
 	}
 	if (!priv && watches_already(op))
-		return answer_lost(op);
+		return answer_watch_lost(op);
 	if (!priv)
 		return start(flow, node_for(flow, op), op, false) ? HS_SUBMIT_QUEUED
 								  : HS_SUBMIT_DONE;
 	/* The slot is elsewhere by now, and with it whoever may change the keys. */
 	if (flow->options.cluster && node_for(flow, op) != priv->pipe.node) {
 		give_up(flow, priv);
-		return answer_lost(op);
+		return answer_watch_lost(op);
 	}
 	send(flow, priv, op, false);
 	return HS_SUBMIT_QUEUED;
@@ -283,7 +284,7 @@ static void follow(struct hs_flow *flow, struct hs_private_pipe *priv, struct hs
 	give_up(flow, priv);
 	node = hs_flow_redirected(flow, &priv->pipe, redirect);
 	if (over) {
-		answer_lost(op);
+		answer_watch_lost(op);
 		hs_flow_finish(flow, op);
 	} else if (!start(flow, node, op, redirect->ask)) {
 		hs_flow_finish(flow, op);
@@ -319,7 +320,7 @@ static void drop(struct hs_flow *flow, struct hs_private_pipe *priv)
 	if (priv->idle)
 		priv->pipe.node->idle_count--;
 	flow->private_count -= !priv->given_up;
-	hs_counter_sub(&flow->stats->own, 1);
+	hs_counter_sub(&flow->stats->private_connections, 1);
 	hs_pipe_deinit(&priv->pipe);
 	hs_mem_free(&priv);
 }
@@ -329,7 +330,7 @@ static void down(struct hs_flow *flow, struct hs_pipe *pipe, bool was_up, const 
 	struct hs_op *op;
 	uint64_t sent = pipe->upstream.sent;
 	const struct hs_node *node = pipe->node;
-	char text[HS_AWAY_BYTES];
+	char text[HS_UNREACHABLE_BYTES];
 
 	(void)was_up;
 	hs_list_remove(&private_of(pipe)->link);
@@ -341,16 +342,17 @@ static void down(struct hs_flow *flow, struct hs_pipe *pipe, bool was_up, const 
 				     "sent",
 				     node->text, why);
 		} else if (op->kind == HS_OP_UNWATCH) {
-			answer_lost(op);
+			answer_watch_lost(op);
 			hs_flow_finish(flow, op);
 		} else {
-			hs_counter_add(&flow->stats->unknown, 1);
+			hs_counter_add(&flow->stats->outcome_unknown, 1);
 			hs_flow_fail(flow, op, HS_FLOW_UNKNOWN, node->text, why);
 		}
 	}
 	while ((op = hs_ops_pop(&pipe->waiting))) {
 		op->engine_data = NULL;
-		hs_flow_fail(flow, op, "%s", hs_flow_away(node, why, text, sizeof text));
+		hs_flow_fail(flow, op, "%s",
+			     hs_flow_unreachable_text(node, why, text, sizeof text));
 	}
 	drop(flow, private_of(pipe));
 }
@@ -370,7 +372,7 @@ static void up(struct hs_flow *flow, struct hs_pipe *pipe)
 
 	while (pipe->waiting.first)
 		compose(pipe, hs_ops_pop(&pipe->waiting), priv->asking);
-	hs_flow_touch(flow, pipe);
+	hs_flow_mark_dirty(flow, pipe);
 	hs_unblock_send(flow, priv);
 }
 
@@ -426,7 +428,7 @@ void hs_private_deinit(struct hs_flow *flow)
 const struct hs_pipe_kind hs_private_pipes = {
 	.resp = 2, /* or its client's dialect */
 	.shares_login = true,
-	.late = "no reply within engine-timeout",
+	.timeout_reason = "no reply within engine-timeout",
 	.compose = compose,
 	.up = up,
 	.down = down,

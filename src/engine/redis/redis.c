@@ -30,11 +30,11 @@
 #include <sys/random.h>
 #include <uv.h>
 
-enum { START_MS_MAX = 2000, OPEN_MS_MAX = 2000, UNTRACKED_MAX = 1024 };
+enum { START_MS_MAX = 2000, OPEN_MS_MAX = 2000, TRACKING_REFUSED_MAX = 1024 };
 
 /* Routes on their way to one worker. */
-struct letter {
-	struct letter *next;
+struct routes_message {
+	struct routes_message *next;
 	const struct hs_routes *routes;
 };
 
@@ -43,7 +43,7 @@ struct worker {
 	uint32_t index;
 	struct hs_flow *flow;
 	uv_async_t wake;
-	struct hs_mpsc letters;
+	struct hs_mpsc routes_messages;
 	struct hs_buf script; /* the last one that was asked for */
 	struct hs_conn_driver driver;
 	uv_timer_t check;  /* liveness checks of tracking sessions and replicas */
@@ -51,7 +51,7 @@ struct worker {
 	struct hs_tracking_sessions *tracking_sessions;
 	_Atomic bool attached;
 	struct hs_flow_stats *stats; /* read by other threads, also when the flow is gone */
-	char apart[64];
+	char cache_line_gap[64];
 };
 
 struct redis {
@@ -59,16 +59,16 @@ struct redis {
 	struct hs_engine_host host;
 	struct hs_redis_url url;
 	char *user, *password; /* where the URL has none */
-	struct hs_conn_identity identity;
+	struct hs_conn_config conn_config;
 	struct hs_monitor_thread *monitor;
 	struct hs_scripts *scripts;
 	struct hs_slot_map *slots;
 	struct worker *workers;
-	_Atomic uint64_t prove_us;		   /* as was last asked for */
-	uv_mutex_t mutex;			   /* for the next */
-	char (*untracked)[HS_HOST_BYTES_MAX + 16]; /* servers that were told of */
-	size_t untracked_count;
-	char trouble[HS_REDIS_WHY_BYTES];
+	_Atomic uint64_t check_every_us;		  /* as was last asked for */
+	uv_mutex_t mutex;				  /* for the next */
+	char (*tracking_refused)[HS_HOST_BYTES_MAX + 16]; /* servers that were told of */
+	size_t tracking_refused_count;
+	char unavailable_reason[HS_REDIS_WHY_BYTES];
 	char where[HS_REDIS_URL_TEXT_BYTES];
 };
 
@@ -92,13 +92,14 @@ static void on_check(uv_timer_t *timer)
 }
 
 /* Starts and stops them as is wanted now, for as long as there is anything to check. */
-static void see_to_checks(struct worker *worker)
+static void update_check_timer(struct worker *worker)
 {
-	uint64_t wanted_us = atomic_load_explicit(&worker->redis->prove_us, memory_order_relaxed);
+	uint64_t wanted_us =
+		atomic_load_explicit(&worker->redis->check_every_us, memory_order_relaxed);
 	uint64_t us = hs_flow_wants_checks(worker->flow) ? wanted_us : 0;
 	uint64_t ms = us < 1000 ? 1 : us / 1000;
 
-	hs_flow_keep(worker->flow, wanted_us > 0);
+	hs_flow_set_caching(worker->flow, wanted_us > 0);
 	if (us == worker->check_us)
 		return;
 	if (us > 0)
@@ -126,7 +127,7 @@ static void on_up(void *context, struct hs_upstream *upstream)
 
 	hs_flow_up(worker->flow, now_of(worker), pipe_of(upstream));
 	hs_flow_flush(worker->flow, now_of(worker));
-	see_to_checks(worker);
+	update_check_timer(worker);
 }
 
 static void on_down(void *context, struct hs_upstream *upstream, const char *why)
@@ -164,8 +165,8 @@ static void flow_open(void *context, struct hs_pipe *pipe)
 	const struct hs_conn_server server = {
 		.host = pipe->node->at.host,
 		.port = pipe->node->at.port,
-		.expected_id = pipe->bare ? "" : pipe->node->at.id,
-		.bare = pipe->bare,
+		.expected_id = pipe->hello_only ? "" : pipe->node->at.id,
+		.hello_only = pipe->hello_only,
 	};
 
 	hs_conn_open(&worker->driver, &pipe->upstream, &server);
@@ -183,18 +184,18 @@ static void flow_send(void *context, struct hs_pipe *pipe)
 	hs_conn_send(&pipe->upstream);
 }
 
-static void flow_surprise(void *context)
+static void flow_topology_suspect(void *context)
 {
 	struct worker *worker = context;
 
-	hs_monitor_thread_surprised(worker->redis->monitor);
+	hs_monitor_thread_suspect_topology(worker->redis->monitor);
 }
 
-static void flow_trouble(void *context, char *text, size_t size)
+static void flow_failure_reason(void *context, char *text, size_t size)
 {
 	struct worker *worker = context;
 
-	hs_monitor_thread_trouble(worker->redis->monitor, text, size);
+	hs_monitor_thread_failure_reason(worker->redis->monitor, text, size);
 }
 
 static struct hs_bytes flow_script(void *context, struct hs_bytes digest)
@@ -218,19 +219,21 @@ static void flow_changed(void *context, struct hs_now now,
 }
 
 /* Said once, not by every worker. */
-static void flow_untracked(void *context, const struct hs_node *node, const char *why)
+static void flow_tracking_refused(void *context, const struct hs_node *node, const char *why)
 {
 	struct worker *worker = context;
 	struct redis *redis = worker->redis;
 	bool said = false;
 
 	uv_mutex_lock(&redis->mutex);
-	for (size_t i = 0; i < redis->untracked_count; i++)
-		said = said || strcmp(redis->untracked[i], node->text) == 0;
-	if (!said && redis->untracked_count < UNTRACKED_MAX) {
-		redis->untracked = hs_mem_realloc(
-			redis->untracked, (redis->untracked_count + 1) * sizeof *redis->untracked);
-		memcpy(redis->untracked[redis->untracked_count++], node->text, sizeof node->text);
+	for (size_t i = 0; i < redis->tracking_refused_count; i++)
+		said = said || strcmp(redis->tracking_refused[i], node->text) == 0;
+	if (!said && redis->tracking_refused_count < TRACKING_REFUSED_MAX) {
+		redis->tracking_refused = hs_mem_realloc(redis->tracking_refused,
+							 (redis->tracking_refused_count + 1) *
+								 sizeof *redis->tracking_refused);
+		memcpy(redis->tracking_refused[redis->tracking_refused_count++], node->text,
+		       sizeof node->text);
 	}
 	uv_mutex_unlock(&redis->mutex);
 	hs_log(redis->host.log, said ? HS_LOG_DEBUG : HS_LOG_WARN,
@@ -244,11 +247,11 @@ static const struct hs_flow_calls flow_calls = {
 	.open = flow_open,
 	.close = flow_close,
 	.send = flow_send,
-	.surprise = flow_surprise,
-	.trouble = flow_trouble,
+	.topology_suspect = flow_topology_suspect,
+	.unavailable_reason = flow_failure_reason,
 	.script = flow_script,
 	.changed = flow_changed,
-	.untracked = flow_untracked,
+	.tracking_refused = flow_tracking_refused,
 };
 
 /* ---- the engine's calls ---- */
@@ -262,7 +265,7 @@ static enum hs_submit submit(struct hs_engine *engine, struct hs_op *op)
 	case HS_OP_UNSUBSCRIBE:
 	case HS_OP_TRACK:
 	case HS_OP_UNTRACK:
-		hs_monitor_thread_ask(redis->monitor, op);
+		hs_monitor_thread_submit(redis->monitor, op);
 		return HS_SUBMIT_QUEUED;
 	default:
 		return hs_flow_submit(redis->workers[op->worker].flow, op);
@@ -287,14 +290,14 @@ static struct hs_bytes script(struct hs_engine *engine, uint32_t id, struct hs_b
 static void check_sessions_every(struct hs_engine *engine, uint64_t us)
 {
 	/* The workers see it with their next round of events. */
-	atomic_store_explicit(&of(engine)->prove_us, us, memory_order_relaxed);
+	atomic_store_explicit(&of(engine)->check_every_us, us, memory_order_relaxed);
 }
 
 static void flush(struct hs_engine *engine, uint32_t id)
 {
 	struct worker *worker = &of(engine)->workers[id];
 
-	see_to_checks(worker);
+	update_check_timer(worker);
 
 	if (hs_flow_needs_flush(worker->flow))
 		hs_flow_flush(worker->flow, now_of(worker));
@@ -310,22 +313,23 @@ static void idle(struct hs_engine *engine, uint32_t id)
 	struct worker *worker = &of(engine)->workers[id];
 
 	hs_flow_tick(worker->flow, now_of(worker));
-	see_to_checks(worker);
+	update_check_timer(worker);
 	answered(worker);
 }
 
 /* `worker->flow` NULL: there is nobody to tell. */
-static void read_letters(struct worker *worker)
+static void read_routes_messages(struct worker *worker)
 {
-	struct letter *letter, *next;
+	struct routes_message *routes_message, *next;
 
-	for (letter = hs_mpsc_take(&worker->letters, offsetof(struct letter, next)); letter;
-	     letter = next) {
-		next = letter->next;
+	for (routes_message =
+		     hs_mpsc_take(&worker->routes_messages, offsetof(struct routes_message, next));
+	     routes_message; routes_message = next) {
+		next = routes_message->next;
 		if (worker->flow)
-			hs_flow_route(worker->flow, now_of(worker), letter->routes);
-		hs_routes_unref(&letter->routes);
-		hs_mem_release(letter);
+			hs_flow_route(worker->flow, now_of(worker), routes_message->routes);
+		hs_routes_unref(&routes_message->routes);
+		hs_mem_release(routes_message);
 	}
 }
 
@@ -333,7 +337,7 @@ static void on_wake(uv_async_t *wake)
 {
 	struct worker *worker = wake->data;
 
-	read_letters(worker);
+	read_routes_messages(worker);
 	hs_flow_flush(worker->flow, now_of(worker));
 	answered(worker);
 }
@@ -385,20 +389,22 @@ static void partition_stats(struct hs_engine *engine, uint16_t id,
 	}
 }
 
-static void trouble(struct hs_engine *engine, char *text, size_t size)
+static void unavailable_reason(struct hs_engine *engine, char *text, size_t size)
 {
-	hs_monitor_thread_trouble(of(engine)->monitor, text, size);
+	hs_monitor_thread_failure_reason(of(engine)->monitor, text, size);
 }
 
 static void stats(struct hs_engine *engine, struct hs_engine_stats *now)
 {
 	struct redis *redis = of(engine);
 
-	*now = (struct hs_engine_stats){.last_error = "", .trouble = redis->trouble};
+	*now = (struct hs_engine_stats){.last_error = "",
+					.unavailable_reason = redis->unavailable_reason};
 	for (uint32_t i = 0; i < redis->host.workers; i++)
 		hs_engine_stats_add(now, redis->workers[i].stats);
 	uv_mutex_lock(&redis->mutex);
-	hs_monitor_thread_trouble(redis->monitor, redis->trouble, sizeof redis->trouble);
+	hs_monitor_thread_failure_reason(redis->monitor, redis->unavailable_reason,
+					 sizeof redis->unavailable_reason);
 	hs_monitor_thread_servers(redis->monitor, &now->servers);
 	uv_mutex_unlock(&redis->mutex);
 }
@@ -406,7 +412,7 @@ static void stats(struct hs_engine *engine, struct hs_engine_stats *now)
 static void config(struct hs_engine *engine, struct hs_op *op, size_t pairs)
 {
 	op->engine_mark = pairs;
-	hs_monitor_thread_ask(of(engine)->monitor, op);
+	hs_monitor_thread_submit(of(engine)->monitor, op);
 }
 
 static uint64_t recount(struct hs_engine *engine)
@@ -424,19 +430,19 @@ static void destroy(struct hs_engine **engine)
 
 		if (worker->flow)
 			hs_flow_destroy(&worker->flow);
-		read_letters(worker);
+		read_routes_messages(worker);
 		hs_buf_deinit(&worker->script);
 		hs_mem_free(&worker->driver.buffer);
 		hs_mem_free(&worker->stats);
 		hs_tracking_sessions_destroy(&worker->tracking_sessions);
 	}
 	hs_scripts_destroy(&redis->scripts);
-	hs_tls_context_release(&redis->identity.tls);
-	hs_names_release(&redis->identity.names);
+	hs_tls_context_release(&redis->conn_config.tls);
+	hs_names_release(&redis->conn_config.names);
 	uv_mutex_destroy(&redis->mutex);
 	hs_mem_free(&redis->workers);
 	hs_mem_free(&redis->slots);
-	hs_mem_free(&redis->untracked);
+	hs_mem_free(&redis->tracking_refused);
 	hs_mem_free(&redis->user);
 	hs_mem_free(&redis->password);
 	hs_mem_free(&redis);
@@ -458,7 +464,7 @@ static const struct hs_engine_calls calls = {
 	.partitions = partitions,
 	.partition_stats = partition_stats,
 	.stats = stats,
-	.trouble = trouble,
+	.unavailable_reason = unavailable_reason,
 	.config = config,
 	.recount = recount,
 	.destroy = destroy,
@@ -472,11 +478,12 @@ static void monitor_routes(void *context, const struct hs_routes *routes)
 
 	for (uint32_t i = 0; i < redis->host.workers; i++) {
 		struct worker *worker = &redis->workers[i];
-		struct letter *letter = hs_mem_alloc(sizeof *letter);
+		struct routes_message *routes_message = hs_mem_alloc(sizeof *routes_message);
 
 		hs_routes_ref(routes, 1);
-		*letter = (struct letter){.routes = routes};
-		hs_mpsc_push(&worker->letters, letter, letter, offsetof(struct letter, next));
+		*routes_message = (struct routes_message){.routes = routes};
+		hs_mpsc_push(&worker->routes_messages, routes_message, routes_message,
+			     offsetof(struct routes_message, next));
 		if (atomic_load(&worker->attached))
 			uv_async_send(&worker->wake);
 	}
@@ -490,8 +497,8 @@ bool hs_redis_is_url(const char *name)
 	return strstr(name, "://") != NULL;
 }
 
-static int make_identity(struct redis *redis, const struct hs_redis_options *options, char *error,
-			 size_t error_size)
+static int make_conn_config(struct redis *redis, const struct hs_redis_options *options,
+			    char *error, size_t error_size)
 {
 	struct hs_tls_options tls = {
 		.role = HS_TLS_CLIENT,
@@ -504,7 +511,7 @@ static int make_identity(struct redis *redis, const struct hs_redis_options *opt
 
 	redis->user = hs_mem_dup(options->user, strlen(options->user));
 	redis->password = hs_mem_dup(options->password, strlen(options->password));
-	redis->identity = (struct hs_conn_identity){
+	redis->conn_config = (struct hs_conn_config){
 		.login =
 			{
 				.user = redis->url.auth ? redis->url.user : redis->user,
@@ -517,8 +524,9 @@ static int make_identity(struct redis *redis, const struct hs_redis_options *opt
 		.names = hs_names_create(getaddrinfo),
 		.open_ms_max = OPEN_MS_MAX,
 	};
-	return redis->url.tls ? hs_tls_context_create(&tls, &redis->identity.tls, error, error_size)
-			      : 0;
+	return redis->url.tls
+		       ? hs_tls_context_create(&tls, &redis->conn_config.tls, error, error_size)
+		       : 0;
 }
 
 static void start_workers(struct redis *redis, const struct hs_redis_options *options)
@@ -539,7 +547,7 @@ static void start_workers(struct redis *redis, const struct hs_redis_options *op
 		worker->redis = redis;
 		worker->index = i;
 		worker->driver = (struct hs_conn_driver){
-			.identity = &redis->identity,
+			.conn_config = &redis->conn_config,
 			.buffer = hs_mem_alloc(HS_READ_BYTES),
 			.context = worker,
 			.up = on_up,
@@ -561,9 +569,9 @@ int hs_redis_create(const struct hs_redis_options *options, const struct hs_engi
 
 	redis->host = *host;
 	if (rc == 0)
-		rc = make_identity(redis, options, error, error_size);
+		rc = make_conn_config(redis, options, error, error_size);
 	if (rc != 0) {
-		hs_names_release(&redis->identity.names);
+		hs_names_release(&redis->conn_config.names);
 		hs_mem_free(&redis->user);
 		hs_mem_free(&redis->password);
 		hs_mem_free(&redis);
@@ -574,8 +582,8 @@ int hs_redis_create(const struct hs_redis_options *options, const struct hs_engi
 	redis->engine = (struct hs_engine){
 		.calls = &calls,
 		.shared_connections = true,
-		.together =
-			redis->url.kind == HS_REDIS_CLUSTER ? HS_TOGETHER_SLOT : HS_TOGETHER_ALL,
+		.op_scope =
+			redis->url.kind == HS_REDIS_CLUSTER ? HS_OP_SCOPE_SLOT : HS_OP_SCOPE_ALL,
 		.slots = redis->slots,
 		.options = hs_server_options,
 		.options_count = HS_SERVER_OPTIONS,
@@ -586,7 +594,7 @@ int hs_redis_create(const struct hs_redis_options *options, const struct hs_engi
 
 	struct hs_monitor_thread_options monitor = {
 		.url = &redis->url,
-		.identity = &redis->identity,
+		.conn_config = &redis->conn_config,
 		.host = &redis->host,
 		.slots = redis->slots,
 		.refresh_ms = options->refresh_ms,

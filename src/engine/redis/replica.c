@@ -28,18 +28,18 @@
 
 /* ---- who follows whom ---- */
 
-static void doubt(struct hs_node *replica)
+static void forget_progress(struct hs_node *replica)
 {
 	replica->caught_up_us = 0;
-	replica->chase.us = 0;
+	replica->catch_up_target.us = 0;
 }
 
-void hs_replica_void(struct hs_flow *flow, struct hs_node *node)
+void hs_replica_invalidate(struct hs_flow *flow, struct hs_node *node)
 {
-	node->replicas_void_us = flow->now.mono_us;
+	node->replicas_invalid_us = flow->now.mono_us;
 	node->progress.us = 0;
 	for (uint16_t i = 0; i < node->replicas_count; i++)
-		doubt(node->replicas[i]);
+		forget_progress(node->replicas[i]);
 }
 
 /* Whether it is one more. */
@@ -71,8 +71,8 @@ void hs_replica_route(struct hs_flow *flow)
 		if (!node)
 			continue;
 		listed += node->listed;
-		hs_replica_void(flow, node);
-		doubt(node);
+		hs_replica_invalidate(flow, node);
+		forget_progress(node);
 		node->replicas_count = 0;
 		node->master = NULL;
 	}
@@ -127,7 +127,7 @@ bool hs_replica_send(struct hs_flow *flow, struct hs_op *op)
 	master->replicas_checks = 0;
 	flow->replicas_wanted_us = flow->now.mono_us;
 	/* Of a slot on the move a replica does not know what is missing and what is elsewhere. */
-	if (hs_flow_slot_state(flow, op->slot)->hold || hs_slot_is_leaving(flow, op->slot))
+	if (hs_flow_slot_state(flow, op->slot)->hold || hs_slot_is_migrating(flow, op->slot))
 		return false;
 	replica = choose(flow, master, op->replica_since_us);
 	if (!replica) {
@@ -136,10 +136,10 @@ bool hs_replica_send(struct hs_flow *flow, struct hs_op *op)
 	}
 	pipe = &replica->replica.pipe;
 	op->replica_caught_up_us = replica->caught_up_us;
-	if (op->engine_deadline_us > flow->now.mono_us + HS_REPLICA_PATIENCE_US)
-		op->engine_deadline_us = flow->now.mono_us + HS_REPLICA_PATIENCE_US;
+	if (op->engine_deadline_us > flow->now.mono_us + HS_REPLICA_TIMEOUT_US)
+		op->engine_deadline_us = flow->now.mono_us + HS_REPLICA_TIMEOUT_US;
 	hs_pipe_compose(pipe, op, false);
-	hs_flow_touch(flow, pipe);
+	hs_flow_mark_dirty(flow, pipe);
 	return true;
 }
 
@@ -160,10 +160,9 @@ static bool is_wanted(const struct hs_flow *flow, const struct hs_node *master, 
 
 static void send(struct hs_flow *flow, struct hs_pipe *pipe, const char *line)
 {
-	uint64_t patience_us =
-		pipe->node->master ? HS_REPLICA_PATIENCE_US : flow->options.timeout_us;
+	uint64_t timeout_us = pipe->node->master ? HS_REPLICA_TIMEOUT_US : flow->options.timeout_us;
 
-	hs_flow_ask(flow, pipe, hs_flow_request(flow, 3, patience_us, line));
+	hs_flow_send_internal(flow, pipe, hs_flow_request(flow, 3, timeout_us, line));
 }
 
 static void ask(struct hs_flow *flow, struct hs_node *node)
@@ -200,22 +199,23 @@ void hs_replica_check(struct hs_flow *flow)
 static void note_master(struct hs_flow *flow, struct hs_node *master,
 			const struct hs_node_info *info, uint64_t asked_us)
 {
-	if (info->role != HS_NODE_MASTER || info->stream[0] == '\0') {
-		hs_replica_void(flow, master);
+	if (info->role != HS_NODE_MASTER || info->replication_id[0] == '\0') {
+		hs_replica_invalidate(flow, master);
 		return;
 	}
-	if (asked_us <= master->replicas_void_us)
+	if (asked_us <= master->replicas_invalid_us)
 		return;
-	if (strcmp(info->stream, master->stream) != 0) {
-		hs_replica_void(flow, master);
-		snprintf(master->stream, sizeof master->stream, "%s", info->stream);
+	if (strcmp(info->replication_id, master->replication_id) != 0) {
+		hs_replica_invalidate(flow, master);
+		snprintf(master->replication_id, sizeof master->replication_id, "%s",
+			 info->replication_id);
 	}
 	master->progress = (struct hs_progress){asked_us, info->offset};
 	for (uint16_t i = 0; i < master->replicas_count; i++) {
 		struct hs_node *replica = master->replicas[i];
 
-		if (replica->chase.us == 0)
-			replica->chase = master->progress;
+		if (replica->catch_up_target.us == 0)
+			replica->catch_up_target = master->progress;
 		ask(flow, replica);
 	}
 }
@@ -225,18 +225,18 @@ static void note_replica(struct hs_node *replica, const struct hs_node_info *inf
 	const struct hs_node *master = replica->master;
 
 	if (info->role != HS_NODE_REPLICA || info->link_down ||
-	    strcmp(info->stream, master->stream) != 0) {
-		doubt(replica);
+	    strcmp(info->replication_id, master->replication_id) != 0) {
+		forget_progress(replica);
 		return;
 	}
-	if (replica->chase.us == 0 || info->offset < replica->chase.offset)
+	if (replica->catch_up_target.us == 0 || info->offset < replica->catch_up_target.offset)
 		return; /* one that never gets as far as its master is by now gets somewhere */
-	replica->caught_up_us = replica->chase.us;
-	replica->chase.us = 0;
+	replica->caught_up_us = replica->catch_up_target.us;
+	replica->catch_up_target.us = 0;
 	if (master->progress.us > 0 && info->offset >= master->progress.offset)
 		replica->caught_up_us = master->progress.us;
 	else
-		replica->chase = master->progress;
+		replica->catch_up_target = master->progress;
 }
 
 static void take_info(struct hs_flow *flow, struct hs_pipe *pipe, const struct hs_op *op,
@@ -244,10 +244,10 @@ static void take_info(struct hs_flow *flow, struct hs_pipe *pipe, const struct h
 {
 	struct hs_node *node = pipe->node;
 	struct hs_node_info info = {0};
-	struct hs_answer head;
+	struct hs_parsed_reply head;
 
 	node->replica.checking = false;
-	if (hs_answer_head(&head, reply.data, reply.len) <= 0 || head.type != HS_ANSWER_BULK ||
+	if (hs_parse_reply_head(&head, reply.data, reply.len) <= 0 || head.type != HS_PARSED_BULK ||
 	    hs_node_info_parse(&info, head.text) < 0)
 		info.role = HS_NODE_UNKNOWN; /* an error, most likely: nothing is known */
 	if (node->master)
@@ -269,7 +269,7 @@ static void take_reply(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op 
 	} else {
 		/* It has lost its master, is loading, follows another by now; or would say what the
 		 * master says. */
-		doubt(pipe->node);
+		forget_progress(pipe->node);
 		give_up(flow, op);
 		if (!hs_flow_place_again(flow, op))
 			hs_flow_finish(flow, op);
@@ -289,7 +289,7 @@ static void down(struct hs_flow *flow, struct hs_pipe *pipe, bool was_up, const 
 {
 	pipe->node->replica.checking = false;
 	pipe->node->progress.us = 0;
-	doubt(pipe->node);
+	forget_progress(pipe->node);
 	/* One that does not let us stay is not asked with every proof. */
 	hs_backoff_lost(&pipe->upstream.backoff, &hs_flow_backoff, flow->now.mono_us, &flow->prng,
 			was_up, pipe->upstream.opened_us);
@@ -309,8 +309,8 @@ static void tick(struct hs_flow *flow, struct hs_pipe *pipe)
 
 const struct hs_pipe_kind hs_replica_pipes = {
 	.resp = 3,
-	.late = "no reply in time",
-	.late_blameless = true,
+	.timeout_reason = "no reply in time",
+	.timeout_blameless = true,
 	.compose = hs_pipe_compose,
 	.up = up,
 	.down = down,

@@ -7,15 +7,15 @@
 
 enum { SWAP_BYTES_MIN = 4096 };
 
-const struct hs_backoff_limits hs_flow_backoff = {.first_us = 25000, .max_us = HS_OPEN_US_MAX};
+const struct hs_backoff_limits hs_flow_backoff = {.first_us = 25000, .max_us = HS_RECONNECT_US_MAX};
 
 /* ---- what an error means ---- */
 
 enum verdict {
-	PASS,	  /* it is the answer */
-	REDIRECT, /* another node has the slot */
-	LATER,	  /* not run, may be tried again */
-	HEAL,	  /* the script is not there */
+	PASS,	       /* it is the answer */
+	REDIRECT,      /* another node has the slot */
+	RETRY_LATER,   /* not run, may be tried again */
+	RESEND_SCRIPT, /* the script is not there */
 };
 
 static bool starts(struct hs_bytes reply, const char *word)
@@ -33,9 +33,9 @@ static void note_ask(struct hs_flow *flow, struct hs_node *by, uint16_t slot)
 {
 	if (by != hs_flow_owner(flow, slot))
 		return;
-	if (!hs_slot_is_leaving(flow, slot))
-		hs_fetch_pipe_void(by);
-	hs_flow_chunk(flow, slot)->rare[slot % HS_CHUNK_SLOTS].asked_s =
+	if (!hs_slot_is_migrating(flow, slot))
+		hs_fetch_pipe_invalidate(by);
+	hs_flow_chunk(flow, slot)->rare[slot % HS_CHUNK_SLOTS].ask_seen_s =
 		(uint32_t)(flow->now.mono_us / 1000000) + 1;
 }
 
@@ -50,28 +50,28 @@ struct hs_node *hs_flow_redirected(struct hs_flow *flow, const struct hs_pipe *p
 		node = hs_flow_node(flow, host, redirect->port);
 	if (redirect->ask) {
 		note_ask(flow, pipe->node, redirect->slot);
-		hs_counter_add(&flow->stats->asked, 1);
+		hs_counter_add(&flow->stats->ask_redirects, 1);
 		return node;
 	}
-	hs_counter_add(&flow->stats->moved, 1);
-	flow->calls->surprise(flow->context);
+	hs_counter_add(&flow->stats->moved_redirects, 1);
+	flow->calls->topology_suspect(flow->context);
 	owner = hs_flow_owner(flow, redirect->slot);
 	if (owner && owner != node)
-		hs_fetch_pipe_void(owner);
+		hs_fetch_pipe_invalidate(owner);
 	if (owner)
-		hs_replica_void(flow, owner);
+		hs_replica_invalidate(flow, owner);
 	if (!node)
 		return NULL;
 	if (!node->listed)
 		hs_flow_set_partition(flow, node, pipe->node->at.partition);
-	hs_replica_void(flow, node);
+	hs_replica_invalidate(flow, node);
 	hs_slot_set_owner(flow, redirect->slot, node->number);
 	return node;
 }
 
 /* A script may have written before it ended with an error of its own making, in whatever words. Only
  * those that the server itself uses, before it runs anything, say that it did not run. */
-static bool is_script_s_own(const struct hs_op *op, struct hs_bytes reply)
+static bool is_error_of_script(const struct hs_op *op, struct hs_bytes reply)
 {
 	static const char *const names[] = {"eval", "evalsha", "fcall"};
 	static const char *const words[] = {
@@ -102,15 +102,15 @@ static enum verdict judge(const struct hs_flow *flow, const struct hs_op *op, st
 {
 	if (flow->options.cluster && hs_flow_is_redirect(reply, redirect))
 		return REDIRECT;
-	if (is_script_s_own(op, reply))
+	if (is_error_of_script(op, reply))
 		return PASS;
 	if (flow->options.cluster && (starts(reply, "TRYAGAIN") || starts(reply, "CLUSTERDOWN") ||
 				      starts(reply, "READONLY") || starts(reply, "MASTERDOWN")))
-		return LATER;
+		return RETRY_LATER;
 	if (starts(reply, "LOADING"))
-		return LATER;
-	if (starts(reply, "NOSCRIPT") && !(op->engine_state & HS_STATE_HEALED))
-		return HEAL;
+		return RETRY_LATER;
+	if (starts(reply, "NOSCRIPT") && !(op->engine_state & HS_STATE_SCRIPT_RESENT))
+		return RESEND_SCRIPT;
 	return PASS;
 }
 
@@ -178,8 +178,8 @@ void hs_flow_answer(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op
 
 		op->engine_state &= ~(unsigned)HS_STATE_COUNTED;
 		state->underway--;
-		hs_slot_forget_asked(flow, op);
-		if (__builtin_expect(flow->asked.count > 0, 0) || state->hold)
+		hs_slot_forget_asking(flow, op);
+		if (__builtin_expect(flow->ask_redirects.count > 0, 0) || state->hold)
 			hs_flow_overtaken(flow, op);
 		if (state->hold) {
 			hand_over(flow, pipe, op, reply, owned);
@@ -191,20 +191,20 @@ void hs_flow_answer(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op
 }
 
 /* Keeps what the server said, in case that is the last word. */
-static void keep_words(struct hs_op *op, struct hs_bytes reply)
+static void note_error(struct hs_op *op, struct hs_bytes reply)
 {
 	op->out->len = 0;
 	hs_buf_append_bytes(op->out, reply);
-	op->engine_state |= HS_STATE_RETURNED;
+	op->engine_state |= HS_STATE_REJECTED;
 }
 
 /* A redirect is not for clients: those who know of clusters would follow it, past heatsink. */
-static void keep_redirect(struct hs_op *op, struct hs_bytes reply)
+static void note_redirect(struct hs_op *op, struct hs_bytes reply)
 {
 	op->out->len = 0;
 	hs_buf_printf(op->out, "-CLUSTERDOWN slot on the move (%.*s); not run\r\n",
 		      (int)(reply.len - 3), reply.data + 1);
-	op->engine_state |= HS_STATE_RETURNED;
+	op->engine_state |= HS_STATE_REJECTED;
 }
 
 /* Whether a command that is answered ASK may go to the node that its slot is moving to: none that came before it is
@@ -215,7 +215,7 @@ static bool may_go_on(const struct hs_flow *flow, const struct hs_pipe *pipe,
 		      const struct hs_op *op, const struct hs_slot_hold *hold)
 {
 	if ((op->engine_state & HS_STATE_OVERTAKEN) ||
-	    (hold && hold->back.first && hold->back.first->engine_order < op->engine_order))
+	    (hold && hold->retries.first && hold->retries.first->engine_order < op->engine_order))
 		return false;
 	return op->kind != HS_OP_EXEC || (!is_followed(flow, op, pipe->in_flight.first, false) &&
 					  !is_followed(flow, op, pipe->waiting.first, false));
@@ -238,39 +238,39 @@ static void follow(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
 {
 	struct hs_node *node = hs_flow_redirected(flow, pipe, redirect);
 	/* Where nobody knows the place, the topology monitor may find out. */
-	uint64_t delay_us = redirect->ask || !node ? HS_AGAIN_US : 0;
+	uint64_t delay_us = redirect->ask || !node ? HS_RETRY_US : 0;
 	uint16_t slot = redirect->slot;
 
-	hs_slot_forget_asked(flow, op);
+	hs_slot_forget_asking(flow, op);
 	if (hs_flow_is_late(flow, op)) {
 		struct hs_buf words = {0};
 
-		keep_redirect(op, reply);
+		note_redirect(op, reply);
 		hs_buf_swap(&words, op->out);
 		hs_flow_answer(flow, pipe, op, hs_buf_bytes(&words), false);
 		hs_buf_deinit(&words);
 		return;
 	}
 	if (slot != op->slot) { /* nobody but the server knows where its keys are */
-		hs_flow_leave(flow, op);
+		hs_flow_leave_slot(flow, op);
 		op->slot = slot;
 	} else if (node && redirect->ask && send_on(flow, pipe, op, node)) {
 		return; /* still counted in its slot */
 	}
 	/* Sent to and fro between two that disagree: not in circles as fast as they answer. */
-	if (op->engine_state & HS_STATE_RETURNED)
-		delay_us = HS_AGAIN_US;
-	hs_flow_leave(flow, op);
-	keep_redirect(op, reply);
+	if (op->engine_state & HS_STATE_REJECTED)
+		delay_us = HS_RETRY_US;
+	hs_flow_leave_slot(flow, op);
+	note_redirect(op, reply);
 	if (redirect->ask && op->kind == HS_OP_EXEC)
-		op->engine_state |= HS_STATE_ALONE;
-	if (!hs_flow_park_back(flow, op, delay_us))
+		op->engine_state |= HS_STATE_SEND_ALONE;
+	if (!hs_flow_park_retry(flow, op, delay_us))
 		hs_flow_finish(flow, op);
 	hs_flow_release(flow, slot);
 }
 
 /* EVALSHA of a script that the server does not have: the script itself, if it is known here. */
-static bool heal_script(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op)
+static bool resend_with_script(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op)
 {
 	struct hs_bytes script = {NULL, 0};
 	struct hs_buf request = {0};
@@ -289,13 +289,13 @@ static bool heal_script(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op
 	hs_compose_word(&request, script);
 	for (size_t i = 2; i < op->argc; i++)
 		hs_compose_word(&request, op->argv[i]);
-	op->engine_state |= HS_STATE_HEALED;
+	op->engine_state |= HS_STATE_SCRIPT_RESENT;
 	/* Composed at once, so the request need not outlive this. */
 	op->raw = hs_buf_bytes(&request);
-	pipe->kind->compose(pipe, op, op->engine_state & HS_STATE_ASKED);
+	pipe->kind->compose(pipe, op, op->engine_state & HS_STATE_ASKING);
 	op->raw = (struct hs_bytes){NULL, 0};
 	hs_buf_deinit(&request);
-	hs_flow_touch(flow, pipe);
+	hs_flow_mark_dirty(flow, pipe);
 	return true;
 }
 
@@ -313,7 +313,7 @@ static bool note_refusal(const struct hs_flow *flow, struct hs_refusals *refused
 {
 	uint64_t now_us = flow->now.mono_us;
 
-	if (refused->since_us == 0 || now_us - refused->last_us > HS_REFUSED_US_MAX)
+	if (refused->since_us == 0 || now_us - refused->last_us > HS_REFUSAL_ROW_US_MAX)
 		refused->since_us = now_us;
 	refused->last_us = now_us;
 	return now_us - refused->since_us > flow->options.timeout_us;
@@ -321,8 +321,8 @@ static bool note_refusal(const struct hs_flow *flow, struct hs_refusals *refused
 
 /* Whether one that was told "not now" has nothing to wait for: everybody has been told so for longer
  * than anybody waits. TRYAGAIN and the like end with a move or a failover, and are waited for. */
-static bool is_hopeless(struct hs_flow *flow, struct hs_node *node, const struct hs_op *op,
-			struct hs_bytes reply)
+static bool is_refused_too_long(struct hs_flow *flow, struct hs_node *node, const struct hs_op *op,
+				struct hs_bytes reply)
 {
 	bool down = hs_bytes_begins(reply, HS_LIT("-CLUSTERDOWN The cluster is down"));
 	bool reads = hs_bytes_begins(
@@ -362,22 +362,22 @@ bool hs_flow_handle_error(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_
 	case REDIRECT:
 		follow(flow, pipe, op, &redirect, reply);
 		return true;
-	case LATER:
-		flow->calls->surprise(flow->context);
+	case RETRY_LATER:
+		flow->calls->topology_suspect(flow->context);
 		if (hs_flow_slot(flow, op) == HS_SLOT_NONE)
 			return false;
-		if (is_hopeless(flow, pipe->node, op, reply) || hs_flow_is_late(flow, op)) {
+		if (is_refused_too_long(flow, pipe->node, op, reply) || hs_flow_is_late(flow, op)) {
 			hs_flow_answer(flow, pipe, op, reply, false); /* of EXEC too: this is why */
 			return true;
 		}
-		hs_counter_add(&flow->stats->again, 1);
-		hs_flow_leave(flow, op);
-		keep_words(op, reply);
-		if (!hs_flow_park_back(flow, op, HS_AGAIN_US))
+		hs_counter_add(&flow->stats->retries, 1);
+		hs_flow_leave_slot(flow, op);
+		note_error(op, reply);
+		if (!hs_flow_park_retry(flow, op, HS_RETRY_US))
 			hs_flow_finish(flow, op);
 		return true;
-	case HEAL:
-		return heal_script(flow, pipe, op);
+	case RESEND_SCRIPT:
+		return resend_with_script(flow, pipe, op);
 	}
 	return false;
 }
@@ -395,8 +395,8 @@ struct hs_bytes hs_flow_cause(struct hs_op *op, struct hs_bytes reply, struct hs
 	return reply;
 }
 
-static void settle_rare(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
-			struct hs_bytes reply, bool owned)
+static void handle_reply_rare(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
+			      struct hs_bytes reply, bool owned)
 {
 	struct hs_buf said = {0};
 	struct hs_bytes cause = hs_flow_cause(op, reply, &said);
@@ -408,11 +408,11 @@ static void settle_rare(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op
 	hs_buf_deinit(&said);
 }
 
-void hs_flow_settle(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
-		    struct hs_bytes reply, bool owned)
+void hs_flow_handle_reply(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
+			  struct hs_bytes reply, bool owned)
 {
 	if (reply.data[0] == '-' || pipe->node->refused_writes.since_us || flow->any_refused) {
-		settle_rare(flow, pipe, op, reply, owned);
+		handle_reply_rare(flow, pipe, op, reply, owned);
 		return;
 	}
 	op->out->len = 0;
@@ -454,9 +454,9 @@ void hs_flow_receive(struct hs_flow *flow, struct hs_now now, struct hs_pipe *pi
 	hs_upstream_receive(&pipe->upstream, now.mono_us, data, len, HS_ENGINE_REPLY_MAX,
 			    take_reply, &receiver);
 	if (pipe->upstream.partial.len > HS_READ_BYTES)
-		pipe->moved_us = now.mono_us;
+		pipe->progress_us = now.mono_us;
 	if (pipe->upstream.close_reason)
-		hs_flow_touch(flow, pipe);
+		hs_flow_mark_dirty(flow, pipe);
 	else
 		hs_flow_pump(flow, pipe);
 }
@@ -490,8 +490,8 @@ bool hs_node_is_reached(const struct hs_node *node)
 
 static bool node_refuses(const char *why)
 {
-	return hs_bytes_begins(hs_bytes_of(why), HS_LIT(HS_REFUSES_US)) ||
-	       hs_bytes_begins(hs_bytes_of(why), HS_LIT(HS_NO_LOGIN));
+	return hs_bytes_begins(hs_bytes_of(why), HS_LIT(HS_GREETING_REFUSED)) ||
+	       hs_bytes_begins(hs_bytes_of(why), HS_LIT(HS_LOGIN_REFUSED));
 }
 
 static void note_down(struct hs_flow *flow, const struct hs_pipe *pipe, bool was_up,
@@ -499,11 +499,11 @@ static void note_down(struct hs_flow *flow, const struct hs_pipe *pipe, bool was
 {
 	struct hs_node *node = pipe->node;
 
-	hs_counter_add(&flow->stats->failures, 1);
+	hs_counter_add(&flow->stats->connection_failures, 1);
 	if (!pipe->kind->shares_login && node_refuses(why))
 		return; /* others find out for themselves whether it lets them in */
 	if (!pipe->kind->is_health && hs_node_is_reached(node)) {
-		flow->calls->surprise(flow->context);
+		flow->calls->topology_suspect(flow->context);
 		return;
 	}
 	node->unreachable = !was_up;
@@ -512,8 +512,8 @@ static void note_down(struct hs_flow *flow, const struct hs_pipe *pipe, bool was
 	if (node->down_since_us == 0)
 		node->down_since_us = flow->now.mono_us;
 	snprintf(node->down_why, sizeof node->down_why, "%s", why);
-	node->no_login = hs_bytes_begins(hs_bytes_of(why), HS_LIT(HS_NO_LOGIN));
-	flow->calls->surprise(flow->context);
+	node->no_login = hs_bytes_begins(hs_bytes_of(why), HS_LIT(HS_LOGIN_REFUSED));
+	flow->calls->topology_suspect(flow->context);
 }
 
 /* Whether an operation that was under way on a connection that is gone may be sent again. */
@@ -564,18 +564,18 @@ void hs_flow_requeue(struct hs_flow *flow, struct hs_pipe *pipe, const char *why
 	while ((op = hs_ops_pop(&in_flight))) {
 		bool repeat = op->engine_replies;
 
-		hs_flow_leave(flow, op);
+		hs_flow_leave_slot(flow, op);
 		op->out->len = 0;
 		hs_ops_push(repeat ? &again : &lost, op);
 	}
 	while ((op = hs_ops_pop(&waiting))) {
-		hs_flow_leave(flow, op);
+		hs_flow_leave_slot(flow, op);
 		hs_ops_push(op->engine_state & HS_STATE_INTERNAL ? &lost : &again, op);
 	}
 	hs_pipe_reset(pipe);
 	/* Behind whatever of their slots is under way elsewhere, before what came since. */
 	while ((op = hs_ops_pop(&again))) {
-		if (hs_flow_slot(flow, op) != HS_SLOT_NONE ? !hs_flow_park_back(flow, op, 0)
+		if (hs_flow_slot(flow, op) != HS_SLOT_NONE ? !hs_flow_park_retry(flow, op, 0)
 							   : !hs_flow_place_again(flow, op))
 			hs_ops_push(&over, op);
 	}
@@ -584,7 +584,7 @@ void hs_flow_requeue(struct hs_flow *flow, struct hs_pipe *pipe, const char *why
 		if (!hs_op_is_read(op))
 			hs_flow_overtaken(flow, op);
 		if (!(op->engine_state & HS_STATE_INTERNAL))
-			hs_counter_add(&flow->stats->unknown, 1);
+			hs_counter_add(&flow->stats->outcome_unknown, 1);
 		hs_flow_fail(flow, op, HS_FLOW_UNKNOWN, pipe->node->text, why);
 	}
 	hs_flow_release_all(flow);
@@ -593,9 +593,9 @@ void hs_flow_requeue(struct hs_flow *flow, struct hs_pipe *pipe, const char *why
 /* ---- the shared pipes ---- */
 
 #define SHARED                                                                                     \
-	.is_health = true, .shares_login = true, .late = "no reply within engine-timeout",         \
-	.compose = hs_pipe_compose, .down = shared_down, .skipped = hs_pipe_keep_error,            \
-	.reply = hs_flow_settle
+	.is_health = true, .shares_login = true,                                                   \
+	.timeout_reason = "no reply within engine-timeout", .compose = hs_pipe_compose,            \
+	.down = shared_down, .skipped = hs_pipe_keep_error, .reply = hs_flow_handle_reply
 
 const struct hs_pipe_kind hs_resp2_pipes = {.resp = 2, SHARED};
 const struct hs_pipe_kind hs_resp3_pipes = {.resp = 3, SHARED};

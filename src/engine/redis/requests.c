@@ -4,7 +4,7 @@
 #include "wire/compose.h"
 
 struct hs_flow_request *hs_flow_request(const struct hs_flow *flow, uint8_t resp,
-					uint64_t patience_us, const char *line)
+					uint64_t timeout_us, const char *line)
 {
 	struct hs_flow_request *request = hs_mem_zalloc(sizeof *request);
 
@@ -16,21 +16,23 @@ struct hs_flow_request *hs_flow_request(const struct hs_flow *flow, uint8_t resp
 		.out = &request->out,
 		.received = flow->now,
 		.engine_state = HS_STATE_INTERNAL,
-		.engine_deadline_us = flow->now.mono_us + patience_us,
+		.engine_deadline_us = flow->now.mono_us + timeout_us,
 	};
 	if (line)
 		hs_compose_line(&request->text, line);
 	return request;
 }
 
-void hs_flow_ask(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_flow_request *request)
+void hs_flow_send_internal(struct hs_flow *flow, struct hs_pipe *pipe,
+			   struct hs_flow_request *request)
 {
 	request->op.raw = hs_buf_bytes(&request->text);
 	pipe->kind->compose(pipe, &request->op, false);
-	hs_flow_touch(flow, pipe);
+	hs_flow_mark_dirty(flow, pipe);
 }
 
-void hs_flow_ask_node(struct hs_flow *flow, struct hs_node *node, struct hs_flow_request *request)
+void hs_flow_send_internal_to_node(struct hs_flow *flow, struct hs_node *node,
+				   struct hs_flow_request *request)
 {
 	request->op.raw = hs_buf_bytes(&request->text);
 	if (!hs_flow_send(flow, node, &request->op, false))

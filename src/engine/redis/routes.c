@@ -51,7 +51,7 @@ static void replace_waiting(struct hs_flow *flow, struct hs_pipe *pipe)
 	pipe->waiting = (struct hs_ops){0};
 	hs_flow_count_waiting(flow, pipe, -(int)waiting.count);
 	for (op = waiting.first; op; op = op->next)
-		hs_flow_leave(flow, op);
+		hs_flow_leave_slot(flow, op);
 	while ((op = hs_ops_pop(&waiting))) {
 		if (!hs_flow_place_again(flow, op))
 			hs_ops_push(&over, op);
@@ -129,7 +129,7 @@ void hs_flow_route(struct hs_flow *flow, struct hs_now now, const struct hs_rout
 		if (!flow->nodes[i])
 			continue;
 		if (flow->nodes[i]->lost_slots)
-			hs_fetch_pipe_void(flow->nodes[i]);
+			hs_fetch_pipe_invalidate(flow->nodes[i]);
 		flow->nodes[i]->lost_slots = false;
 		for (int j = 0; j < HS_NODE_PIPES; j++)
 			replace_waiting(flow, flow->nodes[i]->pipes[j]);

@@ -4,7 +4,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "wire/answer.h"
+#include "wire/parse_reply.h"
 
 #include <openssl/evp.h>
 #include <stdatomic.h>
@@ -165,11 +165,11 @@ static bool concerns_scripts(const struct hs_op_tx *tx)
 static void note_exec(struct hs_scripts *scripts, const struct hs_op *op)
 {
 	struct hs_bytes reply = op->answer.len > 0 ? op->answer : hs_buf_bytes(op->out);
-	struct hs_bytes rest = hs_answer_elements(reply), element;
+	struct hs_bytes rest = hs_parse_reply_elements(reply), element;
 
 	for (size_t i = 0; i < op->tx->count; i++) {
 		const struct hs_op_tx_command *queued = &op->tx->commands[i];
-		bool ran = hs_answer_take(&rest, &element);
+		bool ran = hs_parse_reply_take(&rest, &element);
 
 		if (is_flush(queued->command))
 			forget(scripts);

@@ -55,20 +55,20 @@ static void add_growth(struct hs_slot_sums *sums, const struct hs_slot_stats *be
 	sums->bytes_out += (double)(after->bytes_out - before->bytes_out);
 }
 
-static void take(struct hs_slot_looks *looks, uint64_t last, uint16_t slot,
+static void take(struct hs_slot_samples *samples, uint64_t last, uint16_t slot,
 		 const struct hs_slot_stats *stats, struct hs_slot_sums *sums)
 {
-	if (looks->slots[slot].look == looks->count)
+	if (samples->slots[slot].sample == samples->count)
 		return; /* told twice */
-	if (last > 0 && looks->slots[slot].look == last)
-		add_growth(sums, &looks->slots[slot].stats, stats);
+	if (last > 0 && samples->slots[slot].sample == last)
+		add_growth(sums, &samples->slots[slot].stats, stats);
 	sums->keys += stats->keys < INT64_MAX - sums->keys ? stats->keys : INT64_MAX - sums->keys;
-	looks->slots[slot].look = looks->count;
-	looks->slots[slot].stats = *stats;
+	samples->slots[slot].sample = samples->count;
+	samples->slots[slot].stats = *stats;
 }
 
 /* `looks` is NULL the first time. */
-static int parse_slots(struct hs_walk walk, struct hs_slot_looks *looks, uint64_t last,
+static int parse_slots(struct hs_walk walk, struct hs_slot_samples *samples, uint64_t last,
 		       struct hs_slot_sums *sums)
 {
 	int64_t count, fields, slot;
@@ -82,8 +82,8 @@ static int parse_slots(struct hs_walk walk, struct hs_slot_looks *looks, uint64_
 		    hs_walk_int(&walk, 0, HS_SLOTS - 1, &slot) < 0 ||
 		    parse_values(&walk, &stats) < 0)
 			return HS_EPROTO;
-		if (looks)
-			take(looks, last, (uint16_t)slot, &stats, sums);
+		if (samples)
+			take(samples, last, (uint16_t)slot, &stats, sums);
 	}
 	return walk.len == 0 ? (int)count : HS_EPROTO;
 }
@@ -102,30 +102,30 @@ static void make_rates(struct hs_slot_sums *sums, uint64_t elapsed_us)
 	sums->bytes_out *= 1e6 / elapsed;
 }
 
-int hs_slot_stats_look(struct hs_slot_looks *looks, struct hs_slot_look *last,
-		       struct hs_bytes reply, uint64_t now_us, struct hs_slot_sums *sums, char *why,
-		       size_t why_size)
+int hs_slot_stats_sample(struct hs_slot_samples *samples, struct hs_slot_sample *last,
+			 struct hs_bytes reply, uint64_t now_us, struct hs_slot_sums *sums,
+			 char *why, size_t why_size)
 {
 	struct hs_walk walk = {reply.data, reply.len}, head = walk;
-	struct hs_slot_look before = *last;
-	struct hs_answer answer;
+	struct hs_slot_sample before = *last;
+	struct hs_parsed_reply answer;
 	int count;
 
-	if (hs_walk_next(&head, &answer) == 0 && answer.type == HS_ANSWER_ERROR) {
+	if (hs_walk_next(&head, &answer) == 0 && answer.type == HS_PARSED_ERROR) {
 		char text[128];
 
-		return hs_err_say(HS_EINVAL, why, why_size,
+		return hs_err_set(HS_EINVAL, why, why_size,
 				  "CLUSTER SLOT-STATS was answered with \"%s\"",
 				  hs_bytes_escape(answer.text, text, sizeof text));
 	}
 	if (parse_slots(walk, NULL, 0, NULL) < 0)
-		return hs_err_say(
+		return hs_err_set(
 			HS_EPROTO, why, why_size,
 			"the reply to CLUSTER SLOT-STATS is none: it must be slots from 0 to "
 			"16383 with their counters");
 	*sums = (struct hs_slot_sums){0};
-	*last = (struct hs_slot_look){++looks->count, now_us};
-	count = parse_slots(walk, looks, before.number, sums);
+	*last = (struct hs_slot_sample){++samples->count, now_us};
+	count = parse_slots(walk, samples, before.number, sums);
 	make_rates(sums, before.number > 0 && now_us > before.at_us ? now_us - before.at_us : 0);
 	return count;
 }

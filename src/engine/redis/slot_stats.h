@@ -20,17 +20,17 @@ struct hs_slot_stats {
 };
 
 /* Of all slots, what the last look that saw them found. Starts as zeros. */
-struct hs_slot_looks {
+struct hs_slot_samples {
 	uint64_t count; /* looks so far; the first one is number 1 */
 	struct {
-		uint64_t look; /* its number; 0: none */
+		uint64_t sample; /* its number; 0: none */
 		struct hs_slot_stats stats;
 	} slots[HS_SLOTS];
 };
 
 /* The last look at one server. Zeros: there was none, or it is to be forgotten because the server was
  * away since. */
-struct hs_slot_look {
+struct hs_slot_sample {
 	uint64_t number;
 	uint64_t at_us;
 };
@@ -47,8 +47,8 @@ struct hs_slot_sums {
  * server saw it too and none of its counters has gone back since: otherwise it is another count.
  * HS_EINVAL (the server refused: it is too old, or this user may not ask) or HS_EPROTO with one line
  * about it in `why`; then nothing has changed. */
-int hs_slot_stats_look(struct hs_slot_looks *looks, struct hs_slot_look *last,
-		       struct hs_bytes reply, uint64_t now_us, struct hs_slot_sums *sums, char *why,
-		       size_t why_size) HS_MUSTCHECK;
+int hs_slot_stats_sample(struct hs_slot_samples *samples, struct hs_slot_sample *last,
+			 struct hs_bytes reply, uint64_t now_us, struct hs_slot_sums *sums,
+			 char *why, size_t why_size) HS_MUSTCHECK;
 
 #endif

@@ -30,7 +30,7 @@ void hs_slot_set_owner(struct hs_flow *flow, uint16_t slot, uint16_t node)
 	struct hs_slot_chunk *chunk = hs_flow_chunk(flow, slot);
 
 	chunk->slots[slot % HS_CHUNK_SLOTS].node = node;
-	chunk->rare[slot % HS_CHUNK_SLOTS].asked_s = 0;
+	chunk->rare[slot % HS_CHUNK_SLOTS].ask_seen_s = 0;
 	chunk->redirected = true;
 }
 
@@ -47,7 +47,7 @@ static void route_chunk(struct hs_flow *flow, struct hs_slot_chunk *chunk, const
 		if (before != HS_NODE_NONE)
 			flow->nodes[before]->lost_slots = true;
 		chunk->slots[i].node = node;
-		chunk->rare[i].asked_s = 0;
+		chunk->rare[i].ask_seen_s = 0;
 	}
 	chunk->redirected = false;
 }
@@ -86,7 +86,7 @@ static bool park(struct hs_flow *flow, struct hs_op *op, uint16_t slot)
 				      "BUSY %u requests wait for slots on the move already "
 				      "(engine-queue); not sent",
 				      flow->parked);
-	hs_ops_push(&hold_of(flow, slot)->fresh, op);
+	hs_ops_push(&hold_of(flow, slot)->arrivals, op);
 	flow->parked++;
 	return true;
 }
@@ -118,31 +118,31 @@ struct asked {
 	struct hs_op *op;
 };
 
-void hs_slot_add_asked(struct hs_flow *flow, struct hs_op *op)
+void hs_slot_add_asking(struct hs_flow *flow, struct hs_op *op)
 {
 	struct asked *asked = hs_mem_alloc(sizeof *asked);
 
 	asked->op = op;
 	op->engine_data = asked;
-	op->engine_state |= HS_STATE_ASKED;
-	hs_hash_table_add(&flow->asked, &asked->node, op->client);
+	op->engine_state |= HS_STATE_ASKING;
+	hs_hash_table_add(&flow->ask_redirects, &asked->node, op->client);
 }
 
-void hs_slot_forget_asked(struct hs_flow *flow, struct hs_op *op)
+void hs_slot_forget_asking(struct hs_flow *flow, struct hs_op *op)
 {
 	struct asked *asked = op->engine_data;
 
-	if (__builtin_expect(!(op->engine_state & HS_STATE_ASKED), 1))
+	if (__builtin_expect(!(op->engine_state & HS_STATE_ASKING), 1))
 		return;
-	op->engine_state &= ~(unsigned)HS_STATE_ASKED;
+	op->engine_state &= ~(unsigned)HS_STATE_ASKING;
 	op->engine_data = NULL;
-	hs_hash_table_remove(&flow->asked, &asked->node);
+	hs_hash_table_remove(&flow->ask_redirects, &asked->node);
 	hs_mem_free(&asked);
 }
 
-static void overtake_asked(struct hs_flow *flow, const struct hs_op *by, uint16_t slot)
+static void overtake_asking(struct hs_flow *flow, const struct hs_op *by, uint16_t slot)
 {
-	hs_hash_each(struct asked, asked, &flow->asked, by->client, node) {
+	hs_hash_each(struct asked, asked, &flow->ask_redirects, by->client, node) {
 		if (asked->op->engine_order < by->engine_order &&
 		    hs_flow_slot(flow, asked->op) == slot)
 			asked->op->engine_state |= HS_STATE_OVERTAKEN;
@@ -161,7 +161,7 @@ static void refuse_overtaken(struct hs_op *op, uint16_t slot)
 			slot);
 }
 
-bool hs_flow_park_back(struct hs_flow *flow, struct hs_op *op, uint64_t delay_us)
+bool hs_flow_park_retry(struct hs_flow *flow, struct hs_op *op, uint64_t delay_us)
 {
 	uint16_t slot = hs_flow_slot(flow, op);
 	struct hs_slot_hold *hold;
@@ -172,7 +172,7 @@ bool hs_flow_park_back(struct hs_flow *flow, struct hs_op *op, uint64_t delay_us
 		return false;
 	}
 	hold = hold_of(flow, slot);
-	insert(&hold->back, op);
+	insert(&hold->retries, op);
 	flow->parked++;
 	if (delay_us > 0 && hold->until_us < until_us)
 		hold->until_us = until_us;
@@ -182,7 +182,7 @@ bool hs_flow_park_back(struct hs_flow *flow, struct hs_op *op, uint64_t delay_us
 static bool send(struct hs_flow *flow, struct hs_op *op, uint16_t slot, struct hs_slot_state *state)
 {
 	if (state->node == HS_NODE_NONE) {
-		flow->calls->surprise(flow->context); /* somebody may serve it by now */
+		flow->calls->topology_suspect(flow->context); /* somebody may serve it by now */
 		return hs_flow_refuse(flow, op, "CLUSTERDOWN Hash slot not served: %u; not sent",
 				      slot);
 	}
@@ -213,10 +213,10 @@ void hs_flow_release(struct hs_flow *flow, uint16_t slot)
 	if (!hold || hold->releasing || state->underway > 0 || flow->now.mono_us < hold->until_us)
 		return;
 	hold->releasing = true;
-	while ((op = hs_ops_pop(&hold->back)) || (op = hs_ops_pop(&hold->fresh))) {
-		bool alone = op->engine_state & HS_STATE_ALONE;
+	while ((op = hs_ops_pop(&hold->retries)) || (op = hs_ops_pop(&hold->arrivals))) {
+		bool alone = op->engine_state & HS_STATE_SEND_ALONE;
 
-		op->engine_state &= ~(unsigned)HS_STATE_ALONE;
+		op->engine_state &= ~(unsigned)HS_STATE_SEND_ALONE;
 		flow->parked--;
 		op->out->len = 0;
 		if (!send(flow, op, slot, state))
@@ -246,16 +246,16 @@ void hs_flow_overtaken(struct hs_flow *flow, const struct hs_op *by)
 
 	if (slot == HS_SLOT_NONE)
 		return;
-	if (__builtin_expect(flow->asked.count > 0, 0))
-		overtake_asked(flow, by, slot);
+	if (__builtin_expect(flow->ask_redirects.count > 0, 0))
+		overtake_asking(flow, by, slot);
 	hold = hs_flow_slot_state(flow, slot)->hold;
 	if (!hold)
 		return;
-	back = hold->back;
-	hold->back = (struct hs_ops){0};
+	back = hold->retries;
+	hold->retries = (struct hs_ops){0};
 	while ((op = hs_ops_pop(&back))) {
 		if (op->client != by->client || op->engine_order > by->engine_order) {
-			insert(&hold->back, op);
+			insert(&hold->retries, op);
 			continue;
 		}
 		flow->parked--;
@@ -265,9 +265,9 @@ void hs_flow_overtaken(struct hs_flow *flow, const struct hs_op *by)
 	hs_flow_finish_all(flow, &over);
 }
 
-void hs_flow_leave(struct hs_flow *flow, struct hs_op *op)
+void hs_flow_leave_slot(struct hs_flow *flow, struct hs_op *op)
 {
-	hs_slot_forget_asked(flow, op);
+	hs_slot_forget_asking(flow, op);
 	if (!(op->engine_state & HS_STATE_COUNTED))
 		return;
 	op->engine_state &= ~(unsigned)HS_STATE_COUNTED;
@@ -290,8 +290,8 @@ static void expire_hold(struct hs_flow *flow, struct hs_ops *ops, uint16_t slot)
 void hs_slots_tick(struct hs_flow *flow)
 {
 	hs_list_each_safe(struct hs_slot_hold, hold, &flow->holds, link) {
-		expire_hold(flow, &hold->back, hold->slot);
-		expire_hold(flow, &hold->fresh, hold->slot);
+		expire_hold(flow, &hold->retries, hold->slot);
+		expire_hold(flow, &hold->arrivals, hold->slot);
 		hs_flow_release(flow, hold->slot);
 	}
 }
@@ -301,7 +301,7 @@ void hs_slots_deinit(struct hs_flow *flow)
 	struct hs_op *op;
 
 	hs_list_each_safe(struct hs_slot_hold, hold, &flow->holds, link) {
-		while ((op = hs_ops_pop(&hold->back)) || (op = hs_ops_pop(&hold->fresh)))
+		while ((op = hs_ops_pop(&hold->retries)) || (op = hs_ops_pop(&hold->arrivals)))
 			hs_flow_fail(flow, op, "ERR shutting down; not sent");
 		hs_list_remove(&hold->link);
 		hs_mem_free(&hold);

@@ -25,7 +25,7 @@ void hs_subscriber_wait_begin(struct hs_subscriber *sub, struct hs_op *op,
 
 	wait->op = op;
 	wait->topic = topic;
-	wait->until_us = sub->now_us + HS_SUBSCRIBER_WAIT_US_MAX;
+	wait->until_us = sub->now_us + HS_SUBSCRIBER_CONFIRM_US_MAX;
 	hs_list_append(list, &wait->of_topic);
 	hs_list_append(&sub->waits, &wait->of_all);
 }
@@ -59,7 +59,7 @@ static bool same_node(const struct hs_route_node *a, const struct hs_route_node 
 static struct hs_subscriber_conn *find_conn(const struct hs_subscriber *sub, uint16_t node,
 					    bool tracks)
 {
-	hs_list_each(struct hs_subscriber_conn, conn, &sub->conns, link) {
+	hs_list_each(struct hs_subscriber_conn, conn, &sub->clients, link) {
 		if (conn->tracks == tracks && same_node(&conn->at, &sub->routes->nodes[node]))
 			return conn;
 	}
@@ -81,10 +81,10 @@ static struct hs_subscriber_conn *get_conn(struct hs_subscriber *sub, uint16_t n
 	hs_address_text(at->host, at->port, conn->text, sizeof conn->text);
 	hs_list_init(&conn->dirty);
 	hs_list_init(&conn->requests);
-	for (int i = 0; i < HS_SUBSCRIBER_PLACE_STATES; i++)
-		hs_list_init(&conn->places[i]);
-	hs_list_append(&sub->conns, &conn->link);
-	sub->unsettled = true;
+	for (int i = 0; i < HS_SUBSCRIPTION_STATES; i++)
+		hs_list_init(&conn->subscriptions[i]);
+	hs_list_append(&sub->clients, &conn->link);
+	sub->conns_stale = true;
 	return conn;
 }
 
@@ -95,10 +95,10 @@ struct hs_subscriber_conn *hs_subscriber_conn_at(struct hs_subscriber *sub, uint
 	return sub->at_node[node];
 }
 
-bool hs_subscriber_has_places(const struct hs_subscriber_conn *conn)
+bool hs_subscriber_conn_is_used(const struct hs_subscriber_conn *conn)
 {
-	for (int i = 0; i < HS_SUBSCRIBER_PLACE_STATES; i++) {
-		if (!hs_list_empty(&conn->places[i]))
+	for (int i = 0; i < HS_SUBSCRIPTION_STATES; i++) {
+		if (!hs_list_empty(&conn->subscriptions[i]))
 			return true;
 	}
 	return false;
@@ -136,17 +136,17 @@ static void lose_conn(struct hs_subscriber *sub, struct hs_subscriber_conn *conn
 		       conn->tracks ? "%s: %s: invalidations are lost until it is back"
 				    : "%s: %s: messages to subscribers are lost until it is back",
 		       conn->text, why);
-	sub->tell_all |= conn->tracking;
+	sub->changed_all_due |= conn->tracking;
 	conn->upstream.state = HS_UPSTREAM_DOWN;
 	hs_subscriber_conn_reset(sub, conn);
-	hs_subscriber_want_again(sub, conn);
-	sub->unsettled = true;
+	hs_subscriber_resubscribe(sub, conn);
+	sub->conns_stale = true;
 }
 
 /* Closes those with a reason to. */
 static void close_conns(struct hs_subscriber *sub)
 {
-	hs_list_each(struct hs_subscriber_conn, conn, &sub->conns, link) {
+	hs_list_each(struct hs_subscriber_conn, conn, &sub->clients, link) {
 		const char *reason = conn->upstream.close_reason;
 
 		if (!reason)
@@ -179,14 +179,14 @@ static uint16_t healthiest(const struct hs_subscriber *sub, uint16_t preferred)
 
 static struct hs_subscriber_conn *any_up(const struct hs_subscriber *sub)
 {
-	hs_list_each(struct hs_subscriber_conn, conn, &sub->conns, link) {
+	hs_list_each(struct hs_subscriber_conn, conn, &sub->clients, link) {
 		if (!conn->tracks && conn->listed && hs_subscriber_is_up(conn))
 			return conn;
 	}
 	return NULL;
 }
 
-static bool home_is_needed(const struct hs_subscriber *sub)
+static bool pubsub_conn_is_needed(const struct hs_subscriber *sub)
 {
 	return sub->kinds[HS_SUBSCRIBER_CHANNEL] + sub->kinds[HS_SUBSCRIBER_PATTERN] > 0 ||
 	       (!sub->options.cluster && sub->kinds[HS_SUBSCRIBER_SHARD] > 0);
@@ -201,9 +201,9 @@ static uint16_t preferred_node(const struct hs_subscriber *sub)
 }
 
 /* NULL: no topic needs it, or there are no nodes. */
-static struct hs_subscriber_conn *preferred_home(struct hs_subscriber *sub)
+static struct hs_subscriber_conn *preferred_pubsub_conn(struct hs_subscriber *sub)
 {
-	if (!home_is_needed(sub) || !sub->routes || sub->routes->nodes_count == 0)
+	if (!pubsub_conn_is_needed(sub) || !sub->routes || sub->routes->nodes_count == 0)
 		return NULL;
 	return hs_subscriber_conn_at(sub, preferred_node(sub));
 }
@@ -213,30 +213,31 @@ static struct hs_subscriber_conn *preferred_home(struct hs_subscriber *sub)
 static bool is_worth_waiting_for(const struct hs_subscriber *sub,
 				 const struct hs_subscriber_conn *preferred)
 {
-	return preferred && (!sub->home || sub->home == preferred) &&
+	return preferred && (!sub->pubsub_conn || sub->pubsub_conn == preferred) &&
 	       preferred->upstream.backoff.failures == 0;
 }
 
 /* A connection that is up is chosen before one that is not: then topics are not without one for long. */
-static void choose_home(struct hs_subscriber *sub, struct hs_subscriber_conn *preferred)
+static void choose_pubsub_conn(struct hs_subscriber *sub, struct hs_subscriber_conn *preferred)
 {
-	struct hs_subscriber_conn *home = sub->home, *before = sub->home;
+	struct hs_subscriber_conn *pubsub_conn = sub->pubsub_conn, *before = sub->pubsub_conn;
 
-	if (!home_is_needed(sub)) {
-		home = NULL;
+	if (!pubsub_conn_is_needed(sub)) {
+		pubsub_conn = NULL;
 	} else if (hs_subscriber_is_up(preferred) || is_worth_waiting_for(sub, preferred)) {
-		home = preferred;
-	} else if (!hs_subscriber_is_up(home) || !home->listed) {
+		pubsub_conn = preferred;
+	} else if (!hs_subscriber_is_up(pubsub_conn) || !pubsub_conn->listed) {
 		struct hs_subscriber_conn *other = any_up(sub);
 
 		if (other)
-			home = other;
-		else if (!hs_subscriber_is_up(home) && preferred)
-			home = hs_subscriber_conn_at(sub, healthiest(sub, preferred_node(sub)));
+			pubsub_conn = other;
+		else if (!hs_subscriber_is_up(pubsub_conn) && preferred)
+			pubsub_conn =
+				hs_subscriber_conn_at(sub, healthiest(sub, preferred_node(sub)));
 	}
-	sub->home = home;
-	if (home != before)
-		hs_subscriber_settle_all(sub, true);
+	sub->pubsub_conn = pubsub_conn;
+	if (pubsub_conn != before)
+		hs_subscriber_assign_all(sub, true);
 }
 
 /* ---- which connections there are ---- */
@@ -251,57 +252,58 @@ static void open_conn(struct hs_subscriber *sub, struct hs_subscriber_conn *conn
 
 /* Whether an unused connection is kept: one that is well, for the next LISTEN; one that failed, so that its
  * failures are known when home is chosen. */
-static bool is_kept(const struct hs_subscriber *sub, const struct hs_subscriber_conn *conn)
+static bool stays_open(const struct hs_subscriber *sub, const struct hs_subscriber_conn *conn)
 {
 	return !conn->tracks && conn->listed && conn->upstream.state != HS_UPSTREAM_OPENING &&
-	       sub->now_us - conn->needed_us < HS_SUBSCRIBER_KEEP_US;
+	       sub->now_us - conn->needed_us < HS_SUBSCRIBER_IDLE_US;
 }
 
-static void settle_conns(struct hs_subscriber *sub)
+static void update_conns(struct hs_subscriber *sub)
 {
-	struct hs_subscriber_conn *preferred = preferred_home(sub);
+	struct hs_subscriber_conn *preferred = preferred_pubsub_conn(sub);
 	uint16_t nodes = sub->routes ? sub->routes->nodes_count : 0;
 
 	for (uint16_t i = 0; hs_subscriber_tracking(sub) && i < nodes; i++)
 		get_conn(sub, i, true);
-	choose_home(sub, preferred);
-	hs_list_each_safe(struct hs_subscriber_conn, conn, &sub->conns, link) {
+	choose_pubsub_conn(sub, preferred);
+	hs_list_each_safe(struct hs_subscriber_conn, conn, &sub->clients, link) {
 		bool needed = conn->tracks ? conn->listed && hs_subscriber_tracking(sub)
-					   : hs_subscriber_has_places(conn) || conn == sub->home ||
-						     conn == preferred;
+					   : hs_subscriber_conn_is_used(conn) ||
+						     conn == sub->pubsub_conn || conn == preferred;
 
 		if (needed) {
 			conn->needed_us = sub->now_us;
 			open_conn(sub, conn);
-		} else if (!is_kept(sub, conn)) {
+		} else if (!stays_open(sub, conn)) {
 			destroy_conn(sub, conn);
 		}
 	}
 }
 
 /* Logs when everything on a connection that was lost is confirmed again. */
-static void log_return(struct hs_subscriber *sub, struct hs_subscriber_conn *conn)
+static void log_restored(struct hs_subscriber *sub, struct hs_subscriber_conn *conn)
 {
-	bool all = conn->tracks ? conn->tracking
-				: hs_list_empty(&conn->places[HS_SUBSCRIBER_WANTED]) &&
-					  hs_list_empty(&conn->places[HS_SUBSCRIBER_ASKED]);
+	bool all = conn->tracks
+			   ? conn->tracking
+			   : hs_list_empty(&conn->subscriptions[HS_SUBSCRIPTION_WANTED]) &&
+				     hs_list_empty(&conn->subscriptions[HS_SUBSCRIPTION_REQUESTED]);
 
-	if (!conn->returns || !all)
+	if (!conn->restoring || !all)
 		return;
-	conn->returns = false;
+	conn->restoring = false;
 	hs_log(sub->options.log, HS_LOG_INFO, "%s: %s again", conn->text,
 	       conn->tracks ? "it sends invalidations" : "it sends messages to subscribers");
 }
 
 /* The end of every event: what follows from it. */
-static void conclude(struct hs_subscriber *sub)
+static void finish_event(struct hs_subscriber *sub)
 {
 	struct hs_subscriber_conn *conn;
 
-	while (sub->unsettled) {
-		sub->unsettled = false;
+	while (sub->conns_stale) {
+		sub->conns_stale = false;
 		close_conns(sub);
-		settle_conns(sub);
+		update_conns(sub);
 	}
 	hs_subscriber_check_tracking(sub);
 	while ((conn = hs_list_first(&sub->dirty, struct hs_subscriber_conn, dirty)) != NULL) {
@@ -361,7 +363,7 @@ static void read_routes(struct hs_subscriber *sub)
 
 	hs_mem_free(&sub->at_node);
 	sub->at_node = hs_mem_zalloc(routes->nodes_count * sizeof(struct hs_subscriber_conn *));
-	hs_list_each(struct hs_subscriber_conn, conn, &sub->conns, link)
+	hs_list_each(struct hs_subscriber_conn, conn, &sub->clients, link)
 		conn->listed = is_listed(routes, &conn->at);
 }
 
@@ -372,14 +374,14 @@ void hs_subscriber_route(struct hs_subscriber *sub, uint64_t now_us, const struc
 	sub->now_us = now_us;
 	hs_routes_ref(routes, 1);
 	sub->routes = routes;
-	sub->tell_all |= !before || !same_owners(before, routes);
+	sub->changed_all_due |= !before || !same_owners(before, routes);
 	if (before)
 		hs_routes_unref(&before);
 	read_routes(sub);
-	choose_home(sub, preferred_home(sub));
-	hs_subscriber_settle_all(sub, false);
-	sub->unsettled = true;
-	conclude(sub);
+	choose_pubsub_conn(sub, preferred_pubsub_conn(sub));
+	hs_subscriber_assign_all(sub, false);
+	sub->conns_stale = true;
+	finish_event(sub);
 }
 
 /* ---- other events ---- */
@@ -395,7 +397,7 @@ struct hs_subscriber *hs_subscriber_create(const struct hs_subscriber_options *o
 	sub->changed.seed = options->seed;
 	hs_prng_init(&sub->prng, options->seed);
 	hs_hash_table_init(&sub->topics);
-	hs_list_init(&sub->conns);
+	hs_list_init(&sub->clients);
 	hs_list_init(&sub->dirty);
 	hs_list_init(&sub->waits);
 	hs_list_init(&sub->missing);
@@ -412,7 +414,7 @@ void hs_subscriber_destroy(struct hs_subscriber **pointer)
 		hs_subscriber_fail(sub, hs_subscriber_wait_end(sub, wait, false),
 				   "ERR shutting down");
 	hs_subscriber_topics_deinit(sub);
-	hs_list_each_safe(struct hs_subscriber_conn, conn, &sub->conns, link)
+	hs_list_each_safe(struct hs_subscriber_conn, conn, &sub->clients, link)
 		destroy_conn(sub, conn);
 	if (sub->routes)
 		hs_routes_unref(&sub->routes);
@@ -421,15 +423,15 @@ void hs_subscriber_destroy(struct hs_subscriber **pointer)
 	hs_mem_free(pointer);
 }
 
-void hs_subscriber_ask(struct hs_subscriber *sub, uint64_t now_us, struct hs_op *op)
+void hs_subscriber_submit(struct hs_subscriber *sub, uint64_t now_us, struct hs_op *op)
 {
 	sub->now_us = now_us;
 	switch (op->kind) {
 	case HS_OP_SUBSCRIBE:
-		hs_subscriber_listen(sub, op);
+		hs_subscriber_subscribe(sub, op);
 		break;
 	case HS_OP_UNSUBSCRIBE:
-		hs_subscriber_unlisten(sub, op);
+		hs_subscriber_unsubscribe(sub, op);
 		break;
 	case HS_OP_TRACK:
 		hs_subscriber_track(sub, op);
@@ -441,14 +443,14 @@ void hs_subscriber_ask(struct hs_subscriber *sub, uint64_t now_us, struct hs_op 
 		hs_check(op->kind ==
 			 HS_OP_SUBSCRIBE); /* never: the others are not for a subscriber */
 	}
-	conclude(sub);
+	finish_event(sub);
 }
 
 /* Whether a connection that is up still answers. */
 static void check_liveness(struct hs_subscriber *sub, struct hs_subscriber_conn *conn)
 {
 	/* A server that tells of keys may refuse all the same: they expire. */
-	uint64_t due_us = conn->tracks ? conn->checked_us : conn->upstream.heard_us;
+	uint64_t due_us = conn->tracks ? conn->checked_us : conn->upstream.received_us;
 
 	if (conn->checking && hs_upstream_is_silent(&conn->upstream, conn->checked_us, sub->now_us,
 						    HS_SUBSCRIBER_SILENT_US_MAX))
@@ -462,19 +464,19 @@ void hs_subscriber_tick(struct hs_subscriber *sub, uint64_t now_us)
 	struct hs_subscriber_wait *wait;
 
 	sub->now_us = now_us;
-	hs_list_each(struct hs_subscriber_conn, conn, &sub->conns, link) {
+	hs_list_each(struct hs_subscriber_conn, conn, &sub->clients, link) {
 		if (hs_subscriber_is_up(conn))
 			check_liveness(sub, conn);
 	}
 	while ((wait = first_wait(sub)) != NULL && now_us >= wait->until_us) {
 		if (wait->topic)
-			hs_subscriber_listen_late(sub, wait);
+			hs_subscriber_subscribe_timeout(sub, wait);
 		else
-			hs_subscriber_track_late(sub, wait);
+			hs_subscriber_track_timeout(sub, wait);
 	}
 	hs_subscriber_topics_tick(sub);
-	sub->unsettled = true;
-	conclude(sub);
+	sub->conns_stale = true;
+	finish_event(sub);
 }
 
 static struct hs_subscriber_conn *conn_of(struct hs_upstream *upstream)
@@ -489,15 +491,15 @@ void hs_subscriber_up(struct hs_subscriber *sub, uint64_t now_us, struct hs_upst
 	sub->now_us = now_us;
 	hs_check(upstream->state == HS_UPSTREAM_OPENING);
 	upstream->state = HS_UPSTREAM_UP;
-	upstream->heard_us = now_us;
+	upstream->received_us = now_us;
 	conn->why[0] = '\0';
-	conn->returns = upstream->backoff.failures > 0;
+	conn->restoring = upstream->backoff.failures > 0;
 	if (conn->tracks)
 		hs_subscriber_conn_track(sub, conn);
 	else
 		hs_subscriber_conn_subscribe(sub, conn);
-	sub->unsettled = true;
-	conclude(sub);
+	sub->conns_stale = true;
+	finish_event(sub);
 }
 
 void hs_subscriber_down(struct hs_subscriber *sub, uint64_t now_us, struct hs_upstream *upstream,
@@ -505,7 +507,7 @@ void hs_subscriber_down(struct hs_subscriber *sub, uint64_t now_us, struct hs_up
 {
 	sub->now_us = now_us;
 	lose_conn(sub, conn_of(upstream), why);
-	conclude(sub);
+	finish_event(sub);
 }
 
 void hs_subscriber_receive(struct hs_subscriber *sub, uint64_t now_us, struct hs_upstream *upstream,
@@ -515,7 +517,7 @@ void hs_subscriber_receive(struct hs_subscriber *sub, uint64_t now_us, struct hs
 
 	sub->now_us = now_us;
 	hs_subscriber_conn_receive(sub, conn, data, len);
-	log_return(sub, conn);
-	sub->unsettled |= upstream->close_reason != NULL;
-	conclude(sub);
+	log_restored(sub, conn);
+	sub->conns_stale |= upstream->close_reason != NULL;
+	finish_event(sub);
 }

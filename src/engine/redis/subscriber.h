@@ -26,7 +26,7 @@
  *   - While a worker tracks keys, each changed key is told as HS_EVENT_CHANGED as soon as the server says
  *     so. When a master's tracking connection is lost, silent or new, when the master says that its Cluster
  *     is down, or when a slot has another owner, HS_EVENT_CHANGED_ALL is told at once, then every
- *     HS_SUBSCRIBER_TELL_US until all masters are tracked, and once more then: no cache entry outlives an
+ *     HS_SUBSCRIBER_CHANGED_ALL_US until all masters are tracked, and once more then: no cache entry outlives an
  *     invalidation that was missed by more than that.
  *     A master without slots is not among the routes and is not tracked: what is written to it while its
  *     first slot is on the way there is told when the routes say that the slot has arrived.
@@ -49,7 +49,7 @@
 enum {
 	HS_SUBSCRIBER_TICK_US = 100 * 1000,
 	/* A LISTEN or TRACK that is not confirmed after this long fails. */
-	HS_SUBSCRIBER_WAIT_US_MAX = 5 * 1000 * 1000,
+	HS_SUBSCRIBER_CONFIRM_US_MAX = 5 * 1000 * 1000,
 	/* A shard channel that no server serves is given up after this long. */
 	HS_SUBSCRIBER_FOLLOW_US_MAX = 30 * 1000 * 1000,
 	HS_SUBSCRIBER_RETRY_US = 200 * 1000, /* between two requests for what was refused */
@@ -59,11 +59,11 @@ enum {
 	HS_SUBSCRIBER_PING_US = 1000 * 1000,
 	HS_SUBSCRIBER_SUSPECT_US = 1000 * 1000,
 	HS_SUBSCRIBER_SILENT_US_MAX = 15 * 1000 * 1000,
-	HS_SUBSCRIBER_TELL_US =
+	HS_SUBSCRIBER_CHANGED_ALL_US =
 		1000 * 1000, /* between two CHANGED_ALL while a master is not tracked */
 	HS_SUBSCRIBER_OPEN_US_MIN = 25 * 1000, /* backoff */
 	HS_SUBSCRIBER_OPEN_US_MAX = 2000 * 1000,
-	HS_SUBSCRIBER_KEEP_US =
+	HS_SUBSCRIBER_IDLE_US =
 		10 * 1000 * 1000,	  /* an unused connection is kept open for so long */
 	HS_SUBSCRIBER_PENDING_MAX = 4096, /* subscriptions under way on one connection; more wait */
 };
@@ -82,8 +82,8 @@ struct hs_subscriber_calls {
 	void (*send)(void *context, struct hs_upstream *upstream);  /* what is in upstream->out */
 	void (*event)(void *context, struct hs_event *event); /* the reference is handed over */
 	void (*done)(void *context,
-		     struct hs_op *op);	 /* an op of hs_subscriber_ask; reply in op->out */
-	void (*surprise)(void *context); /* a slot is not where the routes say */
+		     struct hs_op *op); /* an op of hs_subscriber_submit; reply in op->out */
+	void (*topology_suspect)(void *context); /* a slot is not where the routes say */
 };
 
 struct hs_subscriber;
@@ -95,7 +95,7 @@ void hs_subscriber_destroy(struct hs_subscriber **subscriber);
 
 /* HS_OP_SUBSCRIBE, UNLISTEN, TRACK, UNTRACK, of any worker. Done, from inside or later, when the server
  * (or all masters) confirmed; with an error when a server refuses or none can be asked in time. */
-void hs_subscriber_ask(struct hs_subscriber *sub, uint64_t now_us, struct hs_op *op);
+void hs_subscriber_submit(struct hs_subscriber *sub, uint64_t now_us, struct hs_op *op);
 /* Where the slots are from now on; the caller keeps its own reference. */
 void hs_subscriber_route(struct hs_subscriber *sub, uint64_t now_us,
 			 const struct hs_routes *routes);

@@ -86,7 +86,7 @@ void hs_subscriber_conn_reset(struct hs_subscriber *sub, struct hs_subscriber_co
 	hs_upstream_reset(&conn->upstream);
 	conn->checked_us = 0;
 	conn->checking = false;
-	conn->refuses = false;
+	conn->cluster_down = false;
 	conn->tracking = false;
 }
 
@@ -109,20 +109,22 @@ static struct hs_subscriber_request *ask_about(struct hs_subscriber *sub,
 
 void hs_subscriber_conn_subscribe(struct hs_subscriber *sub, struct hs_subscriber_conn *conn)
 {
-	struct hs_link *wanted = &conn->places[HS_SUBSCRIBER_WANTED];
+	struct hs_link *wanted = &conn->subscriptions[HS_SUBSCRIPTION_WANTED];
 
 	while (hs_subscriber_is_up(conn) && !hs_list_empty(wanted) &&
 	       conn->requests_count < HS_SUBSCRIBER_PENDING_MAX &&
 	       conn->upstream.out.len < OUT_BYTES_MAX) {
-		struct hs_subscriber_place *place =
-			hs_list_entry(wanted->next, struct hs_subscriber_place, link);
+		struct hs_node_subscription *subscription =
+			hs_list_entry(wanted->next, struct hs_node_subscription, link);
 
-		hs_list_remove(&place->link);
-		hs_list_append(&conn->places[HS_SUBSCRIBER_ASKED], &place->link);
-		place->state = HS_SUBSCRIBER_ASKED;
-		place->request = ask_about(sub, conn, HS_SUBSCRIBER_SUBSCRIBE,
-					   words[place->topic->kind].subscribe, place->topic);
-		place->request->place = place;
+		hs_list_remove(&subscription->link);
+		hs_list_append(&conn->subscriptions[HS_SUBSCRIPTION_REQUESTED],
+			       &subscription->link);
+		subscription->state = HS_SUBSCRIPTION_REQUESTED;
+		subscription->request =
+			ask_about(sub, conn, HS_SUBSCRIBER_SUBSCRIBE,
+				  words[subscription->topic->kind].subscribe, subscription->topic);
+		subscription->request->subscription = subscription;
 	}
 }
 
@@ -186,8 +188,8 @@ static void take_error(struct hs_subscriber *sub, struct hs_subscriber_conn *con
 	request = take_request(conn);
 	switch (request.verb) {
 	case HS_SUBSCRIBER_SUBSCRIBE:
-		if (request.place)
-			hs_subscriber_refused(sub, request.place, error);
+		if (request.subscription)
+			hs_subscriber_refused(sub, request.subscription, error);
 		break;
 	case HS_SUBSCRIBER_UNSUBSCRIBE:
 		if (request.op)
@@ -233,15 +235,15 @@ static bool answers(const struct hs_subscriber *sub, struct hs_subscriber_conn *
 static void take_subscribed(struct hs_subscriber *sub, struct hs_subscriber_conn *conn,
 			    enum hs_subscriber_kind kind, struct hs_bytes name)
 {
-	struct hs_subscriber_place *place;
+	struct hs_node_subscription *subscription;
 
 	if (!answers(sub, conn, HS_SUBSCRIBER_SUBSCRIBE, kind, name)) {
 		close_for_nonsense(conn);
 		return;
 	}
-	place = take_request(conn).place;
-	if (place)
-		hs_subscriber_confirmed(sub, place);
+	subscription = take_request(conn).subscription;
+	if (subscription)
+		hs_subscriber_confirmed(sub, subscription);
 }
 
 static void take_unsubscribed(struct hs_subscriber *sub, struct hs_subscriber_conn *conn,
@@ -264,7 +266,7 @@ static void take_message(struct hs_subscriber *sub, struct hs_subscriber_conn *c
 {
 	struct hs_event event = {.kind = words[kind].event};
 	const struct hs_subscriber_topic *topic;
-	const struct hs_subscriber_place *place;
+	const struct hs_node_subscription *subscription;
 
 	if ((kind == HS_SUBSCRIBER_PATTERN && hs_walk_text(walk, &event.pattern) < 0) ||
 	    hs_walk_text(walk, &event.channel) < 0 || hs_walk_text(walk, &event.payload) < 0) {
@@ -273,10 +275,11 @@ static void take_message(struct hs_subscriber *sub, struct hs_subscriber_conn *c
 	}
 	topic = hs_subscriber_topic_find(
 		sub, kind, kind == HS_SUBSCRIBER_PATTERN ? event.pattern : event.channel);
-	place = topic ? &topic->places[topic->now] : NULL;
+	subscription = topic ? &topic->subscriptions[topic->active] : NULL;
 	/* A topic that moves is subscribed at two connections: its messages are taken from one. */
-	if (place && ((place->conn == conn && place->state == HS_SUBSCRIBER_CONFIRMED) ||
-		      hs_subscriber_takes_key_event(topic, conn, event.channel)))
+	if (subscription &&
+	    ((subscription->conn == conn && subscription->state == HS_SUBSCRIPTION_CONFIRMED) ||
+	     hs_subscriber_takes_key_event(topic, conn, event.channel)))
 		sub->calls->event(sub->context, hs_event_create(&event));
 }
 
@@ -288,7 +291,7 @@ static void take_invalidation(struct hs_subscriber *sub, struct hs_subscriber_co
 	int more = hs_invalidation_begin(&invalidation, *walk);
 
 	if (more == 0 && invalidation.all)
-		sub->tell_all = true;
+		sub->changed_all_due = true;
 	while (more >= 0 && (more = hs_invalidation_next(&invalidation, &key)) > 0)
 		hs_changed_add(&sub->changed, key);
 	if (more < 0)
@@ -331,14 +334,14 @@ static void take_reply(void *context, struct hs_bytes reply, bool owned)
 {
 	const struct reading *reading = context;
 	struct hs_walk walk = {reply.data, reply.len};
-	struct hs_answer head;
+	struct hs_parsed_reply head;
 
 	(void)owned;
 	if (hs_walk_next(&walk, &head) < 0)
 		close_for_nonsense(reading->conn);
-	else if (head.type == HS_ANSWER_PUSH)
+	else if (head.type == HS_PARSED_PUSH)
 		take_push(reading->sub, reading->conn, &walk);
-	else if (head.type == HS_ANSWER_ERROR)
+	else if (head.type == HS_PARSED_ERROR)
 		take_error(reading->sub, reading->conn, head.text);
 	else
 		take_answer(reading->sub, reading->conn, reply);
@@ -349,6 +352,6 @@ void hs_subscriber_conn_receive(struct hs_subscriber *sub, struct hs_subscriber_
 {
 	hs_upstream_receive(&conn->upstream, sub->now_us, data, len, HS_EVENT_BYTES_MAX, take_reply,
 			    &(struct reading){sub, conn});
-	hs_subscriber_tell_changed(sub); /* of all pushes in these bytes as one */
+	hs_subscriber_report_changed(sub); /* of all pushes in these bytes as one */
 	hs_subscriber_conn_subscribe(sub, conn);
 }

@@ -25,22 +25,22 @@ struct hs_subscriber_workers {
 	uint64_t bits[HS_WORKERS_MAX / 64];
 };
 
-enum hs_subscriber_place_state {
-	HS_SUBSCRIBER_WANTED,  /* to be requested */
-	HS_SUBSCRIBER_ASKED,   /* requested, not answered yet */
-	HS_SUBSCRIBER_REFUSED, /* by the server, for now: wanted again a little later */
-	HS_SUBSCRIBER_CONFIRMED,
-	HS_SUBSCRIBER_PLACE_STATES,
+enum hs_node_subscription_state {
+	HS_SUBSCRIPTION_WANTED,	   /* to be requested */
+	HS_SUBSCRIPTION_REQUESTED, /* requested, not answered yet */
+	HS_SUBSCRIPTION_REFUSED,   /* by the server, for now: wanted again a little later */
+	HS_SUBSCRIPTION_CONFIRMED,
+	HS_SUBSCRIPTION_STATES,
 };
 
 /* A topic's subscription at one connection. */
-struct hs_subscriber_place {
+struct hs_node_subscription {
 	struct hs_link link; /* in conn->places[state] */
 	struct hs_subscriber_topic *topic;
 	struct hs_subscriber_conn *conn; /* NULL: not in use */
-	enum hs_subscriber_place_state state;
+	enum hs_node_subscription_state state;
 	struct hs_subscriber_request *request; /* ASKED */
-	bool for_key_events; /* one of topic->key_event_places, allocated; not one of topic->places */
+	bool for_key_events; /* one of topic->key_event_subscriptions, allocated; not one of topic->places */
 	struct hs_link of_topic; /* for_key_events */
 };
 
@@ -50,12 +50,12 @@ struct hs_subscriber_topic {
 	uint16_t slot;
 	struct hs_subscriber_workers workers; /* whose LISTEN is done */
 	struct hs_link waits;		      /* LISTENs that are not confirmed yet */
-	struct hs_subscriber_place places[2];
-	uint8_t now;	 /* the place whose messages are told; the other one is to replace it */
+	struct hs_node_subscription subscriptions[2];
+	uint8_t active;	 /* the place whose messages are told; the other one is to replace it */
 	bool key_events; /* in a Cluster: key events may be published to it */
-	struct hs_link key_event_places; /* at masters where it has none of those two */
-	struct hs_link missing;		 /* in sub->missing while a shard channel has no server */
-	uint64_t missing_us;		 /* since then */
+	struct hs_link key_event_subscriptions; /* at masters where it has none of those two */
+	struct hs_link missing; /* in sub->missing while a shard channel has no server */
+	uint64_t missing_us;	/* since then */
 	size_t len;
 	char name[];
 };
@@ -83,27 +83,28 @@ struct hs_subscriber_request {
 	/* (UN)SUBSCRIBE: */
 	enum hs_subscriber_kind kind;
 	uint16_t slot;
-	uint64_t hash;			   /* of the topic, with its kind */
-	struct hs_subscriber_place *place; /* of a SUBSCRIBE that is still wanted, or NULL */
-	struct hs_op *op;		   /* UNLISTEN, done with the reply; or NULL */
+	uint64_t hash; /* of the topic, with its kind */
+	struct hs_node_subscription
+		*subscription; /* of a SUBSCRIBE that is still wanted, or NULL */
+	struct hs_op *op;      /* UNLISTEN, done with the reply; or NULL */
 };
 
 struct hs_subscriber_conn {
 	struct hs_upstream upstream;
 	struct hs_route_node at;
 	char text[HS_HOST_BYTES_MAX + 16]; /* host:port */
-	struct hs_link link, dirty;	   /* in sub->conns; in sub->dirty when `out` has grown */
+	struct hs_link link, dirty;	   /* in sub->clients; in sub->dirty when `out` has grown */
 	bool tracks;			   /* the tracking connection; else the one for topics */
 	bool tracking;			   /* and the server confirmed it */
 	bool listed;			   /* its node is in the routes: a master with slots */
-	bool returns;			   /* it was lost, and not everything is confirmed again */
-	struct hs_link places[HS_SUBSCRIBER_PLACE_STATES];
+	bool restoring;			   /* it was lost, and not everything is confirmed again */
+	struct hs_link subscriptions[HS_SUBSCRIPTION_STATES];
 	struct hs_link requests; /* the oldest first */
 	uint32_t requests_count;
 	uint64_t needed_us;
 	uint64_t checked_us; /* when the last liveness check was sent; 0: none was */
 	bool checking;	     /* it is not answered */
-	bool refuses;	     /* the server said that its Cluster is down */
+	bool cluster_down;   /* the server said that its Cluster is down */
 	char why[160];	     /* it was lost or could not be opened, or refuses */
 };
 
@@ -115,22 +116,22 @@ struct hs_subscriber {
 	uint64_t now_us; /* of the event being handled */
 	const struct hs_routes *routes;
 	struct hs_subscriber_conn **at_node; /* of the routes, for topics; NULL: not looked up */
-	struct hs_link conns, dirty;
-	bool unsettled; /* connections may have to be opened or closed */
+	struct hs_link clients, dirty;
+	bool conns_stale; /* connections may have to be opened or closed */
 
 	struct hs_hash_table topics;
 	uint64_t names_bytes;
-	uint32_t kinds[HS_SUBSCRIBER_KINDS]; /* topics of each kind */
-	struct hs_subscriber_conn *home;     /* NULL: no topic needs it */
-	struct hs_link waits;		     /* all, by deadline */
-	struct hs_link missing;		     /* shard channels that no server serves, by time */
+	uint32_t kinds[HS_SUBSCRIBER_KINDS];	/* topics of each kind */
+	struct hs_subscriber_conn *pubsub_conn; /* NULL: no topic needs it */
+	struct hs_link waits;			/* all, by deadline */
+	struct hs_link missing;			/* shard channels that no server serves, by time */
 	uint64_t retried_us;
 
 	struct hs_subscriber_workers trackers;
 	struct hs_link track_waits;
-	bool covered;		   /* all masters are tracked */
-	bool tell_all;		   /* CHANGED_ALL is due at the end of this event */
-	uint64_t told_us;	   /* when CHANGED_ALL was told last */
+	bool all_tracked;	   /* all masters are tracked */
+	bool changed_all_due;	   /* CHANGED_ALL is due at the end of this event */
+	uint64_t changed_all_us;   /* when CHANGED_ALL was told last */
 	struct hs_changed changed; /* keys, of the bytes being read */
 };
 
@@ -167,8 +168,8 @@ static inline struct hs_subscriber_wait *hs_subscriber_first_wait(const struct h
 }
 
 /* Whether topics of a kind are subscribed at home. */
-static inline bool hs_subscriber_at_home(const struct hs_subscriber *sub,
-					 enum hs_subscriber_kind kind)
+static inline bool hs_subscriber_at_pubsub_node(const struct hs_subscriber *sub,
+						enum hs_subscriber_kind kind)
 {
 	return kind != HS_SUBSCRIBER_SHARD || !sub->options.cluster;
 }
@@ -190,11 +191,11 @@ struct hs_op *hs_subscriber_wait_end(struct hs_subscriber *sub, struct hs_subscr
 				     bool in);
 /* The connection for topics to a node of the routes; made when there is none yet. */
 struct hs_subscriber_conn *hs_subscriber_conn_at(struct hs_subscriber *sub, uint16_t node);
-bool hs_subscriber_has_places(const struct hs_subscriber_conn *conn);
+bool hs_subscriber_conn_is_used(const struct hs_subscriber_conn *conn);
 
 /* subscriber_key_events.c: key events (__keyspace@0__:…, __keyevent@0__:…) of all masters. */
 /* Gives a topic a place at every master. */
-void hs_subscriber_settle_key_events(struct hs_subscriber *sub, struct hs_subscriber_topic *topic);
+void hs_subscriber_assign_key_events(struct hs_subscriber *sub, struct hs_subscriber_topic *topic);
 /* Leaves the place at this connection, if there is one; or all of them. */
 void hs_subscriber_drop_key_events_at(struct hs_subscriber *sub,
 				      const struct hs_subscriber_topic *topic,
@@ -207,13 +208,14 @@ bool hs_subscriber_takes_key_event(const struct hs_subscriber_topic *topic,
 				   const struct hs_subscriber_conn *conn, struct hs_bytes channel);
 
 /* subscriber_topics.c */
-void hs_subscriber_join(struct hs_subscriber *sub, struct hs_subscriber_place *place,
-			struct hs_subscriber_conn *conn);
+void hs_node_subscription_begin(struct hs_subscriber *sub,
+				struct hs_node_subscription *subscription,
+				struct hs_subscriber_conn *conn);
 /* True: `op` will be done by the server's answer. */
-bool hs_subscriber_leave(struct hs_subscriber *sub, struct hs_subscriber_place *place,
-			 struct hs_op *op);
-void hs_subscriber_listen(struct hs_subscriber *sub, struct hs_op *op);
-void hs_subscriber_unlisten(struct hs_subscriber *sub, struct hs_op *op);
+bool hs_node_subscription_end(struct hs_subscriber *sub, struct hs_node_subscription *subscription,
+			      struct hs_op *op);
+void hs_subscriber_subscribe(struct hs_subscriber *sub, struct hs_op *op);
+void hs_subscriber_unsubscribe(struct hs_subscriber *sub, struct hs_op *op);
 struct hs_subscriber_topic *hs_subscriber_topic_find(const struct hs_subscriber *sub,
 						     enum hs_subscriber_kind kind,
 						     struct hs_bytes name);
@@ -224,16 +226,16 @@ static inline struct hs_bytes hs_subscriber_topic_name(const struct hs_subscribe
 	return (struct hs_bytes){topic->name, topic->len};
 }
 /* Gives all topics (or those at home alone) the places that the routes and home want. */
-void hs_subscriber_settle_all(struct hs_subscriber *sub, bool at_home_alone);
-void hs_subscriber_confirmed(struct hs_subscriber *sub, struct hs_subscriber_place *place);
-void hs_subscriber_refused(struct hs_subscriber *sub, struct hs_subscriber_place *place,
+void hs_subscriber_assign_all(struct hs_subscriber *sub, bool at_pubsub_node_alone);
+void hs_subscriber_confirmed(struct hs_subscriber *sub, struct hs_node_subscription *subscription);
+void hs_subscriber_refused(struct hs_subscriber *sub, struct hs_node_subscription *subscription,
 			   struct hs_bytes error);
 /* The server ended a subscription by itself. */
 void hs_subscriber_dropped(struct hs_subscriber *sub, struct hs_subscriber_conn *conn,
 			   enum hs_subscriber_kind kind, struct hs_bytes name);
 /* The connection is lost: everything on it must be requested again. */
-void hs_subscriber_want_again(struct hs_subscriber *sub, struct hs_subscriber_conn *conn);
-void hs_subscriber_listen_late(struct hs_subscriber *sub, struct hs_subscriber_wait *wait);
+void hs_subscriber_resubscribe(struct hs_subscriber *sub, struct hs_subscriber_conn *conn);
+void hs_subscriber_subscribe_timeout(struct hs_subscriber *sub, struct hs_subscriber_wait *wait);
 void hs_subscriber_topics_tick(struct hs_subscriber *sub);
 void hs_subscriber_topics_deinit(struct hs_subscriber *sub); /* no LISTEN waits any more */
 
@@ -259,8 +261,8 @@ void hs_subscriber_track_refused(struct hs_subscriber *sub, struct hs_subscriber
 /* The reply to a liveness check. */
 void hs_subscriber_track_checked(struct hs_subscriber *sub, struct hs_subscriber_conn *conn,
 				 struct hs_bytes reply);
-void hs_subscriber_track_late(struct hs_subscriber *sub, struct hs_subscriber_wait *wait);
-void hs_subscriber_tell_changed(struct hs_subscriber *sub);   /* the keys in sub->changed */
+void hs_subscriber_track_timeout(struct hs_subscriber *sub, struct hs_subscriber_wait *wait);
+void hs_subscriber_report_changed(struct hs_subscriber *sub); /* the keys in sub->changed */
 void hs_subscriber_check_tracking(struct hs_subscriber *sub); /* whether all masters are tracked */
 
 #endif

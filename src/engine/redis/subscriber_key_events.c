@@ -12,74 +12,78 @@
 
 #include "base/mem.h"
 
-static struct hs_subscriber_place *place_at(const struct hs_subscriber_topic *topic,
-					    const struct hs_subscriber_conn *conn)
+static struct hs_node_subscription *subscription_at(const struct hs_subscriber_topic *topic,
+						    const struct hs_subscriber_conn *conn)
 {
-	hs_list_each(struct hs_subscriber_place, place, &topic->key_event_places, of_topic) {
-		if (place->conn == conn)
-			return place;
+	hs_list_each(struct hs_node_subscription, subscription, &topic->key_event_subscriptions,
+		     of_topic) {
+		if (subscription->conn == conn)
+			return subscription;
 	}
 	return NULL;
 }
 
-static void drop(struct hs_subscriber *sub, struct hs_subscriber_place *place)
+static void drop(struct hs_subscriber *sub, struct hs_node_subscription *subscription)
 {
-	hs_subscriber_leave(sub, place, NULL);
-	hs_list_remove(&place->of_topic);
-	hs_mem_release(place);
+	hs_node_subscription_end(sub, subscription, NULL);
+	hs_list_remove(&subscription->of_topic);
+	hs_mem_release(subscription);
 }
 
 void hs_subscriber_drop_key_events_at(struct hs_subscriber *sub,
 				      const struct hs_subscriber_topic *topic,
 				      const struct hs_subscriber_conn *conn)
 {
-	struct hs_subscriber_place *place = place_at(topic, conn);
+	struct hs_node_subscription *subscription = subscription_at(topic, conn);
 
-	if (place)
-		drop(sub, place);
+	if (subscription)
+		drop(sub, subscription);
 }
 
 void hs_subscriber_drop_key_events(struct hs_subscriber *sub, struct hs_subscriber_topic *topic)
 {
-	hs_list_each_safe(struct hs_subscriber_place, place, &topic->key_event_places, of_topic)
-		drop(sub, place);
+	hs_list_each_safe(struct hs_node_subscription, subscription,
+			  &topic->key_event_subscriptions, of_topic)
+		drop(sub, subscription);
 }
 
-static bool is_heard_at(const struct hs_subscriber_topic *topic,
-			const struct hs_subscriber_conn *conn)
+static bool is_subscribed_at(const struct hs_subscriber_topic *topic,
+			     const struct hs_subscriber_conn *conn)
 {
-	return topic->places[0].conn == conn || topic->places[1].conn == conn;
+	return topic->subscriptions[0].conn == conn || topic->subscriptions[1].conn == conn;
 }
 
-void hs_subscriber_settle_key_events(struct hs_subscriber *sub, struct hs_subscriber_topic *topic)
+void hs_subscriber_assign_key_events(struct hs_subscriber *sub, struct hs_subscriber_topic *topic)
 {
 	if (!topic->key_events || !sub->routes)
 		return;
-	hs_list_each_safe(struct hs_subscriber_place, place, &topic->key_event_places, of_topic) {
-		if (!place->conn->listed || is_heard_at(topic, place->conn))
-			drop(sub, place);
+	hs_list_each_safe(struct hs_node_subscription, subscription,
+			  &topic->key_event_subscriptions, of_topic) {
+		if (!subscription->conn->listed || is_subscribed_at(topic, subscription->conn))
+			drop(sub, subscription);
 	}
 	for (uint16_t node = 0; node < sub->routes->nodes_count; node++) {
 		struct hs_subscriber_conn *conn = hs_subscriber_conn_at(sub, node);
-		struct hs_subscriber_place *place;
+		struct hs_node_subscription *subscription;
 
-		if (is_heard_at(topic, conn) || place_at(topic, conn))
+		if (is_subscribed_at(topic, conn) || subscription_at(topic, conn))
 			continue;
-		place = hs_mem_zalloc(sizeof *place);
-		place->topic = topic;
-		place->for_key_events = true;
-		hs_list_init(&place->link);
-		hs_list_append(&topic->key_event_places, &place->of_topic);
-		hs_subscriber_join(sub, place, conn);
+		subscription = hs_mem_zalloc(sizeof *subscription);
+		subscription->topic = topic;
+		subscription->for_key_events = true;
+		hs_list_init(&subscription->link);
+		hs_list_append(&topic->key_event_subscriptions, &subscription->of_topic);
+		hs_node_subscription_begin(sub, subscription, conn);
 	}
 }
 
 bool hs_subscriber_key_events_confirmed(const struct hs_subscriber_topic *topic)
 {
-	hs_list_each(const struct hs_subscriber_place, place, &topic->key_event_places, of_topic) {
-		if (place->state != HS_SUBSCRIBER_CONFIRMED &&
-		    (hs_subscriber_is_up(place->conn) ||
-		     place->conn->upstream.backoff.failures == 0))
+	hs_list_each(const struct hs_node_subscription, subscription,
+		     &topic->key_event_subscriptions, of_topic) {
+		if (subscription->state != HS_SUBSCRIPTION_CONFIRMED &&
+		    (hs_subscriber_is_up(subscription->conn) ||
+		     subscription->conn->upstream.backoff.failures == 0))
 			return false;
 	}
 	return true;
@@ -88,8 +92,9 @@ bool hs_subscriber_key_events_confirmed(const struct hs_subscriber_topic *topic)
 bool hs_subscriber_takes_key_event(const struct hs_subscriber_topic *topic,
 				   const struct hs_subscriber_conn *conn, struct hs_bytes channel)
 {
-	const struct hs_subscriber_place *place =
-		topic->key_events && hs_event_is_key_event(channel) ? place_at(topic, conn) : NULL;
+	const struct hs_node_subscription *subscription =
+		topic->key_events && hs_event_is_key_event(channel) ? subscription_at(topic, conn)
+								    : NULL;
 
-	return place && place->state == HS_SUBSCRIBER_CONFIRMED;
+	return subscription && subscription->state == HS_SUBSCRIPTION_CONFIRMED;
 }

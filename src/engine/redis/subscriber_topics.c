@@ -40,13 +40,13 @@ static struct hs_subscriber_topic *create_topic(struct hs_subscriber *sub,
 		memcpy(topic->name, name.data, name.len);
 	hs_list_init(&topic->waits);
 	hs_list_init(&topic->missing);
-	hs_list_init(&topic->key_event_places);
+	hs_list_init(&topic->key_event_subscriptions);
 	topic->key_events = sub->options.cluster &&
 			    ((kind == HS_SUBSCRIBER_CHANNEL && hs_event_is_key_event(name)) ||
 			     (kind == HS_SUBSCRIBER_PATTERN && hs_event_may_be_key_event(name)));
 	for (int i = 0; i < 2; i++) {
-		topic->places[i].topic = topic;
-		hs_list_init(&topic->places[i].link);
+		topic->subscriptions[i].topic = topic;
+		hs_list_init(&topic->subscriptions[i].link);
 	}
 	hs_hash_table_add(&sub->topics, &topic->node, hs_subscriber_topic_hash(sub, kind, name));
 	sub->names_bytes += name.len;
@@ -56,21 +56,21 @@ static struct hs_subscriber_topic *create_topic(struct hs_subscriber *sub,
 
 /* ---- places ---- */
 
-static struct hs_subscriber_place *now_of(struct hs_subscriber_topic *topic)
+static struct hs_node_subscription *active_of(struct hs_subscriber_topic *topic)
 {
-	return &topic->places[topic->now];
+	return &topic->subscriptions[topic->active];
 }
 
-static struct hs_subscriber_place *next_of(struct hs_subscriber_topic *topic)
+static struct hs_node_subscription *replacement_of(struct hs_subscriber_topic *topic)
 {
-	return &topic->places[!topic->now];
+	return &topic->subscriptions[!topic->active];
 }
 
 static bool is_confirmed(const struct hs_subscriber_topic *topic)
 {
-	const struct hs_subscriber_place *place = &topic->places[topic->now];
+	const struct hs_node_subscription *subscription = &topic->subscriptions[topic->active];
 
-	return place->conn && place->state == HS_SUBSCRIBER_CONFIRMED;
+	return subscription->conn && subscription->state == HS_SUBSCRIPTION_CONFIRMED;
 }
 
 /* Every message published from now on is heard. */
@@ -79,40 +79,42 @@ static bool is_complete(const struct hs_subscriber_topic *topic)
 	return is_confirmed(topic) && hs_subscriber_key_events_confirmed(topic);
 }
 
-static void set_state(struct hs_subscriber_place *place, enum hs_subscriber_place_state state)
+static void set_state(struct hs_node_subscription *subscription,
+		      enum hs_node_subscription_state state)
 {
-	hs_list_remove(&place->link);
-	hs_list_append(&place->conn->places[state], &place->link);
-	place->state = state;
+	hs_list_remove(&subscription->link);
+	hs_list_append(&subscription->conn->subscriptions[state], &subscription->link);
+	subscription->state = state;
 }
 
-void hs_subscriber_join(struct hs_subscriber *sub, struct hs_subscriber_place *place,
-			struct hs_subscriber_conn *conn)
+void hs_node_subscription_begin(struct hs_subscriber *sub,
+				struct hs_node_subscription *subscription,
+				struct hs_subscriber_conn *conn)
 {
-	place->conn = conn;
-	set_state(place, HS_SUBSCRIBER_WANTED);
+	subscription->conn = conn;
+	set_state(subscription, HS_SUBSCRIPTION_WANTED);
 	if (conn->upstream.state == HS_UPSTREAM_DOWN)
-		sub->unsettled = true;
+		sub->conns_stale = true;
 	hs_subscriber_conn_subscribe(sub, conn);
 }
 
-bool hs_subscriber_leave(struct hs_subscriber *sub, struct hs_subscriber_place *place,
-			 struct hs_op *op)
+bool hs_node_subscription_end(struct hs_subscriber *sub, struct hs_node_subscription *subscription,
+			      struct hs_op *op)
 {
-	struct hs_subscriber_conn *conn = place->conn;
-	bool requested = conn && (place->state == HS_SUBSCRIBER_ASKED ||
-				  place->state == HS_SUBSCRIBER_CONFIRMED);
+	struct hs_subscriber_conn *conn = subscription->conn;
+	bool requested = conn && (subscription->state == HS_SUBSCRIPTION_REQUESTED ||
+				  subscription->state == HS_SUBSCRIPTION_CONFIRMED);
 
 	if (!conn)
 		return false;
-	if (place->state == HS_SUBSCRIBER_ASKED)
-		place->request->place = NULL;
+	if (subscription->state == HS_SUBSCRIPTION_REQUESTED)
+		subscription->request->subscription = NULL;
 	if (requested)
-		hs_subscriber_conn_unsubscribe(sub, conn, place->topic, op);
-	hs_list_remove(&place->link);
-	place->conn = NULL;
-	if (!hs_subscriber_has_places(conn))
-		sub->unsettled = true;
+		hs_subscriber_conn_unsubscribe(sub, conn, subscription->topic, op);
+	hs_list_remove(&subscription->link);
+	subscription->conn = NULL;
+	if (!hs_subscriber_conn_is_used(conn))
+		sub->conns_stale = true;
 	return requested;
 }
 
@@ -122,43 +124,43 @@ static struct hs_subscriber_conn *target_of(struct hs_subscriber *sub,
 {
 	uint16_t node;
 
-	if (hs_subscriber_at_home(sub, topic->kind))
-		return sub->home;
+	if (hs_subscriber_at_pubsub_node(sub, topic->kind))
+		return sub->pubsub_conn;
 	node = sub->routes ? sub->routes->node_of_slot[topic->slot] : HS_NODE_NONE;
 	return node == HS_NODE_NONE ? NULL : hs_subscriber_conn_at(sub, node);
 }
 
-static void settle_places(struct hs_subscriber *sub, struct hs_subscriber_topic *topic)
+static void assign_topic(struct hs_subscriber *sub, struct hs_subscriber_topic *topic)
 {
 	struct hs_subscriber_conn *target = target_of(sub, topic);
-	struct hs_subscriber_place *now = now_of(topic), *next = next_of(topic);
-	struct hs_subscriber_place *moves = is_confirmed(topic) ? next : now;
+	struct hs_node_subscription *active = active_of(topic), *next = replacement_of(topic);
+	struct hs_node_subscription *moves = is_confirmed(topic) ? next : active;
 
-	if (moves == now || !target || target == now->conn)
-		hs_subscriber_leave(sub, next, NULL);
-	if (moves == next && target == now->conn)
+	if (moves == active || !target || target == active->conn)
+		hs_node_subscription_end(sub, next, NULL);
+	if (moves == next && target == active->conn)
 		return;
 	if (moves->conn == target)
 		return;
-	if (moves == now || target)
-		hs_subscriber_leave(sub, moves, NULL);
+	if (moves == active || target)
+		hs_node_subscription_end(sub, moves, NULL);
 	if (target) {
 		hs_subscriber_drop_key_events_at(sub, topic, target); /* UNSUBSCRIBE goes first */
-		hs_subscriber_join(sub, moves, target);
+		hs_node_subscription_begin(sub, moves, target);
 	}
 }
 
-static void settle(struct hs_subscriber *sub, struct hs_subscriber_topic *topic)
+static void assign(struct hs_subscriber *sub, struct hs_subscriber_topic *topic)
 {
-	settle_places(sub, topic);
-	hs_subscriber_settle_key_events(sub, topic);
+	assign_topic(sub, topic);
+	hs_subscriber_assign_key_events(sub, topic);
 }
 
-void hs_subscriber_settle_all(struct hs_subscriber *sub, bool at_home_alone)
+void hs_subscriber_assign_all(struct hs_subscriber *sub, bool at_pubsub_node_alone)
 {
 	hs_hash_each_of_all(struct hs_subscriber_topic, topic, &sub->topics, node) {
-		if (!at_home_alone || hs_subscriber_at_home(sub, topic->kind))
-			settle(sub, topic);
+		if (!at_pubsub_node_alone || hs_subscriber_at_pubsub_node(sub, topic->kind))
+			assign(sub, topic);
 	}
 }
 
@@ -167,8 +169,8 @@ static void free_topic(struct hs_subscriber *sub, struct hs_subscriber_topic *to
 		       struct hs_op *op)
 {
 	hs_subscriber_drop_key_events(sub, topic);
-	hs_subscriber_leave(sub, next_of(topic), NULL);
-	if (!hs_subscriber_leave(sub, now_of(topic), op) && op)
+	hs_node_subscription_end(sub, replacement_of(topic), NULL);
+	if (!hs_node_subscription_end(sub, active_of(topic), op) && op)
 		hs_subscriber_finish(sub, op);
 	hs_list_remove(&topic->missing);
 	sub->names_bytes -= topic->len;
@@ -199,7 +201,7 @@ static enum hs_subscriber_kind kind_of(struct hs_bytes verb)
 				     : HS_SUBSCRIBER_CHANNEL;
 }
 
-void hs_subscriber_listen(struct hs_subscriber *sub, struct hs_op *op)
+void hs_subscriber_subscribe(struct hs_subscriber *sub, struct hs_op *op)
 {
 	enum hs_subscriber_kind kind = kind_of(op->argv[0]);
 	struct hs_bytes name = op->argv[1];
@@ -226,13 +228,13 @@ void hs_subscriber_listen(struct hs_subscriber *sub, struct hs_op *op)
 	}
 	if (!topic) {
 		topic = create_topic(sub, kind, name);
-		sub->unsettled |= !sub->home;
+		sub->conns_stale |= !sub->pubsub_conn;
 	}
 	hs_subscriber_wait_begin(sub, op, topic, &topic->waits);
-	settle(sub, topic);
+	assign(sub, topic);
 }
 
-void hs_subscriber_unlisten(struct hs_subscriber *sub, struct hs_op *op)
+void hs_subscriber_unsubscribe(struct hs_subscriber *sub, struct hs_op *op)
 {
 	struct hs_subscriber_topic *topic =
 		hs_subscriber_topic_find(sub, kind_of(op->argv[0]), op->argv[1]);
@@ -259,28 +261,28 @@ static void finish_waits(struct hs_subscriber *sub, struct hs_subscriber_topic *
 static void lose(struct hs_subscriber *sub, struct hs_subscriber_topic *topic)
 {
 	if (hs_subscriber_any(&topic->workers) && hs_list_empty(&topic->missing) &&
-	    !hs_subscriber_at_home(sub, topic->kind)) {
+	    !hs_subscriber_at_pubsub_node(sub, topic->kind)) {
 		topic->missing_us = sub->now_us;
 		hs_list_append(&sub->missing, &topic->missing);
 	}
-	if (next_of(topic)->conn) {
-		hs_subscriber_leave(sub, now_of(topic), NULL);
-		topic->now = !topic->now;
+	if (replacement_of(topic)->conn) {
+		hs_node_subscription_end(sub, active_of(topic), NULL);
+		topic->active = !topic->active;
 	}
 }
 
-void hs_subscriber_confirmed(struct hs_subscriber *sub, struct hs_subscriber_place *place)
+void hs_subscriber_confirmed(struct hs_subscriber *sub, struct hs_node_subscription *subscription)
 {
-	struct hs_subscriber_topic *topic = place->topic;
+	struct hs_subscriber_topic *topic = subscription->topic;
 
-	set_state(place, HS_SUBSCRIBER_CONFIRMED);
-	if (!place->for_key_events) {
-		if (place != now_of(topic)) {
-			hs_subscriber_leave(sub, now_of(topic), NULL);
-			topic->now = !topic->now;
+	set_state(subscription, HS_SUBSCRIPTION_CONFIRMED);
+	if (!subscription->for_key_events) {
+		if (subscription != active_of(topic)) {
+			hs_node_subscription_end(sub, active_of(topic), NULL);
+			topic->active = !topic->active;
 		}
 		hs_list_remove(&topic->missing);
-		hs_subscriber_settle_key_events(sub, topic); /* at the node that it left */
+		hs_subscriber_assign_key_events(sub, topic); /* at the node that it left */
 	}
 	finish_waits(sub, topic);
 }
@@ -298,17 +300,17 @@ static bool is_passing(struct hs_bytes error)
 	return false;
 }
 
-void hs_subscriber_refused(struct hs_subscriber *sub, struct hs_subscriber_place *place,
+void hs_subscriber_refused(struct hs_subscriber *sub, struct hs_node_subscription *subscription,
 			   struct hs_bytes error)
 {
-	struct hs_subscriber_topic *topic = place->topic;
+	struct hs_subscriber_topic *topic = subscription->topic;
 	struct hs_subscriber_wait *wait;
 
-	set_state(place, HS_SUBSCRIBER_REFUSED);
+	set_state(subscription, HS_SUBSCRIPTION_REFUSED);
 	if (is_passing(error)) {
-		snprintf(place->conn->why, sizeof place->conn->why, "%.*s", (int)error.len,
-			 error.data);
-		sub->calls->surprise(sub->context);
+		snprintf(subscription->conn->why, sizeof subscription->conn->why, "%.*s",
+			 (int)error.len, error.data);
+		sub->calls->topology_suspect(sub->context);
 		return;
 	}
 	while ((wait = hs_subscriber_first_wait(&topic->waits)) != NULL)
@@ -322,20 +324,21 @@ void hs_subscriber_dropped(struct hs_subscriber *sub, struct hs_subscriber_conn 
 {
 	struct hs_subscriber_topic *topic = hs_subscriber_topic_find(sub, kind, name);
 
-	if (!topic || now_of(topic)->conn != conn || !is_confirmed(topic))
+	if (!topic || active_of(topic)->conn != conn || !is_confirmed(topic))
 		return;
-	set_state(now_of(topic), HS_SUBSCRIBER_REFUSED);
+	set_state(active_of(topic), HS_SUBSCRIPTION_REFUSED);
 	lose(sub, topic);
-	sub->calls->surprise(sub->context);
+	sub->calls->topology_suspect(sub->context);
 }
 
-void hs_subscriber_want_again(struct hs_subscriber *sub, struct hs_subscriber_conn *conn)
+void hs_subscriber_resubscribe(struct hs_subscriber *sub, struct hs_subscriber_conn *conn)
 {
-	for (int state = HS_SUBSCRIBER_ASKED; state < HS_SUBSCRIBER_PLACE_STATES; state++) {
-		hs_list_each_safe(struct hs_subscriber_place, place, &conn->places[state], link) {
-			set_state(place, HS_SUBSCRIBER_WANTED);
-			if (state == HS_SUBSCRIBER_CONFIRMED && !place->for_key_events)
-				lose(sub, place->topic);
+	for (int state = HS_SUBSCRIPTION_REQUESTED; state < HS_SUBSCRIPTION_STATES; state++) {
+		hs_list_each_safe(struct hs_node_subscription, subscription,
+				  &conn->subscriptions[state], link) {
+			set_state(subscription, HS_SUBSCRIPTION_WANTED);
+			if (state == HS_SUBSCRIPTION_CONFIRMED && !subscription->for_key_events)
+				lose(sub, subscription->topic);
 		}
 	}
 }
@@ -344,18 +347,18 @@ void hs_subscriber_want_again(struct hs_subscriber *sub, struct hs_subscriber_co
 
 static const char *why_not(const struct hs_subscriber *sub, const struct hs_subscriber_topic *topic)
 {
-	const struct hs_subscriber_place *place = &topic->places[topic->now];
+	const struct hs_node_subscription *subscription = &topic->subscriptions[topic->active];
 
 	if (!sub->routes)
 		return "none of the engine's servers has answered yet";
-	if (!place->conn)
+	if (!subscription->conn)
 		return "nobody serves its slot";
-	if (place->state != HS_SUBSCRIBER_ASKED && place->conn->why[0])
-		return place->conn->why;
+	if (subscription->state != HS_SUBSCRIPTION_REQUESTED && subscription->conn->why[0])
+		return subscription->conn->why;
 	return "the server does not answer";
 }
 
-void hs_subscriber_listen_late(struct hs_subscriber *sub, struct hs_subscriber_wait *wait)
+void hs_subscriber_subscribe_timeout(struct hs_subscriber *sub, struct hs_subscriber_wait *wait)
 {
 	struct hs_subscriber_topic *topic = wait->topic;
 
@@ -369,7 +372,7 @@ static void give_up(struct hs_subscriber *sub, struct hs_subscriber_topic *topic
 {
 	struct hs_event event = {
 		.kind = HS_EVENT_UNSUBSCRIBED,
-		.was = HS_EVENT_SHARD_MESSAGE,
+		.unsubscribed_kind = HS_EVENT_SHARD_MESSAGE,
 		.channel = hs_subscriber_topic_name(topic),
 	};
 
@@ -409,12 +412,12 @@ static void finish_without_lost(struct hs_subscriber *sub)
 
 static void retry_refused(struct hs_subscriber *sub)
 {
-	hs_list_each(struct hs_subscriber_conn, conn, &sub->conns, link) {
-		struct hs_link *refused = &conn->places[HS_SUBSCRIBER_REFUSED];
+	hs_list_each(struct hs_subscriber_conn, conn, &sub->clients, link) {
+		struct hs_link *refused = &conn->subscriptions[HS_SUBSCRIPTION_REFUSED];
 
 		while (!hs_list_empty(refused))
-			set_state(hs_list_entry(refused->next, struct hs_subscriber_place, link),
-				  HS_SUBSCRIBER_WANTED);
+			set_state(hs_list_entry(refused->next, struct hs_node_subscription, link),
+				  HS_SUBSCRIPTION_WANTED);
 		hs_subscriber_conn_subscribe(sub, conn);
 	}
 }

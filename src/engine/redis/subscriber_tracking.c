@@ -32,21 +32,21 @@ bool hs_subscriber_tracking(const struct hs_subscriber *sub)
 void hs_subscriber_track(struct hs_subscriber *sub, struct hs_op *op)
 {
 	hs_subscriber_wait_begin(sub, op, NULL, &sub->track_waits);
-	sub->unsettled = true;
+	sub->conns_stale = true;
 }
 
 void hs_subscriber_untrack(struct hs_subscriber *sub, struct hs_op *op)
 {
 	hs_subscriber_set(&sub->trackers, op->worker, false);
 	hs_subscriber_finish(sub, op);
-	sub->unsettled = true;
+	sub->conns_stale = true;
 }
 
 void hs_subscriber_track_confirmed(struct hs_subscriber *sub, struct hs_subscriber_conn *conn)
 {
 	conn->tracking = true;
-	sub->tell_all = true;
-	sub->unsettled = true;
+	sub->changed_all_due = true;
+	sub->conns_stale = true;
 }
 
 void hs_subscriber_track_refused(struct hs_subscriber *sub, struct hs_subscriber_conn *conn,
@@ -63,19 +63,19 @@ void hs_subscriber_track_refused(struct hs_subscriber *sub, struct hs_subscriber
 void hs_subscriber_track_checked(struct hs_subscriber *sub, struct hs_subscriber_conn *conn,
 				 struct hs_bytes reply)
 {
-	conn->refuses = hs_node_refuses(reply);
-	if (!conn->refuses)
+	conn->cluster_down = hs_node_says_cluster_down(reply);
+	if (!conn->cluster_down)
 		return;
 	snprintf(conn->why, sizeof conn->why, "it says that the cluster is down");
-	sub->calls->surprise(sub->context);
+	sub->calls->topology_suspect(sub->context);
 }
 
-void hs_subscriber_track_late(struct hs_subscriber *sub, struct hs_subscriber_wait *wait)
+void hs_subscriber_track_timeout(struct hs_subscriber *sub, struct hs_subscriber_wait *wait)
 {
 	const char *where = "none of the engine's servers has answered yet", *why = "";
 
-	hs_list_each(const struct hs_subscriber_conn, conn, &sub->conns, link) {
-		if (!conn->tracks || (conn->tracking && !conn->refuses))
+	hs_list_each(const struct hs_subscriber_conn, conn, &sub->clients, link) {
+		if (!conn->tracks || (conn->tracking && !conn->cluster_down))
 			continue;
 		where = conn->text;
 		why = conn->why[0] ? conn->why : "it does not answer";
@@ -83,16 +83,16 @@ void hs_subscriber_track_late(struct hs_subscriber *sub, struct hs_subscriber_wa
 	hs_subscriber_fail(sub, hs_subscriber_wait_end(sub, wait, false),
 			   "CLUSTERDOWN cannot watch which keys change: %s%s%s", where,
 			   *why ? ": " : "", why);
-	sub->unsettled = true;
+	sub->conns_stale = true;
 }
 
-void hs_subscriber_tell_changed(struct hs_subscriber *sub)
+void hs_subscriber_report_changed(struct hs_subscriber *sub)
 {
 	struct hs_changed *changed = &sub->changed;
 
-	sub->tell_all |= changed->all;
+	sub->changed_all_due |= changed->all;
 	/* CHANGED_ALL, at the end of this event, would cover the keys. */
-	if (changed->count > 0 && !sub->tell_all && hs_subscriber_any(&sub->trackers))
+	if (changed->count > 0 && !sub->changed_all_due && hs_subscriber_any(&sub->trackers))
 		sub->calls->event(sub->context, hs_event_create_changed(changed));
 	hs_changed_clear(changed);
 }
@@ -105,30 +105,30 @@ static bool is_silent(const struct hs_subscriber *sub, const struct hs_subscribe
 						       sub->now_us, HS_SUBSCRIBER_SUSPECT_US);
 }
 
-static bool is_covered(const struct hs_subscriber *sub)
+static bool are_all_tracked(const struct hs_subscriber *sub)
 {
 	uint32_t tracked = 0;
 
-	hs_list_each(const struct hs_subscriber_conn, conn, &sub->conns, link)
-		tracked += conn->tracking && !conn->refuses && !is_silent(sub, conn);
+	hs_list_each(const struct hs_subscriber_conn, conn, &sub->clients, link)
+		tracked += conn->tracking && !conn->cluster_down && !is_silent(sub, conn);
 	return sub->routes && tracked > 0 && tracked == sub->routes->nodes_count;
 }
 
 void hs_subscriber_check_tracking(struct hs_subscriber *sub)
 {
-	bool covered = hs_subscriber_tracking(sub) && is_covered(sub);
+	bool all_tracked = hs_subscriber_tracking(sub) && are_all_tracked(sub);
 	struct hs_subscriber_wait *wait;
 
-	if (covered != sub->covered ||
-	    (!covered && sub->now_us - sub->told_us >= HS_SUBSCRIBER_TELL_US))
-		sub->tell_all = true;
-	sub->covered = covered;
-	if (sub->tell_all && hs_subscriber_any(&sub->trackers)) {
+	if (all_tracked != sub->all_tracked ||
+	    (!all_tracked && sub->now_us - sub->changed_all_us >= HS_SUBSCRIBER_CHANGED_ALL_US))
+		sub->changed_all_due = true;
+	sub->all_tracked = all_tracked;
+	if (sub->changed_all_due && hs_subscriber_any(&sub->trackers)) {
 		sub->calls->event(sub->context, hs_event_create(&(struct hs_event){
 							.kind = HS_EVENT_CHANGED_ALL}));
-		sub->told_us = sub->now_us;
+		sub->changed_all_us = sub->now_us;
 	}
-	sub->tell_all = false;
-	while (covered && (wait = hs_subscriber_first_wait(&sub->track_waits)) != NULL)
+	sub->changed_all_due = false;
+	while (all_tracked && (wait = hs_subscriber_first_wait(&sub->track_waits)) != NULL)
 		hs_subscriber_finish(sub, hs_subscriber_wait_end(sub, wait, true));
 }

@@ -23,9 +23,9 @@ struct parser {
 	size_t why_size;
 };
 
-static int no_reply(const struct parser *parser, const char *what)
+static int malformed(const struct parser *parser, const char *what)
 {
-	return hs_err_say(HS_EPROTO, parser->why, parser->why_size,
+	return hs_err_set(HS_EPROTO, parser->why, parser->why_size,
 			  "the reply to CLUSTER SLOTS is none: %s", what);
 }
 
@@ -93,22 +93,22 @@ static int parse_node(struct parser *parser, struct hs_topology_node *node)
 
 	memset(node, 0, sizeof *node);
 	if (hs_walk_array(walk, &count) < 0 || count < NODE_FIELDS_MIN)
-		return no_reply(parser, "a node must be a host, a port, an id");
+		return malformed(parser, "a node must be a host, a port, an id");
 	if (hs_walk_text(walk, &preferred) < 0)
-		return no_reply(parser, "a node's host must be a text");
+		return malformed(parser, "a node's host must be a text");
 	if (hs_walk_int(walk, 0, 65535, &port) < 0)
-		return no_reply(parser, "a node's port must be a number from 0 to 65535");
+		return malformed(parser, "a node's port must be a number from 0 to 65535");
 	if (count > 2 && (hs_walk_text(walk, &id) < 0 || !copy(id, node->id, sizeof node->id)))
-		return no_reply(parser, "a node's id must be 64 printable bytes at most");
+		return malformed(parser, "a node's id must be 64 printable bytes at most");
 	if (count > 3 && parse_metadata(walk, &ip, &hostname) < 0)
-		return no_reply(parser, "a node's metadata must be pairs");
+		return malformed(parser, "a node's metadata must be pairs");
 	for (int64_t i = 4; i < count; i++) {
 		if (hs_walk_skip(walk) < 0)
-			return no_reply(parser, "it is cut short");
+			return malformed(parser, "it is cut short");
 	}
 	host = choose_host(parser, preferred, ip, hostname);
 	if (!copy(host, node->address.host, sizeof node->address.host))
-		return no_reply(parser, "a node's host must be 253 printable bytes at most");
+		return malformed(parser, "a node's host must be 253 printable bytes at most");
 	node->address.port = host.len ? (uint16_t)port : 0;
 	return 0;
 }
@@ -132,7 +132,7 @@ static uint16_t find_shard(const struct hs_topology *topology,
 		if (hs_topology_same_node(&topology->shards[i - 1].master, master))
 			return (uint16_t)(i - 1);
 	}
-	return HS_TOPOLOGY_NOBODY;
+	return HS_TOPOLOGY_NO_SHARD;
 }
 
 static int add_shard(struct parser *parser, const struct hs_topology_node *master)
@@ -140,7 +140,7 @@ static int add_shard(struct parser *parser, const struct hs_topology_node *maste
 	struct hs_topology *topology = parser->topology;
 
 	if (topology->shards_count == HS_TOPOLOGY_SHARDS_MAX)
-		return hs_err_say(HS_ELIMIT, parser->why, parser->why_size,
+		return hs_err_set(HS_ELIMIT, parser->why, parser->why_size,
 				  "the cluster has more than %d shards", HS_TOPOLOGY_SHARDS_MAX);
 	topology->shards[topology->shards_count++] = (struct hs_topology_shard){.master = *master};
 	return 0;
@@ -176,21 +176,21 @@ static int parse_range(struct parser *parser)
 	int code;
 
 	if (hs_walk_array(&parser->walk, &count) < 0 || count < RANGE_FIELDS_MIN)
-		return no_reply(parser, "a range must be two slots and a node");
+		return malformed(parser, "a range must be two slots and a node");
 	if (hs_walk_int(&parser->walk, 0, HS_SLOTS - 1, &first) < 0 ||
 	    hs_walk_int(&parser->walk, first, HS_SLOTS - 1, &last) < 0)
-		return no_reply(parser, "a range must be two slots from 0 to 16383");
+		return malformed(parser, "a range must be two slots from 0 to 16383");
 	code = parse_node(parser, &master);
 	if (code < 0)
 		return code;
 	if (master.address.port == 0)
-		return hs_err_say(
+		return hs_err_set(
 			HS_EPROTO, parser->why, parser->why_size,
 			"the node of slots %d-%d tells no address to reach it at (a node that "
 			"speaks TLS alone tells it to TLS connections)",
 			(int)first, (int)last);
 	at = find_shard(topology, &master);
-	is_new = at == HS_TOPOLOGY_NOBODY;
+	is_new = at == HS_TOPOLOGY_NO_SHARD;
 	if (is_new) {
 		at = topology->shards_count;
 		code = add_shard(parser, &master);
@@ -222,17 +222,17 @@ static int sort(struct parser *parser)
 	qsort(ranges, topology->ranges_count, sizeof *ranges, by_first_slot);
 	for (uint32_t i = 1; i < topology->ranges_count; i++) {
 		if (ranges[i].first <= ranges[i - 1].last)
-			return hs_err_say(HS_EPROTO, parser->why, parser->why_size,
+			return hs_err_set(HS_EPROTO, parser->why, parser->why_size,
 					  "slot %u is said to be at two nodes", ranges[i].first);
 	}
 	shards = hs_mem_alloc(size);
 	for (uint16_t i = 0; i < topology->shards_count; i++)
-		place[i] = HS_TOPOLOGY_NOBODY;
+		place[i] = HS_TOPOLOGY_NO_SHARD;
 	for (uint32_t i = 0; i < topology->ranges_count; i++) {
 		struct hs_topology_range range = ranges[i];
 		uint16_t slots = (uint16_t)(range.last - range.first + 1);
 
-		if (place[range.shard] == HS_TOPOLOGY_NOBODY) {
+		if (place[range.shard] == HS_TOPOLOGY_NO_SHARD) {
 			shards[next] = topology->shards[range.shard];
 			place[range.shard] = next++;
 		}
@@ -255,24 +255,24 @@ static int sort(struct parser *parser)
 
 static int parse_whole(struct parser *parser)
 {
-	struct hs_answer head;
-	int64_t whole = hs_answer_length(parser->walk.data, parser->walk.len);
+	struct hs_parsed_reply head;
+	int64_t whole = hs_parse_reply_length(parser->walk.data, parser->walk.len);
 
 	if (whole < 0 || (size_t)whole != parser->walk.len || whole == 0)
-		return no_reply(parser, whole == 0 ? "it is cut short" : "it is not one of RESP");
+		return malformed(parser, whole == 0 ? "it is cut short" : "it is not one of RESP");
 	if (hs_walk_next(&parser->walk, &head) < 0)
-		return no_reply(parser, "it is cut short");
-	if (head.type == HS_ANSWER_ERROR) {
+		return malformed(parser, "it is cut short");
+	if (head.type == HS_PARSED_ERROR) {
 		char text[128];
 
-		return hs_err_say(HS_EINVAL, parser->why, parser->why_size,
+		return hs_err_set(HS_EINVAL, parser->why, parser->why_size,
 				  "CLUSTER SLOTS was answered with \"%s\"",
 				  hs_bytes_escape(head.text, text, sizeof text));
 	}
-	if (head.type != HS_ANSWER_ARRAY)
-		return no_reply(parser, "it is no array");
+	if (head.type != HS_PARSED_ARRAY)
+		return malformed(parser, "it is no array");
 	if (head.count == 0)
-		return hs_err_say(
+		return hs_err_set(
 			HS_EINVAL, parser->why, parser->why_size,
 			"the cluster has no slots: its nodes have not been put together yet");
 	reserve(parser->topology, (size_t)head.count);

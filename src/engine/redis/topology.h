@@ -11,14 +11,14 @@
 #ifndef HS_ENGINE_REDIS_TOPOLOGY_H
 #define HS_ENGINE_REDIS_TOPOLOGY_H
 
-#include "route/slot.h"
+#include "route/slot_map.h"
 #include "upstream/url.h"
 
 enum {
 	HS_TOPOLOGY_SHARDS_MAX = 1024, /* Redis itself advises against more than 1000 nodes */
 	HS_TOPOLOGY_REPLICAS_MAX = 32, /* of one shard; more are left out */
 	HS_TOPOLOGY_ID_BYTES = 65,     /* a node's id: 40 digits, with room, and the end */
-	HS_TOPOLOGY_NOBODY = 0xffff,   /* no shard */
+	HS_TOPOLOGY_NO_SHARD = 0xffff, /* no shard */
 };
 
 struct hs_topology_node {

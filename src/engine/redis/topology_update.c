@@ -13,8 +13,8 @@
 struct match {
 	const struct hs_topology *before;
 	struct hs_topology *after;
-	bool *found;	/* shards of before */
-	uint16_t *mate; /* of each shard of after, a shard of before or HS_TOPOLOGY_NOBODY */
+	bool *found;	   /* shards of before */
+	uint16_t *matched; /* of each shard of after, a shard of before or HS_TOPOLOGY_NO_SHARD */
 };
 
 static bool has_replica(const struct hs_topology_shard *shard, const struct hs_topology_node *node)
@@ -33,7 +33,7 @@ static bool has_node(const struct hs_topology_shard *shard, const struct hs_topo
 
 static void pair(struct match *match, uint16_t after, uint16_t before)
 {
-	match->mate[after] = before;
+	match->matched[after] = before;
 	match->found[before] = true;
 }
 
@@ -43,7 +43,8 @@ static void match_masters(struct match *match, bool failover)
 		const struct hs_topology_node *master = &match->after->shards[i].master;
 
 		for (uint16_t j = 0;
-		     j < match->before->shards_count && match->mate[i] == HS_TOPOLOGY_NOBODY; j++) {
+		     j < match->before->shards_count && match->matched[i] == HS_TOPOLOGY_NO_SHARD;
+		     j++) {
 			const struct hs_topology_shard *was = &match->before->shards[j];
 
 			if (!match->found[j] &&
@@ -61,9 +62,9 @@ static void match_slots(struct match *match)
 	struct hs_topology_common common;
 
 	for (uint16_t i = 0; i < match->after->shards_count; i++) {
-		uint16_t best = HS_TOPOLOGY_NOBODY;
+		uint16_t best = HS_TOPOLOGY_NO_SHARD;
 
-		if (match->mate[i] != HS_TOPOLOGY_NOBODY)
+		if (match->matched[i] != HS_TOPOLOGY_NO_SHARD)
 			continue;
 		memset(shared, 0, count * sizeof *shared);
 		common = (struct hs_topology_common){0};
@@ -74,10 +75,10 @@ static void match_slots(struct match *match)
 		for (uint16_t j = 0; j < count; j++) {
 			if (!match->found[j] &&
 			    shared[j] * 2 > match->before->shards[j].slots_count &&
-			    (best == HS_TOPOLOGY_NOBODY || shared[j] > shared[best]))
+			    (best == HS_TOPOLOGY_NO_SHARD || shared[j] > shared[best]))
 				best = j;
 		}
-		if (best != HS_TOPOLOGY_NOBODY)
+		if (best != HS_TOPOLOGY_NO_SHARD)
 			pair(match, i, best);
 	}
 	hs_mem_free(&shared);
@@ -101,9 +102,10 @@ static void number(struct match *match)
 
 	/* Of several that shared the last number, one may keep it: there may be room by now. */
 	for (uint16_t i = 0; i < after->shards_count; i++) {
-		uint16_t mate = match->mate[i];
-		uint16_t id = mate == HS_TOPOLOGY_NOBODY ? after->capacity
-							 : match->before->shards[mate].partition;
+		uint16_t matched = match->matched[i];
+		uint16_t id = matched == HS_TOPOLOGY_NO_SHARD
+				      ? after->capacity
+				      : match->before->shards[matched].partition;
 
 		if (id >= after->capacity || taken[id])
 			id = after->capacity;
@@ -198,11 +200,11 @@ enum hs_topology_change hs_topology_update(const struct hs_topology *before,
 	struct match match = {
 		.before = before,
 		.after = after,
-		.mate = hs_mem_alloc(after->shards_count * sizeof *match.mate),
+		.matched = hs_mem_alloc(after->shards_count * sizeof *match.matched),
 	};
 
 	for (uint16_t i = 0; i < after->shards_count; i++)
-		match.mate[i] = HS_TOPOLOGY_NOBODY;
+		match.matched[i] = HS_TOPOLOGY_NO_SHARD;
 	if (before) {
 		match.found = hs_mem_zalloc(before->shards_count * sizeof *match.found);
 		match_masters(&match, false);
@@ -210,7 +212,7 @@ enum hs_topology_change hs_topology_update(const struct hs_topology *before,
 		match_slots(&match);
 	}
 	number(&match);
-	hs_mem_free(&match.mate);
+	hs_mem_free(&match.matched);
 	hs_mem_free(&match.found);
 	if (!before)
 		return HS_TOPOLOGY_CHANGED;

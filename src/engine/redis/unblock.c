@@ -41,7 +41,7 @@ void hs_unblock_send(struct hs_flow *flow, struct hs_private_pipe *priv)
 	request->op.engine_data = pipe->node;
 	priv->unblock_tries++;
 	priv->unblocking = true;
-	hs_flow_ask_node(flow, pipe->node, request);
+	hs_flow_send_internal_to_node(flow, pipe->node, request);
 }
 
 bool hs_flow_unblock(struct hs_flow *flow, struct hs_op *op, bool error)
