@@ -1,11 +1,12 @@
-/* What may be kept, and whether it may still be given.
+/* Goal: cache only replies that may be cached, and serve a cache entry only as long as its rule and its tracking
+ * session allow (absorb/entry.h, query.c).
  *
- * Asks: every row of the table is asked with and without options; what is kept is compared with a list
- * written down here. Signatures of what is different differ. Kept replies: made of a reply in RESP3, and
- * told apart by all arguments even where signatures are made to collide. States: one rule, one vouch, and
- * times around every edge.
+ * Method: every command of the table is checked with and without options against the list in this file. Signatures
+ * of different requests differ. Entries are made of RESP3 replies and compared by all arguments, also where
+ * signatures are made to collide. States are read at times around every edge, with one rule and one tracking
+ * session.
  *
- * With the file of a server's reply to COMMAND as its argument the program is a tool for
+ * Started with a file that holds a server's reply to COMMAND, the program is a tool for
  * tests/integration/test_dialect.py: see translate. */
 #include "absorb/entry.h"
 #include "absorb/shared.h"
@@ -48,7 +49,7 @@ static struct line words(const char *text)
 	return line;
 }
 
-/* As a server would say it: name, arity, flags, keys. */
+/* One row of COMMAND's reply, as a server sends it: name, arity, flags, keys. */
 static struct hs_learned *learn(const char *names, const char *flag, int key_last)
 {
 	struct hs_buf out = {0};
@@ -139,7 +140,7 @@ static void test_which_commands_are_cacheable(void **state)
 
 		assert_false(init(&ask, &line, NULL));
 	}
-	/* What writes, waits, or has not just one key is never kept, whatever a row says. */
+	/* A command that writes, blocks or has not exactly one key is never cacheable, whatever its row says. */
 	for (unsigned id = 1; id < HS_CMD_IDS; id++) {
 		const struct hs_command *row = hs_command_by_id(id);
 
@@ -171,14 +172,14 @@ static void test_which_learned_commands_are_cacheable(void **state)
 	assert_false(init(&ask, &random, learned));
 	assert_false(init(&ask, &module, learned));
 	assert_false(init(&ask, &count, learned));
-	/* Of a server whose hashes have fields that expire. */
+	/* Learned from a server whose hash fields may expire. */
 	assert_true(init(&ask, &hget, fields));
 	assert_true(ask.command->cacheable & HS_CACHEABLE_PARTS_EXPIRE);
 	assert_true(init(&ask, &rank, fields));
 	assert_false(ask.command->cacheable & HS_CACHEABLE_PARTS_EXPIRE);
 	assert_true(init(&ask, &hget, learned));
 	assert_false(ask.command->cacheable & HS_CACHEABLE_PARTS_EXPIRE);
-	/* A server whose HGET is something else. */
+	/* Learned from a server on which HGET is another command. */
 	assert_false(init(&ask, &hget, writes));
 	assert_false(init(&ask, &hget, many));
 	hs_learned_destroy(&learned);
@@ -213,7 +214,7 @@ static void test_signatures(void **state)
 	(void)state;
 	for (size_t i = 0; i < COUNT; i++) {
 		lines[i] = words(different[i]);
-		if (i == 6) /* an empty last word */
+		if (i == 6) /* an empty last argument */
 			lines[i].argv[lines[i].argc++] = HS_LIT("");
 		if (i == 8)
 			lines[i].argv[lines[i].argc++] = HS_LIT("");
@@ -237,7 +238,7 @@ static void test_signatures(void **state)
 static struct hs_cache_entry *make_entry(const char *text, struct hs_bytes reply,
 					 struct hs_cache_query *ask)
 {
-	static struct line line; /* outlives the ask */
+	static struct line line; /* outlives the query */
 	static struct hs_learned *learned;
 	struct hs_cache_entry *entry;
 
@@ -247,7 +248,7 @@ static struct hs_cache_entry *make_entry(const char *text, struct hs_bytes reply
 	entry = hs_cache_entry_create(ask, reply);
 	if (entry)
 		assert_true(hs_cache_entry_matches(entry, ask));
-	hs_learned_destroy(&learned); /* rows are not looked at any more */
+	hs_learned_destroy(&learned); /* the entry does not refer to rows */
 	return entry;
 }
 
@@ -280,14 +281,16 @@ static void test_both_dialects(void **state)
 	expect("GET k", HS_LIT("$3\r\nabc\r\n"), HS_LIT("$3\r\nabc\r\n"), false);
 	expect("GET k", HS_LIT("$0\r\n\r\n"), HS_LIT("$0\r\n\r\n"), false);
 	expect("GET k", HS_LIT("_\r\n"), HS_LIT("$-1\r\n"), true);
-	expect("STRLEN k", HS_LIT(":0\r\n"), HS_LIT(":0\r\n"), false); /* or empty */
+	/* a missing key, or an empty string */
+	expect("STRLEN k", HS_LIT(":0\r\n"), HS_LIT(":0\r\n"), false);
 	expect("EXISTS k", HS_LIT(":0\r\n"), HS_LIT(":0\r\n"), true);
 	expect("EXISTS k", HS_LIT(":1\r\n"), HS_LIT(":1\r\n"), false);
 	expect("TYPE k", HS_LIT("+none\r\n"), HS_LIT("+none\r\n"), true);
 	expect("TYPE k", HS_LIT("+list\r\n"), HS_LIT("+list\r\n"), false);
 	expect("HGETALL k x", HS_LIT("%0\r\n"), HS_LIT("*0\r\n"), true);
 	expect("HGETALL k x", HS_LIT("%1\r\n+a\r\n+b\r\n"), HS_LIT("*2\r\n+a\r\n+b\r\n"), false);
-	expect("HGET k f", HS_LIT("_\r\n"), HS_LIT("$-1\r\n"), false); /* or just the field */
+	/* the key or only the field is missing */
+	expect("HGET k f", HS_LIT("_\r\n"), HS_LIT("$-1\r\n"), false);
 	expect("LLEN k x", HS_LIT(":0\r\n"), HS_LIT(":0\r\n"), true);
 	expect("SMEMBERS k x", HS_LIT("~0\r\n"), HS_LIT("*0\r\n"), true);
 	expect("LRANGE k 5 6", HS_LIT("*0\r\n"), HS_LIT("*0\r\n"), false);
@@ -314,7 +317,7 @@ static void test_replies_that_are_not_cached(void **state)
 		assert_null(make_entry("GET k", replies[i], &ask));
 }
 
-/* Signatures may be equal; arguments, numbers of them and commands are looked at. */
+/* Entries with equal signatures are told apart by command, number of arguments and arguments. */
 static void test_collisions(void **state)
 {
 	static const char *const different[] = {
@@ -363,7 +366,7 @@ static void set_up(struct world *world)
 	world->entry->expires_us = UINT64_MAX;
 }
 
-/* With so many writes handed over, five of which are answered. */
+/* The state at a time when `begun` writes were sent and five of them are answered. */
 static enum hs_cache_entry_state state_at_writes(struct world *world, uint32_t begun,
 						 uint64_t now_us)
 {
@@ -390,7 +393,7 @@ static void test_stale_without_a_liveness_check(void **state)
 		assert_int_equal(state_at(&world, READ), HS_CACHE_ENTRY_FRESH);
 		assert_int_equal(world.age_us, 0);
 		assert_int_equal(state_at(&world, READ - 50),
-				 HS_CACHE_ENTRY_FRESH); /* another's clock */
+				 HS_CACHE_ENTRY_FRESH); /* the clock of another worker */
 		assert_int_equal(world.age_us, 0);
 		assert_int_equal(state_at(&world, READ + STALE), HS_CACHE_ENTRY_FRESH);
 		assert_int_equal(world.age_us, STALE);
@@ -406,7 +409,7 @@ static void test_liveness_checks_extend_freshness(void **state)
 
 	(void)state;
 	set_up(&world);
-	world.tracking_session.caught_up_us = READ - 10; /* before it was read */
+	world.tracking_session.caught_up_us = READ - 10; /* before the fetch */
 	assert_int_equal(state_at(&world, READ + STALE), HS_CACHE_ENTRY_FRESH);
 	assert_int_equal(world.age_us, STALE);
 	world.tracking_session.caught_up_us = READ + 9000;
@@ -417,17 +420,18 @@ static void test_liveness_checks_extend_freshness(void **state)
 	assert_int_equal(state_at(&world, READ + 9001 + STALE), HS_CACHE_ENTRY_STALE);
 	assert_int_equal(world.age_us, STALE + 1);
 	world.tracking_session.check_wanted = false;
-	world.tracking_session.caught_up_us = UINT64_MAX; /* none can be missed */
+	world.tracking_session.caught_up_us = UINT64_MAX; /* an engine that misses no change */
 	assert_int_equal(state_at(&world, READ + 1000000 * STALE), HS_CACHE_ENTRY_FRESH);
 	assert_int_equal(world.age_us, 0);
 	assert_false(world.tracking_session.check_wanted);
-	world.tracking_session.epoch++; /* it was good until then, not for ever */
+	/* the check made before still counts, for as long as `stale` */
+	world.tracking_session.epoch++;
 	assert_int_equal(state_at(&world, READ + 1000000 * STALE + 5), HS_CACHE_ENTRY_STALE);
 	assert_int_equal(world.age_us, 5);
 	hs_cache_entry_unref(&world.entry);
 }
 
-/* The engine misses no change, but a write in flight may be done, and seen by others, before it is answered here. */
+/* The engine misses no change, but other clients may see a write in flight before it is answered here. */
 static void test_a_write_in_flight(void **state)
 {
 	struct world world;
@@ -439,14 +443,14 @@ static void test_a_write_in_flight(void **state)
 	assert_int_equal(state_at_writes(&world, 6, READ + STALE), HS_CACHE_ENTRY_FRESH);
 	assert_int_equal(world.age_us, STALE);
 	assert_int_equal(state_at_writes(&world, 6, READ + STALE + 1), HS_CACHE_ENTRY_STALE);
-	/* It was used without one since. */
+	/* The entry was served before with no write in flight. */
 	assert_int_equal(state_at(&world, used), HS_CACHE_ENTRY_FRESH);
 	assert_int_equal(world.age_us, 0);
 	assert_int_equal(state_at_writes(&world, 7, used + STALE), HS_CACHE_ENTRY_FRESH);
 	assert_int_equal(world.age_us, STALE);
 	assert_int_equal(state_at_writes(&world, 7, used + STALE + 1), HS_CACHE_ENTRY_STALE);
 	assert_int_equal(world.age_us, STALE + 1);
-	/* A server that tells of changes proves what it proves. */
+	/* A liveness check of a server counts, whatever writes are in flight. */
 	world.tracking_session.caught_up_us = used + 2 * STALE;
 	assert_int_equal(state_at_writes(&world, 7, used + 2 * STALE), HS_CACHE_ENTRY_FRESH);
 	assert_int_equal(world.age_us, 0);
@@ -467,7 +471,7 @@ static void test_a_read_requests_a_liveness_check(void **state)
 	world.tracking_session.caught_up_us = READ + 500;
 	assert_int_equal(state_at(&world, READ + 500 + STALE / 4), HS_CACHE_ENTRY_FRESH);
 	assert_false(world.tracking_session.check_wanted);
-	/* One that is not relied on any more need not prove anything. */
+	/* A dead entry asks for no liveness check. */
 	world.entry->invalid = true;
 	assert_int_equal(state_at(&world, READ + 500 + STALE), HS_CACHE_ENTRY_INVALID);
 	world.entry->invalid = false;
@@ -486,7 +490,8 @@ static void test_an_entry_of_another_epoch(void **state)
 	world.tracking_session.caught_up_us = READ + 5000;
 	assert_int_equal(state_at(&world, READ + 5100), HS_CACHE_ENTRY_FRESH);
 	assert_int_equal(world.entry->confirmed_us, READ + 5000);
-	/* Its word counts no more, nor does its next proof; what it was used under does. */
+	/* The epoch has changed: later liveness checks do not refresh the entry. Its last check from the old epoch
+	 * still counts. */
 	world.tracking_session.epoch = 4;
 	world.tracking_session.caught_up_us = READ + 6000;
 	assert_int_equal(state_at(&world, READ + 6000), HS_CACHE_ENTRY_STALE);
@@ -495,7 +500,7 @@ static void test_an_entry_of_another_epoch(void **state)
 	assert_int_equal(state_at(&world, READ + 6000), HS_CACHE_ENTRY_STALE);
 	assert_int_equal(world.age_us, 1000);
 	hs_cache_entry_unref(&world.entry);
-	/* Never used under a proof: as old as it is. */
+	/* The entry was never served after a liveness check: its age counts from the fetch. */
 	set_up(&world);
 	world.tracking_session.epoch = 4;
 	assert_int_equal(state_at(&world, READ + 10), HS_CACHE_ENTRY_STALE);
@@ -503,7 +508,7 @@ static void test_an_entry_of_another_epoch(void **state)
 	hs_cache_entry_unref(&world.entry);
 }
 
-/* The mark is seldom written: all workers read it. */
+/* An entry's `confirmed_us` is written rarely, because all workers read it. */
 static void test_liveness_checks_are_noted_rarely(void **state)
 {
 	struct world world;
@@ -538,7 +543,7 @@ static void test_written_or_dead(void **state)
 	assert_int_equal(state_at(&world, READ), HS_CACHE_ENTRY_FRESH);
 	world.entry->invalid = true;
 	assert_int_equal(state_at(&world, READ), HS_CACHE_ENTRY_INVALID);
-	world.tracking_session.epoch++; /* what is known to have changed has */
+	world.tracking_session.epoch++; /* an entry that is known to have changed stays so */
 	assert_int_equal(state_at(&world, READ + 5 * STALE), HS_CACHE_ENTRY_INVALID);
 	hs_cache_entry_unref(&world.entry);
 }
@@ -567,14 +572,14 @@ static void test_expiry(void **state)
 	world.entry->expires_us = READ + 70;
 	assert_int_equal(state_at(&world, READ + 69), HS_CACHE_ENTRY_FRESH);
 	assert_int_equal(state_at(&world, READ + 70), HS_CACHE_ENTRY_INVALID);
-	/* Not known: it may be gone since it was read, whoever vouches. */
+	/* The expiry is unknown: the key may have expired since the fetch, with or without a tracking session. */
 	world.entry->expires_us = HS_CACHE_ENTRY_EXPIRY_UNKNOWN;
 	for (int fields = 0; fields < 2; fields++) {
 		assert_int_equal(state_at(&world, READ + STALE), HS_CACHE_ENTRY_FRESH);
 		assert_int_equal(world.age_us, STALE);
 		assert_int_equal(state_at(&world, READ + STALE + 1), HS_CACHE_ENTRY_STALE);
 		assert_int_equal(world.age_us, STALE + 1);
-		/* Or a part of it, whatever is known of all of it. */
+		/* A field of the hash may have expired, although the key's expiry is known. */
 		world.entry->has_expiring_fields = true;
 		world.entry->expires_us = UINT64_MAX;
 	}
@@ -601,7 +606,8 @@ static void print_names(const struct hs_learned *learned)
 			puts(hs_learned_at(learned, i)->name);
 }
 
-/* The answer to a request as it would be kept, in RESP2, as a bulk string; a status says that it is not. */
+/* Prints the answer to a request as the cache would store it, in RESP2, as a bulk string. A status says that it is
+ * not cacheable. */
 static void print_cached(const struct hs_learned *learned, const struct hs_wire_request *request,
 			 struct hs_bytes resp3)
 {
@@ -624,8 +630,8 @@ static void print_cached(const struct hs_learned *learned, const struct hs_wire_
 	hs_buf_deinit(&out);
 }
 
-/* Standard input: requests, each with the server's answer in RESP3 behind it. Nothing there: the names of
- * the commands whose replies are kept. */
+/* Reads requests, each followed by the server's RESP3 answer, from standard input. With empty input, prints the
+ * names of the commands whose replies are cacheable. */
 static int translate(const char *path)
 {
 	struct hs_buf said = {0}, input = {0};

@@ -1,10 +1,10 @@
-/* The shared cache: versions say what was written, values are found by all, claims have one holder.
+/* Goal: the cache that all workers share: versions order writes, every worker finds stored values, a claim has one
+ * holder.
  *
- * First each rule by itself, on one thread. Then several threads at once, as workers are: writers of
- * registers that stand in for an engine, readers that keep what they read under a version and give it as
- * long as the version allows, checked against what had been acknowledged before they looked; and threads
- * that put, get and clear in a shelf much too small, and claim and release. The thread sanitizer runs
- * these very tests. */
+ * Method: first each rule by itself, on one thread. Then several threads act as workers. Writers change registers
+ * that stand in for an engine; readers store what they read under a version and serve it while the version allows,
+ * checked against the writes acknowledged before the read. Other threads put, get and clear in a cache that is much
+ * too small, and claim and release. The thread sanitizer runs the same tests. */
 #include "absorb/shared.h"
 
 #include "base/hash.h"
@@ -26,7 +26,7 @@ enum {
 	SEED = 7,
 	THREADS = 4,
 	KEYS = 8,
-	CELLS = 1 << 14, /* of the shared cache: signatures that are equal below that share one */
+	CELLS = 1 << 14, /* of the shared cache; signatures with equal low bits share one */
 #ifdef __SANITIZE_THREAD__
 	TURNS = 20000,
 #else
@@ -63,7 +63,7 @@ static void test_versions(void **state)
 	assert_null(shared);
 }
 
-/* A write of everything is one of each key, also beside a key's own. */
+/* A write of everything counts as a write of every key, beside the key's own writes. */
 static void test_versions_of_everything(void **state)
 {
 	struct hs_shared *shared = hs_shared_create(SEED, 0);
@@ -76,7 +76,7 @@ static void test_versions_of_everything(void **state)
 	assert_int_equal(version.begun, 2);
 	assert_int_equal(version.done, 0);
 	before = hs_shared_write_begin(shared, UINT64_MAX);
-	assert_int_equal(before.begun, 1); /* somebody is writing */
+	assert_int_equal(before.begun, 1); /* a write is in flight */
 	assert_int_equal(before.done, 0);
 	hs_shared_write_end(shared, UINT64_MAX);
 	hs_shared_write_end_all(shared);
@@ -129,14 +129,14 @@ static void test_puts_and_gets(void **state)
 	entry = make(&a.ask, 10);
 	hs_shared_put(shared, entry);
 	assert_int_equal(entry->refs, 2);
-	hs_shared_put(shared, entry); /* it lies there */
+	hs_shared_put(shared, entry); /* it is stored already */
 	assert_int_equal(entry->refs, 2);
 	got = hs_shared_get(shared, &a.ask);
 	assert_ptr_equal(got, entry);
 	assert_int_equal(entry->refs, 3);
 	hs_cache_entry_unref(&got);
 	assert_null(hs_shared_get(shared, &b.ask));
-	/* Another one with the same signature is not the one that was asked for. */
+	/* An entry with the same signature but other arguments is not returned. */
 	b.ask.signature = a.ask.signature;
 	assert_null(hs_shared_get(shared, &b.ask));
 	hs_shared_clear(shared);
@@ -172,7 +172,7 @@ static void test_the_newest_value_is_stored(void **state)
 	hs_shared_put(shared, old);
 	hs_shared_put(shared, new);
 	assert_true(is_stored(shared, &a.ask, new));
-	hs_shared_put(shared, old); /* late */
+	hs_shared_put(shared, old); /* late: the older entry does not replace the newer one */
 	assert_true(is_stored(shared, &a.ask, new));
 	old->done = 1; /* but read after a write */
 	hs_shared_put(shared, old);
@@ -183,7 +183,7 @@ static void test_the_newest_value_is_stored(void **state)
 	new->invalid = true;
 	hs_shared_put(shared, old);
 	assert_true(is_stored(shared, &a.ask, old));
-	/* One in a cell. */
+	/* A cell holds one entry. */
 	b.ask.signature = a.ask.signature + CELLS;
 	other = make(&b.ask, 1);
 	hs_shared_put(shared, other);
@@ -225,7 +225,7 @@ static void test_bytes_are_bounded(void **state)
 	}
 	assert_in_range(found, FIT - 1, FIT);
 	hs_shared_destroy(&shared);
-	/* One that would not fit alone does not empty it. */
+	/* An entry larger than the limit does not empty the cache. */
 	shared = hs_shared_create(SEED, bytes - 1);
 	entry = make(&named.ask, 1);
 	hs_shared_put(shared, entry);
@@ -245,21 +245,22 @@ static void test_claims(void **state)
 	assert_true(hs_shared_claim(shared, 5, 0, &by));
 	assert_int_equal(by, 99);
 	assert_true(hs_shared_claim(shared, 6, 0, &by));
-	assert_false(hs_shared_release(shared, 6, 0)); /* nobody waits */
+	assert_false(hs_shared_release(shared, 6, 0)); /* no worker waits */
 	assert_false(hs_shared_claim(shared, 5, 1, &by));
 	assert_int_equal(by, 0);
 	assert_false(hs_shared_claim(shared, 5, HS_WORKERS_MAX - 1, &by));
 	assert_int_equal(by, 0);
 	assert_true(hs_shared_release(shared, 5, 0));
 	assert_true(hs_shared_claim(shared, 5, HS_WORKERS_MAX - 1, &by));
-	/* Who holds it itself is told so, and is not waited for. */
+	/* A claim of a worker that holds it already returns that worker's own number: the worker does not wait for
+	 * itself. */
 	assert_false(hs_shared_claim(shared, 5 + CELLS, HS_WORKERS_MAX - 1, &by));
 	assert_int_equal(by, HS_WORKERS_MAX - 1);
 	assert_false(hs_shared_release(shared, 5, HS_WORKERS_MAX - 1));
 	hs_shared_destroy(&shared);
 }
 
-/* Its server may be dead while the other's is well. */
+/* The other signature's fetch may hang on a dead server, while this one's server is up. */
 static void test_a_claim_of_another_signature_is_not_waited_for(void **state)
 {
 	struct hs_shared *shared = hs_shared_create(SEED, 0);
@@ -271,7 +272,7 @@ static void test_a_claim_of_another_signature_is_not_waited_for(void **state)
 	assert_int_equal(by, 1);
 	assert_false(hs_shared_claim(shared, UINT64_MAX - CELLS + 6, 1, &by));
 	assert_int_equal(by, 1);
-	assert_false(hs_shared_release(shared, 5, 0)); /* nobody waits */
+	assert_false(hs_shared_release(shared, 5, 0)); /* no worker waits */
 	assert_true(hs_shared_claim(shared, UINT64_MAX - CELLS + 6, HS_WORKERS_MAX - 1, &by));
 	assert_false(hs_shared_claim(shared, UINT64_MAX - CELLS + 6, 1, &by));
 	assert_int_equal(by, HS_WORKERS_MAX - 1);
@@ -284,11 +285,11 @@ static void test_a_claim_of_another_signature_is_not_waited_for(void **state)
 struct shared {
 	struct hs_shared *shared;
 	pthread_barrier_t start;
-	pthread_mutex_t engine;		    /* runs one thing at a time, as an engine does */
-	uint64_t value[KEYS];		    /* the engine's */
-	_Atomic uint64_t acked[KEYS];	    /* the last write of which a client was told */
+	pthread_mutex_t engine;		    /* runs one command at a time, as an engine does */
+	uint64_t value[KEYS];		    /* the engine's data */
+	_Atomic uint64_t acked[KEYS];	    /* the last write acknowledged to a client */
 	_Atomic uint32_t holders[KEYS];	    /* of a claim */
-	_Atomic uint64_t entry, hits, gone; /* so that nothing passes by doing nothing */
+	_Atomic uint64_t entry, hits, gone; /* counters that show that the test did something */
 	_Atomic uint64_t complaints;
 };
 
@@ -319,7 +320,7 @@ struct copy {
 	bool valid;
 };
 
-/* A write: what it leaves behind is kept if it was alone. */
+/* A write stores its value if no other write was in flight. */
 static void write_one(struct shared *shared, uint64_t key, bool all, struct copy *copy)
 {
 	struct hs_version before, after;
@@ -412,7 +413,7 @@ static void run_threads(struct shared *shared, void *(*what)(void *))
 	assert_int_equal(shared->complaints, 0);
 }
 
-/* Nothing but writes and claims, of one key: no two of them become one. */
+/* Writes and claims of one key only: none of them gets lost. */
 static void *hammer(void *data)
 {
 	const struct party *party = data;
@@ -422,7 +423,7 @@ static void *hammer(void *data)
 	for (uint64_t i = 0; i < 5 * TURNS; i++) {
 		hs_shared_write_begin(shared->shared, hash_of(1));
 		if (hs_shared_claim(shared->shared, 1, party->number, &by)) {
-			shared->value[0]++; /* the claim's holder's alone */
+			shared->value[0]++; /* only the claim's holder writes here */
 			atomic_fetch_add_explicit(&shared->hits, 1, memory_order_relaxed);
 			hs_shared_release(shared->shared, 1, party->number);
 		}
@@ -456,7 +457,7 @@ static void test_overwritten_values_are_not_read(void **state)
 	hs_shared_destroy(&shared.shared);
 }
 
-/* Putting, getting, claiming, and now and then clearing. */
+/* Puts, gets, claims and sometimes clears. */
 static void *trade(void *data)
 {
 	const struct party *party = data;
@@ -505,11 +506,11 @@ static void test_values_and_claims_of_many(void **state)
 	(void)state;
 	name(&named, 1);
 	entry = make(&named.ask, 1);
-	/* Room for half of them. */
+	/* Room for half of the entries. */
 	shared.shared = hs_shared_create(SEED, entry->bytes * KEYS / 2);
 	run_threads(&shared, trade);
 	assert_true(shared.hits > 0);
-	/* Whatever was put and taken out, the bytes are right: as many fit as do. */
+	/* After all puts and removals the count of bytes is right: as many entries fit as before. */
 	hs_shared_clear(shared.shared);
 	for (uint64_t i = 0, found = 0; i < 2; i++, found = 0) {
 		for (uint64_t key = 0; key < KEYS / 2 * (i + 1); key++) {

@@ -1,7 +1,8 @@
-/* Rules to users, users to sets, and what they may. What Redis makes of random rules is compared in
- * tests/integration/test_acl_differential.py; here are the shapes of things, one by one: what each
- * rule changes, what it is called when it is wrong, the limits, rows that were learned, and that
- * nothing once made ever changes. */
+/* Goal: ACL rules become users, users become sets, and a set decides which requests a user may send.
+ *
+ * Method: each rule by itself: what it changes, the error for a wrong one, the limits, rows learned from a server,
+ * and that a set never changes once it is made. tests/integration/test_acl_differential.py compares random rules
+ * with Redis. */
 #include "acl/acl.h"
 
 #include "base/limits.h"
@@ -17,7 +18,7 @@
 
 enum { WORDS_MAX = 64 };
 
-/* Words between spaces; \1 stands for a space inside one. */
+/* Splits words at spaces; \1 stands for a space inside a word. */
 static size_t split(char *text, struct hs_bytes *words)
 {
 	size_t count = 0;
@@ -70,7 +71,7 @@ static void reads(const struct hs_acl_user *user, const char *wanted)
 	hs_buf_deinit(&text);
 }
 
-/* The rules make a user that reads like this. */
+/* These rules make a user that is described by `wanted`. */
 static void becomes(const char *rules, const char *wanted)
 {
 	struct hs_acl_user *user = make(rules);
@@ -135,7 +136,7 @@ static void test_rules_read_back(void **state)
 	becomes("+get nocommands", "alice off resetchannels -@all");
 	becomes("+GET +Client|ID +select|X",
 		"alice off resetchannels -@all +get +client|id +select|X");
-	/* Only what still says something is kept. */
+	/* Rules that later ones override are dropped. */
 	becomes("+get -get +get", "alice off resetchannels -@all +get");
 	becomes("+config|get -config|set +config", "alice off resetchannels -@all +config");
 	becomes("+@read -@read", "alice off resetchannels -@all -@read");
@@ -217,7 +218,7 @@ static void test_commands(void **state)
 	is_denied(user, "CONFIG SET x y", HS_ACL_COMMAND, 0);
 	may(user, "SELECT 0");
 	is_denied(user, "SELECT 1", HS_ACL_COMMAND, 0);
-	/* Whoever may do nothing may still say who it is, and go. */
+	/* A user without any permission may still authenticate, say HELLO and quit. */
 	may(user, "AUTH a b");
 	may(user, "HELLO 3");
 	may(user, "QUIT");
@@ -244,7 +245,7 @@ static void test_keys(void **state)
 	is_denied(user, "SET out:a 1 GET", HS_ACL_KEY, 1);
 	is_denied(user, "GET out:a", HS_ACL_KEY, 1);
 	is_denied(user, "APPEND in:a x", HS_ACL_KEY, 1);
-	may(user, "EXISTS in:a out:a own:a"); /* its value is not looked at */
+	may(user, "EXISTS in:a out:a own:a"); /* the value is not read */
 	is_denied(user, "EXISTS in:a other", HS_ACL_KEY, 2);
 	may(user, "COPY in:a out:a");
 	is_denied(user, "COPY out:a in:a", HS_ACL_KEY, 1);
@@ -262,7 +263,8 @@ static void test_selectors(void **state)
 	may(user, "GET a");
 	may(user, "SET b 1");
 	may(user, "STRLEN c");
-	is_denied(user, "SET a 1", HS_ACL_KEY, 1); /* the heaviest of the reasons */
+	/* of several reasons, the key is reported */
+	is_denied(user, "SET a 1", HS_ACL_KEY, 1);
 	is_denied(user, "MGET c d", HS_ACL_KEY, 2);
 	hs_acl_user_unref(&user);
 	user = make("+get ~a (+set ~b)");
@@ -289,7 +291,7 @@ static void test_channels(void **state)
 	hs_acl_user_unref(&user);
 }
 
-/* Rows that are not ours: as the server behind us describes them. */
+/* Commands that the table lacks, described as a server describes them. */
 static void test_unchecked(void **state)
 {
 	static const struct {
@@ -297,7 +299,7 @@ static void test_unchecked(void **state)
 		enum hs_acl_verdict verdict;
 	} cases[] = {
 		{"+@all ~* &*", HS_ACL_OK},
-		{"+@all +get ~* &*", HS_ACL_OK}, /* limits nothing */
+		{"+@all +get ~* &*", HS_ACL_OK}, /* restricts nothing */
 		{"+@all ~*", HS_ACL_UNCHECKED},
 		{"+@all ~a &*", HS_ACL_UNCHECKED},
 		{"+@all -get ~* &*", HS_ACL_UNCHECKED},
@@ -314,7 +316,7 @@ static void test_unchecked(void **state)
 		{"+script|unchecked +@all -get ~a", HS_ACL_OK},
 		{"+script|unchecked +@scripting +script|load ~a", HS_ACL_OK},
 		{"+get (+eval +script|unchecked ~a)", HS_ACL_OK},
-		/* The grant belongs to its selector. */
+		/* The grant counts in its own selector only. */
 		{"+script|unchecked (+eval ~a)", HS_ACL_UNCHECKED},
 		{"+get (+@all ~* &*)", HS_ACL_OK},
 	};
@@ -337,7 +339,7 @@ static void test_unchecked(void **state)
 			fail_msg("%s", cases[i].rules);
 		hs_acl_user_unref(&user);
 	}
-	/* Also where no command SCRIPT is known. */
+	/* Also if the server has no command SCRIPT. */
 	becomes("+script|unchecked +get", "alice off resetchannels -@all +get +script|unchecked");
 	becomes("+@all +script|unchecked", "alice off resetchannels +@all +script|unchecked");
 	becomes("+script|unchecked nocommands", "alice off resetchannels -@all");
@@ -386,7 +388,7 @@ static void test_learned_rows(void **state)
 	assert_int_equal(hs_acl_check(user, &hget, 3, a, &at), HS_ACL_OK);
 	assert_int_equal(hs_acl_check(user, &create, 3, a, &at), HS_ACL_KEY);
 	assert_int_equal(at, 2);
-	/* Keys that nobody can find are all keys. */
+	/* If the key positions are unknown, the command needs access to all keys. */
 	assert_int_equal(hs_acl_check(user, &module, 3, a, &at), HS_ACL_KEY);
 	assert_int_equal(hs_acl_check(user, &eval, 4, keys, &at), HS_ACL_OK);
 	assert_int_equal(hs_acl_check(user, &eval, 4, odd, &at), HS_ACL_KEY);
@@ -499,14 +501,14 @@ static void test_login(void **state)
 	assert_null(hs_acl_login(shut, HS_LIT("default"), HS_LIT("whatever")));
 	assert_non_null(hs_acl_login(shut, HS_LIT("default"), HS_LIT("secret")));
 	assert_null(hs_acl_login(open, HS_LIT("nobody"), HS_LIT("x")));
-	assert_null(hs_acl_login(more, HS_LIT("alice"), HS_LIT("secret"))); /* off */
+	assert_null(hs_acl_login(more, HS_LIT("alice"), HS_LIT("secret"))); /* disabled */
 	hs_acl_unref(&open);
 	open = hs_acl_with(more, make("on >one >two"));
 	assert_non_null(hs_acl_login(open, HS_LIT("alice"), HS_LIT("one")));
 	assert_non_null(hs_acl_login(open, HS_LIT("alice"), HS_LIT("two")));
 	assert_null(hs_acl_login(open, HS_LIT("alice"), HS_LIT("")));
 	hs_acl_unref(&open);
-	open = hs_acl_with(more, make("on")); /* no password at all fits nothing */
+	open = hs_acl_with(more, make("on")); /* a user without a password rejects every password */
 	assert_null(hs_acl_login(open, HS_LIT("alice"), HS_LIT("")));
 	hs_acl_unref(&open);
 	hs_acl_unref(&shut);

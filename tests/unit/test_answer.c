@@ -1,8 +1,8 @@
-/* The reply reader: every type of both dialects is told apart and measured, at every place where
- * the bytes may stop, and what no server sends is refused without costing memory or stack.
+/* Goal: the reply parser recognises and measures every type of RESP2 and RESP3, wherever the bytes stop, and refuses
+ * malformed replies without using much memory or stack.
  *
- * Most tests walk over one table of whole replies, cutting each at every byte: a piece must ask for
- * more, never fail and never claim to be whole. */
+ * Method: one table of whole replies. Each is cut at every byte: the parser must ask for more, never fail and never
+ * report a whole reply. */
 #include "wire/parse_reply.h"
 
 #include "base/err.h"
@@ -19,8 +19,8 @@
 struct sample {
 	struct hs_bytes bytes;
 	enum hs_parsed_reply_type type;
-	const char *text; /* NULL: not looked at */
-	int64_t number;	  /* integer or count */
+	const char *text; /* NULL: not compared */
+	int64_t number;	  /* integer or number of elements */
 	size_t head;	  /* bytes of the first element; 0: all */
 };
 
@@ -76,7 +76,7 @@ static void test_every_type(void **state)
 	}
 }
 
-/* Each piece lies in a block of its own length: reading past it is seen by the sanitizer. */
+/* Each piece lies in an allocation of its own length, so that the sanitizer reports a read beyond it. */
 static void test_every_split(void **state)
 {
 	(void)state;
@@ -154,7 +154,7 @@ static void test_malformed_replies(void **state)
 		assert_int_equal(hs_parse_reply_length(wrong[i], strlen(wrong[i])), HS_EPROTO);
 }
 
-/* A line without an end is refused once it is longer than any server's. */
+/* A line without an end is refused once it is longer than any line of a server. */
 static void test_endless_line(void **state)
 {
 	size_t len = (size_t)1 << 20;
@@ -168,7 +168,7 @@ static void test_endless_line(void **state)
 	free(bytes);
 }
 
-/* Ten million levels would need ten million frames of a reader that calls itself. */
+/* Ten million levels: a recursive parser would overflow its stack. */
 static void test_deep_nesting_costs_no_stack(void **state)
 {
 	enum { DEPTH = 10000000 };
@@ -184,7 +184,7 @@ static void test_deep_nesting_costs_no_stack(void **state)
 	free(bytes);
 }
 
-/* Headers that promise more elements than can be counted: still only asking for more. */
+/* Headers that announce more elements than a counter holds: the parser still only asks for more. */
 static void test_huge_announced_lengths(void **state)
 {
 	struct hs_bytes promise = HS_LIT("%2147483647\r\n%2147483647\r\n*2147483647\r\n:1\r\n");
@@ -193,7 +193,7 @@ static void test_huge_announced_lengths(void **state)
 	assert_int_equal(hs_parse_reply_length(promise.data, promise.len), 0);
 }
 
-/* A list is taken apart element by element, an aggregate inside it as one; what is none has no elements. */
+/* The parser takes a list apart element by element, a nested aggregate as one element. A scalar has no elements. */
 static void test_elements(void **state)
 {
 	static const char *const wanted[] = {":1\r\n", "*2\r\n+a\r\n+b\r\n", "$-1\r\n"};

@@ -1,7 +1,8 @@
-/* Goal: the board as JSON and as metrics: valid whatever the keys' bytes, every field there under
- * its own name, every number the board's.
- * Method: a board over one worker's heat that the test fills; answers are read with jansson and
- * compared with the rows that the board itself gives. */
+/* Goal: the board as JSON and as metrics is valid for any bytes in keys, has every field under its own name, and
+ * shows the board's numbers.
+ *
+ * Method: a board over the heat of one worker. Answers are parsed with jansson and compared with the rows of the
+ * board. */
 #include "http/api.h"
 
 #include "base/escape.h"
@@ -62,7 +63,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Three seconds in which name i is asked for 100 · (i + 1) times in a tenth of each. */
+/* Three and a half seconds of traffic: every 100 ms, name i gets 100 · (i + 1) requests. */
 static void live(struct world *world)
 {
 	for (int tenth = 0; tenth < 35; tenth++) {
@@ -88,7 +89,7 @@ static void live(struct world *world)
 typedef unsigned compose(struct hs_board *board, struct hs_now now,
 			 const struct hs_http_request *request, struct hs_buf *body);
 
-/* Asks with a query of "name=value" words and reads the answer. */
+/* Calls `function` with a query of "name=value" words and parses the JSON. */
 static json_t *ask(struct world *world, compose *function,
 		   const struct hs_http_parameter *parameters, size_t parameters_count,
 		   const char *query, unsigned status)
@@ -129,7 +130,7 @@ static void assert_word(json_t *object, const char *name, const char *word)
 	assert_string_equal(json_string_value(json_object_get(object, name)), word);
 }
 
-/* A JSON row has just the fields of the table, in its order, with the values of `row`. */
+/* A JSON row has exactly the fields of the table, in order, with the values of `row`. */
 static void assert_row(json_t *object, const struct hs_fields *fields, const void *row)
 {
 	void *member = json_object_iter(object);

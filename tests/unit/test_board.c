@@ -1,9 +1,7 @@
-/* Goal: a partition's rates are what really came, in both windows, from the first moment on, however
- * the samples fall; what time does (standing still, gaps) breaks nothing; loads, medians and
- * percentiles are what their names say.
+/* Goal: a partition's rates are the real ones, in both windows, from the first moment on, whatever the sampling
+ * intervals. Clocks that stand still or jump break nothing; loads, medians and percentiles are correct.
  *
- * Method: workers' heats are fed by hand with a known rate, time is wound by hand, and the rows are
- * compared with arithmetic. */
+ * Method: the test feeds the workers' heat at a known rate, sets the time, and compares rows with computed values. */
 #include "tests/lib/fleet.h"
 
 #include <math.h>
@@ -20,7 +18,7 @@ static void test_a_steady_rate_shows_as_itself(void **state)
 		for (int second = 0; second < 5; second++) {
 			struct hs_board_partition row;
 
-			/* In the first second the long window has seen a tenth of itself. */
+			/* After one second, the long window has covered a tenth of its length. */
 			fleet_run(&fleet, "k", 0, 2000, 1000000, steps_us[i]);
 			for (int window = 0; window < HS_HEAT_WINDOWS; window++) {
 				row = fleet_partition(&fleet, 0, (enum hs_heat_window)window);
@@ -95,7 +93,7 @@ static void test_a_clock_that_stands_still_or_goes_back(void **state)
 
 	(void)state;
 	fleet_init(&fleet, 2);
-	assert_sane(&fleet); /* no time has ever passed */
+	assert_sane(&fleet); /* no time has passed at all */
 	fleet_hit(&fleet, "k", 0, 500);
 	fleet_sample(&fleet);
 	fleet_sample(&fleet);
@@ -108,7 +106,7 @@ static void test_a_clock_that_stands_still_or_goes_back(void **state)
 	fleet.now.mono_us += 3000000;
 	fleet_sample(&fleet);
 	assert_sane(&fleet);
-	/* Nothing of it was lost: it shows as soon as there is time to divide by. */
+	/* No request was lost: all show as soon as there is time to divide by. */
 	fleet_pass(&fleet, 1000000);
 	assert_near(fleet_partition(&fleet, 0, HS_HEAT_LONG).ops, 1000, 0.06);
 	assert_int_equal(fleet_partition(&fleet, 0, HS_HEAT_LONG).counted.reads, 1000);
@@ -168,7 +166,7 @@ static void test_load_is_relative_to_the_mean(void **state)
 	fleet_deinit(&fleet);
 }
 
-/* Each number of each partition is another, so that the median of one is not that of another. */
+/* Each number differs between partitions, so that a median of one field is not taken for another's. */
 static void give_facts(struct fleet *fleet)
 {
 	for (uint16_t id = 0; id < fleet->partitions; id++) {
@@ -202,7 +200,7 @@ static void test_the_median_of_an_odd_and_an_even_number(void **state)
 
 	(void)state;
 	for (uint16_t partitions = 1; partitions <= 4; partitions++) {
-		/* Of 100; 100 500; 100 300 500; 100 300 500 900. */
+		/* The median of 100; of 100 and 500; of 100, 300 and 500; of 100, 300, 500 and 900. */
 		static const double wanted_ops[] = {100, 300, 300, 400};
 		static const int64_t wanted_inflight[] = {1, 3, 4, 6}; /* of 1, 4, 7, 10 */
 		static const uint64_t wanted_memory[] = {1000, 1050, 1100, 1150};
@@ -274,8 +272,8 @@ static void test_engine_facts_are_shown(void **state)
 	fleet_deinit(&fleet);
 }
 
-/* Numbers that nothing stands for are between others; only those that are there are shown, compared
- * and counted, and each with its own facts and keys. */
+/* Some partition ids are absent, in the middle of others. Only present partitions are shown, compared and counted,
+ * each with its own facts and keys. */
 static void test_absent_partitions(void **state)
 {
 	struct hs_board_partition rows[FLEET_PARTITIONS_MAX + 1];
@@ -304,7 +302,7 @@ static void test_absent_partitions(void **state)
 	assert_near(rows[2].ops, (rows[0].ops + rows[1].ops) / 2, 0.0001);
 	assert_int_equal(rows[2].facts.bytes_used, 1200); /* of 1100 and 1300 */
 
-	fleet.facts[2].absent = false; /* it has come: what was counted is there */
+	fleet.facts[2].absent = false; /* it is present now: what was counted before shows */
 	fleet_pass(&fleet, 50000);
 	hs_board_partitions(fleet.board, HS_HEAT_LONG, rows);
 	assert_string_equal(rows[1].id, "2");
@@ -333,7 +331,7 @@ static void test_percentiles_are_of_the_window(void **state)
 	row = fleet_partition(&fleet, 0, HS_HEAT_SHORT);
 	assert_near(row.p50_us, 110, 0.2);
 	assert_near(row.p99_us, 57000, 0.2);
-	/* The slow ones are long ago for the short window and there for the long one. */
+	/* The slow requests are too old for the short window, and in the long one. */
 	for (int i = 0; i < 20; i++) {
 		for (int j = 0; j < 10; j++)
 			fleet_add(&fleet, 0, (struct hs_heat_access){.key = HS_LIT("k")}, 20);
@@ -343,7 +341,7 @@ static void test_percentiles_are_of_the_window(void **state)
 	assert_near(row.p99_us, 20, 0.2);
 	row = fleet_partition(&fleet, 0, HS_HEAT_LONG);
 	assert_near(row.p99_us, 57000, 0.2);
-	/* Of less than half a request nothing can be said. */
+	/* No percentile is given for less than half a request. */
 	fleet_pass(&fleet, 2000000);
 	assert_true(fleet_partition(&fleet, 0, HS_HEAT_SHORT).p99_us == 0);
 	assert_true(fleet_partition(&fleet, 0, HS_HEAT_LONG).p99_us > 0);
@@ -407,7 +405,7 @@ static void test_each_partition_names_its_hottest_key(void **state)
 	fleet_deinit(&fleet);
 }
 
-/* ---- reset and the rest ---- */
+/* ---- reset and others ---- */
 
 static void test_reset_forgets_all_but_the_counters(void **state)
 {
@@ -463,7 +461,7 @@ static void test_a_reset_before_the_first_sample(void **state)
 	hs_heat_destroy(&heat);
 }
 
-/* What was counted before anybody looked has no time to divide it by. */
+/* Requests counted before the first sample have no time to divide them by. */
 static void test_counts_before_the_first_sample_are_no_rate(void **state)
 {
 	struct hs_heat_query query = {.what = HS_HEAT_KEYS, .window = HS_HEAT_LONG};
@@ -489,7 +487,7 @@ static void test_counts_before_the_first_sample_are_no_rate(void **state)
 	assert_near(rows[0].ops, 10, 0.01);
 	assert_true(rows[0].commit_p99_us == 0);
 	assert_int_equal(rows[0].counted.reads, 1001);
-	/* The key's own rate has them all; its part of the partition is all of it, not more. */
+	/* The key's own rate includes them; its share of the partition is 1, not more. */
 	assert_int_equal(hs_board_top(board, &query, &top, 1), 1);
 	assert_true(top.heat.window[HS_HEAT_LONG].ops_low > 2 * rows[0].ops);
 	assert_true(top.share == 1);
@@ -498,7 +496,7 @@ static void test_counts_before_the_first_sample_are_no_rate(void **state)
 	hs_heat_destroy(&heat);
 }
 
-/* An engine may be told to count from zero again; that is no negative number of commits. */
+/* An engine may count from zero again. That is not a negative number of commits. */
 static void test_a_counter_that_starts_again(void **state)
 {
 	struct hs_board_partition row;
@@ -508,7 +506,7 @@ static void test_a_counter_that_starts_again(void **state)
 	fleet_init(&fleet, 1);
 	fleet.facts[0].commit_histogram[20] = 1000000;
 	fleet_pass(&fleet, 50000);
-	fleet_pass(&fleet, 5000000); /* that million is gone from the short window */
+	fleet_pass(&fleet, 5000000); /* the million commits have left the short window */
 	memset(fleet.facts[0].commit_histogram, 0, sizeof fleet.facts[0].commit_histogram);
 	fleet.facts[0].commit_histogram[30] = 10;
 	fleet_pass(&fleet, 50000);
@@ -519,7 +517,7 @@ static void test_a_counter_that_starts_again(void **state)
 
 static void test_the_short_window_needs_enough_requests(void **state)
 {
-	/* In a second. */
+	/* Requests within one second. */
 	const int enough = HS_BOARD_SHORT_MIN * 1000 / (HS_HEAT_SHORT_US / 1000);
 	struct fleet fleet;
 
@@ -530,13 +528,13 @@ static void test_the_short_window_needs_enough_requests(void **state)
 	assert_int_equal(hs_board_window(fleet.board), HS_HEAT_LONG);
 	fleet_run(&fleet, "k", 1, enough * 11 / 10, 2000000, 20000);
 	assert_int_equal(hs_board_window(fleet.board), HS_HEAT_SHORT);
-	/* Silence: what there was is what there is to see. */
+	/* Without traffic the long window is shown. */
 	fleet_pass(&fleet, 1000000);
 	assert_int_equal(hs_board_window(fleet.board), HS_HEAT_LONG);
-	/* The storm is over and others go on: it must not lead. */
+	/* The storm is over and other keys continue: the old storm must not be listed first. */
 	fleet_run(&fleet, "other", 0, 200, 1000000, 20000);
 	assert_int_equal(hs_board_window(fleet.board), HS_HEAT_SHORT);
-	/* Until it has faded. */
+	/* Until it has decayed. */
 	fleet_run(&fleet, "other", 0, 200, 60000000, 20000);
 	assert_int_equal(hs_board_window(fleet.board), HS_HEAT_LONG);
 	fleet_deinit(&fleet);

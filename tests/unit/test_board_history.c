@@ -1,7 +1,7 @@
-/* Goal: ten minutes of seconds with exact averages, oldest first, whatever the clocks do.
+/* Goal: the board keeps ten minutes of seconds with exact averages, oldest first, whatever the clocks do.
  *
- * Method: counted traffic, second by second, with time wound by hand; clocks that stand still, jump
- * and skip; more seconds than there is room for. */
+ * Method: counted traffic, second by second, on clocks that the test sets; clocks that stand still, jump and skip;
+ * more seconds than the board has room for. */
 #include "tests/lib/fleet.h"
 
 #include <math.h>
@@ -110,10 +110,10 @@ static void test_the_hottest_keys_of_each_second(void **state)
 
 	(void)state;
 	fleet_init(&fleet, 1);
-	/* Enough for the short window: a second shows what was hot at its end, and no longer. */
+	/* Enough requests for the short window: a second lists the keys that were hot at its end, and no older ones. */
 	fleet_run(&fleet, "first", 0, 20000, 1000000, 20000);
 	fleet_run(&fleet, "second", 0, 20000, 1000000, 20000);
-	/* Too little for it, if it had not been so much more before. */
+	/* Too few requests for the short window, were it not for those of the seconds before. */
 	fleet_run(&fleet, "third", 0, 100, 1000000, 20000);
 	second = hs_board_second(fleet.board, 600, 0);
 	assert_int_equal(second.keys_count, 1);
@@ -179,7 +179,7 @@ static void test_the_oldest_seconds_are_dropped(void **state)
 	fleet_deinit(&fleet);
 }
 
-/* Seconds begin where the wall clock's do, not where the server was started. */
+/* Seconds begin with the wall clock's seconds, not with the server's start. */
 static void test_seconds_of_the_wall_clock(void **state)
 {
 	struct fleet fleet;
@@ -246,7 +246,7 @@ static void test_a_wall_clock_that_is_set(void **state)
 	fleet_run(&fleet, "k", 0, 1000, 2000000, 50000);
 	fleet.now.wall_us += 7200000000;
 	fleet_run(&fleet, "k", 0, 1000, 2000000, 50000);
-	/* However often it is set within a second, none of them is a moment long. */
+	/* The clock is set every 10 ms for a second: the history does not begin a new second each time. */
 	for (int i = 0; i < 100; i++) {
 		fleet.now.wall_us += i % 2 ? 5000000 : -5000000;
 		fleet_run(&fleet, "k", 0, 1000, 10000, 10000);
@@ -289,7 +289,7 @@ static void test_no_second_ends_while_the_clocks_stand_still(void **state)
 		fleet_sample(&fleet);
 	}
 	assert_int_equal(hs_board_seconds(fleet.board, 600), 0);
-	/* The wall clock alone: no time to divide by. */
+	/* Only the wall clock moves: there is no time to divide by. */
 	for (int i = 0; i < 100; i++) {
 		fleet.now.wall_us += 1000000;
 		fleet_sample(&fleet);

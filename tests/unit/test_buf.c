@@ -1,5 +1,6 @@
-/* Byte buffers: what is appended is there, growing keeps it, and one large value does not stay
- * allocated for ever. A random sequence of calls is compared with a plain array. */
+/* Goal: a byte buffer holds what was appended, keeps it when it grows, and gives the memory of a large value back.
+ *
+ * Method: each function by itself; then a random sequence of calls is compared with a plain array. */
 #include "base/buf.h"
 #include "base/prng.h"
 

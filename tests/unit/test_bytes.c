@@ -1,5 +1,6 @@
-/* Runs of bytes: comparing, matching words, escaping for people. Tables of inputs and results, with
- * the odd ones (empty, high bytes, zero bytes) among them. */
+/* Goal: runs of bytes are compared, matched without regard to case and escaped for people.
+ *
+ * Method: tables of inputs and results, with empty runs, high bytes and zero bytes among them. */
 #include "base/bytes.h"
 
 #include <setjmp.h>
@@ -107,7 +108,7 @@ static void test_escaping_never_writes_past_its_room(void **state)
 		assert_true(strlen(text) < size);
 		assert_memory_equal(text, whole, strlen(text));
 		assert_int_equal(text[size], '#');
-		/* No half of an escape. */
+		/* An escape is never cut in half. */
 		assert_int_not_equal(strlen(text), 3);
 	}
 }

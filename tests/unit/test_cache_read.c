@@ -1,15 +1,15 @@
-/* Goal: reads of keys whose contract allows it are answered with what is kept, never older than the rule
- * says, never older than a write that was acknowledged by this process, and the engine is asked once for
- * all who wait (absorb/cache/read.c, fetch.c).
+/* Goal: the cache answers reads of keys whose contract allows it, never with a value older than the rule says and
+ * never with one older than a write that this process has acknowledged. Concurrent readers share one fetch
+ * (absorb/cache/read.c, fetch.c).
  *
- * Method: scripts against two cores whose engine is the test (tests/lib/cache_world.h). Writes are
- * tested in test_cache_write.c. */
+ * Method: scripts against two cores whose engine is the test (tests/lib/cache_world.h). Writes are tested in
+ * test_cache_write.c. */
 #include "absorb/absorb.h"
 #include "core/count.h"
 #include "tests/lib/cache_world.h"
 
-/* A client's script may have created a key that was missing, while its slot moved: no liveness check of the node that
- * was asked before says that it is still missing. */
+/* A script of the client may have created a missing key while its slot moved. A liveness check of the old node does
+ * not show that the key is still missing. */
 static void test_missing_is_read_again_behind_a_script(void **state)
 {
 	static struct world world;
@@ -59,8 +59,7 @@ static void test_read_once_for_all(void **state)
 	close_world(&world);
 }
 
-/* Reads alike that one connection sends together are answered with one look at the entry; what it sends later is
- * answered with another look. */
+/* Equal reads that one connection sends together look the entry up once; later reads look it up again. */
 static void test_the_same_read_in_a_row(void **state)
 {
 	static struct world world;
@@ -89,7 +88,7 @@ static void test_the_same_read_in_a_row(void **state)
 	if (world.count > 0)
 		reply(&world, "", "$1\r\nx\r\n");
 	received(&world, 'A', "$1\r\nx\r\n$1\r\nx\r\n");
-	/* Its own write in between. */
+	/* Its own write between two reads. */
 	say(&world, 'A', "GET k\r\nSET k y\r\nGET k");
 	take_sent(&world);
 	while (world.count > 0) {
@@ -149,7 +148,7 @@ static void test_a_fetch_serves_other_workers(void **state)
 	(void)state;
 	open_world(&world, "k* cache stale=100ms admit=all");
 	say(&world, 'A', "GET k");
-	say(&world, 'E', "GET k"); /* while worker 0 is at it */
+	say(&world, 'E', "GET k"); /* while the fetch of worker 0 is in flight */
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "$1\r\nv\r\n");
 	received(&world, 'A', "$1\r\nv\r\n");
@@ -205,7 +204,7 @@ static void test_never_older_than_the_liveness_check_allows(void **state)
 	say(&world, 'A', "GET k");
 	received(&world, 'A', "$1\r\nv\r\n");
 	sent(&world, "");
-	later(&world, 11 * MS); /* no proof since: it may have changed */
+	later(&world, 11 * MS); /* no liveness check since: the key may have changed */
 	say(&world, 'A', "GET k");
 	sent(&world, "~GET k");
 	received(&world, 'A', "");
@@ -238,7 +237,7 @@ static void test_a_cached_key_expires(void **state)
 	close_world(&world);
 }
 
-/* What was long under way is taken to have been asked about at its beginning. */
+/* The expiry is counted from when the fetch was sent, however long the fetch took. */
 static void test_an_expiry_that_comes_late(void **state)
 {
 	static struct world world;
@@ -262,7 +261,7 @@ static void test_an_expiry_that_comes_late(void **state)
 	close_world(&world);
 }
 
-/* Whoever does not know when a key ends gives it for as long as it may be old, no longer. */
+/* If the expiry is unknown, the entry is served for `stale`, no longer. */
 static void test_an_unknown_expiry(void **state)
 {
 	static struct world world;
@@ -287,7 +286,7 @@ static void test_an_unknown_expiry(void **state)
 	close_world(&world);
 }
 
-/* The clock on the wall may be set while all of this goes on. */
+/* The wall clock is set during all of this. */
 static void test_a_clock_that_is_set(void **state)
 {
 	static const int64_t hour_us = INT64_C(3600) * 1000000;
@@ -327,7 +326,8 @@ static void test_an_invalidation_ends_an_entry(void **state)
 	reply(&world, "~GET", "$1\r\nv\r\n");
 	say(&world, 'E', "GET k");
 	received(&world, 'E', "$1\r\nv\r\n");
-	changed(&world, 1, "k"); /* what worker 1 hears does not concern what worker 0 read */
+	/* an invalidation on worker 1 does not concern a value that worker 0 fetched */
+	changed(&world, 1, "k");
 	say(&world, 'E', "GET k");
 	received(&world, 'E', "$1\r\nv\r\n");
 	changed(&world, 0, "k");
@@ -338,7 +338,7 @@ static void test_an_invalidation_ends_an_entry(void **state)
 	take_received(&world, 'A');
 	say(&world, 'A', "GET k");
 	received(&world, 'A', "$1\r\nw\r\n");
-	changed(&world, 1, NULL); /* everything it vouched for */
+	changed(&world, 1, NULL); /* ends its whole tracking session */
 	say(&world, 'A', "GET k");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "_\r\n");
@@ -385,12 +385,12 @@ static void test_no_tracking_session(void **state)
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "$1\r\nw\r\n");
 	received(&world, 'A', "$1\r\nw\r\n");
-	/* It cannot be read so at all: each goes by itself. */
+	/* The engine cannot fetch it with tracking: each read goes by itself. */
 	later(&world, 150 * MS);
 	say(&world, 'A', "GET k");
 	say(&world, 'B', "GET k");
 	sent(&world, "~GET k");
-	reply(&world, "~GET", "-NOVOUCH not here\r\n");
+	reply(&world, "~GET", "-NOTRACKING not here\r\n");
 	sent(&world, "GET k | GET k");
 	reply(&world, "GET", "$1\r\nx\r\n");
 	reply(&world, "GET", "$1\r\nx\r\n");
@@ -436,7 +436,8 @@ static void test_a_missing_key_for_a_short_time(void **state)
 	close_world(&world);
 }
 
-/* Who creates a key while its slot moves to another node of a Cluster is not told of by the node that was asked for it. */
+/* A client creates the key while its slot moves to another node of the Cluster. The node that was asked sends no
+ * invalidation for that. */
 static void test_a_missing_key_of_a_cluster_ages_from_its_fetch(void **state)
 {
 	static struct world world;
@@ -513,7 +514,7 @@ static void test_several_keys(void **state)
 	received(&world, 'A', "*2\r\n$1\r\nx\r\n$-1\r\n");
 	say(&world, 'A', "MGET k{a}1 k{a}2");
 	received(&world, 'A', "*2\r\n$1\r\nx\r\n$-1\r\n");
-	say(&world, 'A', "MGET k{a}1 {a}l"); /* one of them is strict */
+	say(&world, 'A', "MGET k{a}1 {a}l"); /* one of the keys is strict */
 	sent(&world, "MGET k{a}1 {a}l");
 	reply(&world, "MGET", "*2\r\n$1\r\nx\r\n$-1\r\n");
 	close_world(&world);
@@ -540,12 +541,12 @@ static void test_stale_value_served_while_revalidating(void **state)
 	say(&world, 'B', "GET k");
 	received(&world, 'B', "$1\r\nw\r\n");
 	assert_int_equal(rule_count(&world, stale_served), 2);
-	later(&world, 1200 * MS); /* too old for that */
+	later(&world, 1200 * MS); /* too old to be served stale */
 	say(&world, 'B', "GET k");
 	received(&world, 'B', "");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "$1\r\nx\r\n");
-	changed(&world, 0, "k"); /* what is known to have changed is never given */
+	changed(&world, 0, "k"); /* a value known to have changed is never served */
 	take_received(&world, 'B');
 	say(&world, 'B', "GET k");
 	received(&world, 'B', "");
@@ -569,19 +570,20 @@ static void test_the_stale_value_when_the_fetch_fails(void **state)
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "-CLUSTERDOWN away\r\n");
 	received(&world, 'A', "$1\r\nv\r\n");
-	/* From then on at once, and it is tried again. */
+	/* From then on the stale value is served at once, and the fetch is retried. */
 	say(&world, 'A', "GET k");
 	received(&world, 'A', "$1\r\nv\r\n");
 	sent(&world, "~GET k");
 	tick(&world, 1000 * MS);
 	say(&world, 'B', "GET k");
 	received(&world, 'B', "$1\r\nv\r\n");
-	reply(&world, "~GET", "$1\r\nw\r\n"); /* it took too long to be fresh */
+	/* the fetch took so long that its value is not fresh */
+	reply(&world, "~GET", "$1\r\nw\r\n");
 	say(&world, 'B', "GET k");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "$1\r\nw\r\n");
 	received(&world, 'B', "$1\r\nw\r\n");
-	/* One that hangs is not waited for either. */
+	/* Clients do not wait for a fetch that hangs, either. */
 	later(&world, 500 * MS);
 	say(&world, 'A', "GET k");
 	sent(&world, "~GET k");
@@ -589,7 +591,7 @@ static void test_the_stale_value_when_the_fetch_fails(void **state)
 	tick(&world, 600 * MS);
 	received(&world, 'A', "$1\r\nw\r\n");
 	reply(&world, "~GET", "-UNKNOWN lost\r\n");
-	/* A while later it may be well again: that is seen first. */
+	/* Later the server may be back: a read waits for one fetch first. */
 	later(&world, 5000 * MS);
 	say(&world, 'A', "GET k");
 	received(&world, 'A', "");
@@ -613,7 +615,7 @@ static void test_refresh_ahead_of_the_expiry(void **state)
 	open_world(&world, "k* cache stale=10s ttl=1s jitter=0% admit=all");
 	say(&world, 'A', "GET k");
 	sent(&world, "~GET k");
-	later(&world, 20 * MS); /* what it costs */
+	later(&world, 20 * MS); /* the time that the fetch takes */
 	reply(&world, "~GET", "$1\r\nv\r\n");
 	while (take_sent(&world)[0] == '\0') {
 		later(&world, MS);
@@ -622,7 +624,7 @@ static void test_refresh_ahead_of_the_expiry(void **state)
 		assert_string_not_equal(take_received(&world, 'A'), "");
 		early++;
 	}
-	/* At some time between the earliest that is thinkable and the end. */
+	/* At some time between the earliest possible one and the expiry. */
 	assert_in_range(early, 500, 985);
 	reply(&world, "~GET", "$1\r\nw\r\n");
 	close_world(&world);
@@ -637,7 +639,7 @@ static void test_sessions_that_bypass_the_cache(void **state)
 	say(&world, 'A', "GET k");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "$1\r\nv\r\n");
-	say(&world, 'B', "WATCH k"); /* what it decides by an old value would be wrong */
+	say(&world, 'B', "WATCH k"); /* a decision based on an old value would be wrong */
 	sent(&world, "WATCH k");
 	reply(&world, "WATCH", "+OK\r\n");
 	say(&world, 'B', "GET k");
@@ -700,7 +702,7 @@ static void test_rules_that_change_under_it(void **state)
 	reply(&world, "~GET", "$1\r\nv\r\n");
 	received(&world, 'A', "$1\r\nv\r\n");
 	say(&world, 'A',
-	    "GET k"); /* what came under the old rules is not kept under the new ones */
+	    "GET k"); /* a value fetched under the old rules is not cached under the new ones */
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "$1\r\nv\r\n");
 	take_received(&world, 'A');
@@ -757,7 +759,7 @@ static void test_an_engine_that_answers_at_once(void **state)
 	close_world(&world);
 }
 
-/* From now on there is room for what the first worker has, and for nothing more. */
+/* From now on worker 0 has room for the entry that it has, and for nothing more. */
 static void make_narrow(struct world *world)
 {
 	struct hs_core *core = world->station[0].core;
@@ -770,7 +772,7 @@ static void make_narrow(struct world *world)
 		hs_core_configure(world->station[i].core, &world->options);
 }
 
-/* The clock is looked at where times are settled, and with them what is hot. */
+/* The core reads the clock when it settles the times of requests, and the hot keys with them. */
 static uint64_t another_turns_hot(void *context)
 {
 	struct station *station = context;
@@ -796,7 +798,7 @@ static void test_a_key_evicted_while_it_is_served(void **state)
 	}
 	assert_int_equal(rule_count(&world, hits), 1);
 	make_narrow(&world);
-	hs_shared_clear(world.shared); /* nobody else holds it */
+	hs_shared_clear(world.shared); /* no other reference is left */
 	world.calls.mono_us = another_turns_hot;
 	say(&world, 'A', "GETRANGE l 0 1");
 	received(&world, 'A', "$2\r\nvw\r\n");
@@ -827,7 +829,7 @@ static void test_the_other_worker_s_value_is_too_large(void **state)
 	world.options.cache_entry_bytes = 600;
 	for (size_t i = 0; i < WORKERS; i++)
 		hs_core_configure(world.station[i].core, &world.options);
-	/* The one that is there has no room here, and the old one is gone: it is read. */
+	/* The shared value does not fit here, and the old entry is gone: the key is fetched. */
 	say(&world, 'E', "GET k");
 	received(&world, 'E', "");
 	sent(&world, "~GET k");
@@ -851,7 +853,7 @@ static void test_a_data_error_ends_the_stale_value(void **state)
 	received(&world, 'A', "$1\r\nv\r\n");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "-WRONGTYPE it is a list\r\n");
-	say(&world, 'A', "GET k"); /* it is known to have changed */
+	say(&world, 'A', "GET k"); /* the old value is known to have changed */
 	received(&world, 'A', "");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "-WRONGTYPE it is a list\r\n");

@@ -1,9 +1,9 @@
-/* Goal: what is too large to be kept may be read from replicas where the rule says so, and what a replica must
- * have had is never less than the contract: `stale`, every write acknowledged by this process, everything
- * the connection itself has done (absorb/cache/replica.c).
+/* Goal: values too large for the cache are read from replicas if the rule allows it. The replica must be as new as
+ * the contract demands: `stale`, every write acknowledged by this process, and everything the connection itself has
+ * done (absorb/cache/replica.c).
  *
- * Method: scripts against two cores whose engine is the test (tests/lib/cache_world.h), and which says
- * since when its replicas have everything. */
+ * Method: scripts against two cores whose engine is the test (tests/lib/cache_world.h). The test also sets the time
+ * up to which replicas have caught up. */
 #include "tests/lib/cache_world.h"
 
 #define RULE "k* cache stale=100ms admit=all replica-reads"
@@ -24,7 +24,7 @@ static uint64_t since(const struct world *world)
 	return world->ops[world->count - 1]->replica_since_us;
 }
 
-/* A key that is known to be large, and not to have been written just now. */
+/* Begins with a key that is known to be large and was not written just before. */
 static void begin(struct world *world, const char *rule)
 {
 	open_world(world, rule);
@@ -49,12 +49,12 @@ static void test_only_large_values_and_only_by_rule(void **state)
 	received(&world, 'A', LARGE);
 	assert_int_equal(rule_count(&world, replica_reads), 1);
 	assert_int_equal(rule_count(&world, fetches), 2);
-	/* Another reply of the key may be small: that is to be kept. */
+	/* Another reply about the key may be small: that one is cached. */
 	say(&world, 'A', "STRLEN k");
 	sent(&world, "~STRLEN k");
 	reply(&world, "~STRLEN", ":2000\r\n");
 	received(&world, 'A', ":2000\r\n");
-	/* The master may have to do it after all. */
+	/* The read may fall back to the master. */
 	world.caught_up_us = 0;
 	say(&world, 'A', "GET k");
 	sent(&world, "@GET k");
@@ -78,7 +78,7 @@ static void test_never_older_than_stale(void **state)
 
 	(void)state;
 	begin(&world, RULE);
-	say(&world, 'A', "GET k"); /* from now on the time of its writes is certain */
+	say(&world, 'A', "GET k"); /* from now on the times of its writes are exact */
 	sent(&world, "@GET k");
 	reply(&world, "@GET", LARGE);
 	take_received(&world, 'A');
@@ -109,7 +109,7 @@ static void test_an_acknowledged_write_is_seen_by_all(void **state)
 	reply(&world, "SET", "+OK\r\n");
 	received(&world, 'E', "+OK\r\n");
 	written_us = world.now.mono_us;
-	/* This worker sees it, and does not know when it was until its clock has gone on. */
+	/* This worker sees the write, but does not know its time until its own clock has moved on. */
 	say(&world, 'A', "GET k");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", LARGE);
@@ -119,7 +119,7 @@ static void test_an_acknowledged_write_is_seen_by_all(void **state)
 	assert_true(since(&world) >= written_us);
 	reply(&world, "@GET", LARGE);
 	take_received(&world, 'A');
-	/* It stays the bound, until `stale` is over. */
+	/* The write's time stays the lower bound until `stale` has passed. */
 	say(&world, 'B', "GET k");
 	sent(&world, "@GET k");
 	assert_in_range(since(&world), written_us, written_us + 10);
@@ -128,8 +128,8 @@ static void test_an_acknowledged_write_is_seen_by_all(void **state)
 	close_world(&world);
 }
 
-/* The clock stands still while a batch of requests is handled: a write that another worker has ended meanwhile
- * is behind the time that it shows. */
+/* The clock stands still while a worker handles a batch of requests: a write that another worker completed meanwhile
+ * is later than the time shown. */
 static void test_the_clock_of_a_batch(void **state)
 {
 	static struct world world;
@@ -145,7 +145,7 @@ static void test_the_clock_of_a_batch(void **state)
 	sent(&world, "SET k x");
 	reply(&world, "SET", "+OK\r\n");
 	take_received(&world, 'E');
-	for (int i = 0; i < 2; i++) { /* worker 0 is still at what came before */
+	for (int i = 0; i < 2; i++) { /* worker 0 is still in the batch before */
 		hs_core_receive(core, world.client[i], batch, "GET k\r\n", 7);
 		sent(&world, i == 0 ? "~GET k" : "");
 	}
@@ -185,7 +185,7 @@ static void test_another_worker_fetches_again(void **state)
 	sent(&world, "");
 	say(&world, 'E', "GET k");
 	sent(&world, "~GET k");
-	reply(&world, "@GET", "$1\r\ny\r\n"); /* small: it is read once more, for the cache */
+	reply(&world, "@GET", "$1\r\ny\r\n"); /* small: fetched once more, for the cache */
 	sent(&world, "");
 	reply(&world, "~GET", "$1\r\nx\r\n");
 	received(&world, 'E', "$1\r\nx\r\n");
@@ -207,14 +207,14 @@ static void test_own_writes_and_scripts(void **state)
 	sent(&world, "@GET k");
 	reply(&world, "@GET", LARGE);
 	take_received(&world, 'A');
-	/* Under way: behind it, on its own connection's way. */
+	/* A write in flight: the read follows it on the same connection. */
 	say(&world, 'A', "APPEND k x");
 	say(&world, 'A', "GET k");
 	sent(&world, "APPEND k x | GET k");
 	reply(&world, "APPEND", ":2001\r\n");
 	reply(&world, "GET", LARGE);
 	take_received(&world, 'A');
-	/* What is written behind a read waits for it. */
+	/* A write that follows a read waits for it. */
 	say(&world, 'B', "GET k");
 	say(&world, 'B', "GET k");
 	world.sent_count = world.count;
@@ -235,7 +235,7 @@ static void test_own_writes_and_scripts(void **state)
 		reply(&world, i == 0 ? "~GET" : "@GET", LARGE);
 		take_received(&world, 'B');
 	}
-	/* A script may have written it. */
+	/* A script may have written the key. */
 	say(&world, 'C', "EVAL x 0");
 	sent(&world, "EVAL x 0");
 	reply(&world, "EVAL", "+OK\r\n");
@@ -245,7 +245,7 @@ static void test_own_writes_and_scripts(void **state)
 	sent(&world, "@GET k");
 	assert_true(since(&world) < script_us);
 	world.ops[0]->replica_caught_up_us = script_us - 1;
-	say(&world, 'C', "GET k"); /* what B waits for may be from before */
+	say(&world, 'C', "GET k"); /* the read that B waits for may be older */
 	sent(&world, "");
 	reply(&world, "@GET", LARGE);
 	received(&world, 'B', LARGE);
@@ -261,7 +261,8 @@ static void test_own_writes_and_scripts(void **state)
 	close_world(&world);
 }
 
-/* Who joins a read under way gets what a replica had when it was proved, so that is what must be enough. */
+/* A client that joins a read in flight gets the replica's state at its last check: that must be recent enough for
+ * the client. */
 static void test_which_clients_may_share_a_read(void **state)
 {
 	static struct world world;
@@ -279,7 +280,7 @@ static void test_which_clients_may_share_a_read(void **state)
 	later(&world, 30 * MS);
 	say(&world, 'B', "GET k");
 	later(&world, 30 * MS);
-	say(&world, 'C', "GET k"); /* 120 ms after the proof */
+	say(&world, 'C', "GET k"); /* 120 ms after the check */
 	sent(&world, "");
 	reply(&world, "@GET", LARGE);
 	received(&world, 'A', LARGE);
@@ -291,7 +292,8 @@ static void test_which_clients_may_share_a_read(void **state)
 	close_world(&world);
 }
 
-/* Missing, small or an error: read again, tracked, and that is what counts and is kept. */
+/* A missing key, a small value or an error: the key is fetched again with tracking, and that reply counts and is
+ * cached. */
 static void test_small_replies_of_replicas_are_read_again(void **state)
 {
 	static const char *const words[] = {"_\r\n", "$1\r\nx\r\n", "-WRONGTYPE x\r\n",
@@ -301,7 +303,7 @@ static void test_small_replies_of_replicas_are_read_again(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
 		begin(&world, RULE);
-		if (i == 0) { /* less than the record of a missing key takes */
+		if (i == 0) { /* a limit below the record of a missing key */
 			world.options.cache_entry_bytes = 16;
 			for (size_t j = 0; j < WORKERS; j++)
 				hs_core_configure(world.station[j].core, &world.options);
@@ -317,7 +319,7 @@ static void test_small_replies_of_replicas_are_read_again(void **state)
 		received(&world, 'A', "$1\r\ny\r\n");
 		received(&world, 'B', "$1\r\ny\r\n");
 		say(&world, 'C', "GET k");
-		if (i == 0) { /* it was not kept */
+		if (i == 0) { /* it was not cached */
 			sent(&world, "~GET k");
 			reply(&world, "~GET", "$1\r\ny\r\n");
 		}

@@ -1,8 +1,8 @@
-/* The cache: what it finds again, what goes and what stays when it is full, and what dies with it.
+/* Goal: the store of the cache finds entries again, evicts the right ones when it is full, and frees them.
  *
- * Keys are numbers and all replies have a size that is asked for, so that a test can say how many fit.
- * After every test the cache is taken apart and must count nothing. Many random operations are compared
- * with a plain model at the end: every key the cache says it has must be the one that was put there. */
+ * Method: keys are numbers and every reply has a given size, so that a test knows how many fit. After each test the
+ * store is destroyed and must count nothing. Finally random operations are compared with a plain model: each key in
+ * the store must be the one that was put there. */
 #include "absorb/cache/store.h"
 
 #include "absorb/cache/ghosts.h"
@@ -54,7 +54,7 @@ struct named {
 	struct hs_cache_query ask;
 };
 
-/* GETBIT key variant; variant -1: GET key. */
+/* Request `GETBIT key variant`; variant -1: `GET key`. */
 static void name(struct named *named, uint64_t number, int variant)
 {
 	static const char *const variants = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFG";
@@ -73,7 +73,7 @@ static void name(struct named *named, uint64_t number, int variant)
 	assert_true(hs_cache_query_of_call(&named->ask, SEED, &call));
 }
 
-/* A reply of that many bytes in all. */
+/* A reply of `bytes` in all. */
 static struct hs_cache_entry *reply_of(struct world *world, const struct hs_cache_query *ask,
 				       size_t bytes)
 {
@@ -113,7 +113,7 @@ static struct hs_cache_key *admit(struct world *world, uint64_t number)
 	return hs_cache_admit(world->cache, named.ask.key_hash, named.ask.key);
 }
 
-/* Admits the key if need be, with a reply for each variant; the last one, borrowed. */
+/* Admits the key if needed, with a reply for each variant. Returns the last entry; the store owns it. */
 static struct hs_cache_entry *fetch(struct world *world, uint64_t number, int variant, size_t bytes)
 {
 	struct hs_cache_key *cached = admit(world, number);
@@ -128,7 +128,7 @@ static struct hs_cache_entry *fetch(struct world *world, uint64_t number, int va
 	return borrowed;
 }
 
-/* As a reader: a use, or a fetch. */
+/* A read: a hit or a fetch. */
 static bool request(struct world *world, uint64_t number)
 {
 	struct hs_cache_key *cached = find(world, number);
@@ -162,7 +162,7 @@ static void test_finds_cached_entries(void **state)
 	assert_ptr_equal(hs_cache_get(find(&world, 1), &named.ask), entry);
 	assert_int_equal(hs_cache_counts(world.cache).keys, 1);
 	assert_int_equal(hs_cache_counts(world.cache).entries, 2);
-	/* The same key hash, another key. */
+	/* Another key with the same hash. */
 	assert_null(hs_cache_find(world.cache, find(&world, 1)->node.hash, HS_LIT("other")));
 	tear_down(&world);
 }
@@ -177,13 +177,13 @@ static void test_a_newer_reply_takes_the_place(void **state)
 	set_up(&world, 1000 * KIB, 100 * KIB);
 	old = fetch(&world, 1, -1, REPLY_BYTES);
 	hs_cache_entry_ref(old);
-	assert_true(hs_cache_put(world.cache, find(&world, 1), old)); /* it is there */
+	assert_true(hs_cache_put(world.cache, find(&world, 1), old)); /* it is there already */
 	assert_false(old->invalid);
 	new = fetch(&world, 1, -1, 2 * REPLY_BYTES);
 	name(&named, 1, -1);
 	assert_ptr_equal(hs_cache_get(find(&world, 1), &named.ask), new);
 	assert_int_equal(find(&world, 1)->entries_count, 1);
-	/* Nobody tells of its changes any more. */
+	/* It gets no invalidations any more. */
 	assert_true(old->invalid);
 	assert_int_equal(old->refs, 1);
 	hs_cache_entry_unref(&old);
@@ -227,7 +227,7 @@ static void test_too_large(void **state)
 	assert_false(hs_cache_put(world.cache, find(&world, 1), entry));
 	hs_cache_entry_unref(&entry);
 	assert_int_equal(hs_cache_counts(world.cache).too_large, 1);
-	/* What it would have replaced is old. */
+	/* The entry that it would have replaced is out of date. */
 	assert_null(hs_cache_get(find(&world, 1), &named.ask));
 	assert_true(small->invalid);
 	hs_cache_entry_unref(&small);
@@ -238,12 +238,12 @@ static void test_too_large(void **state)
 	assert_int_equal(hs_cache_counts(world.cache).keys, 1);
 	tear_down(&world);
 
-	/* A limit below what a record takes: keys are admitted, for replies to be shared. */
+	/* A limit below the size of a record: keys are admitted, so that replies can be shared. */
 	set_up(&world, 10 * KIB, 16);
 	assert_non_null(admit(&world, 1));
 	tear_down(&world);
 
-	/* One that fits by itself but not in all: nothing else goes for it. */
+	/* A reply that would fit alone but not beside the others: no other entry is evicted for it. */
 	set_up(&world, 10 * KIB, 20 * KIB);
 	fetch(&world, 1, -1, REPLY_BYTES);
 	name(&named, 2, -1);
@@ -272,7 +272,7 @@ static void test_bytes_are_bounded(void **state)
 			hs_cache_use(find(&world, number));
 		assert_true(hs_cache_counts(world.cache).bytes <= 100 * KIB);
 	}
-	assert_true(hs_cache_counts(world.cache).bytes > 85 * KIB); /* and made use of */
+	assert_true(hs_cache_counts(world.cache).bytes > 85 * KIB); /* and is used */
 	assert_true(hs_cache_counts(world.cache).evicted > 1000);
 	tear_down(&world);
 }
@@ -297,7 +297,7 @@ static void test_pinned_keys_stay(void **state)
 	for (uint64_t i = 0; i < 50; i++)
 		assert_ptr_equal(find(&world, i), pinned[i]);
 	assert_false(hs_cache_remove(world.cache, pinned[0]));
-	/* All of it: nothing more is admitted or kept, and nothing is lost. */
+	/* All of the room is pinned: no key is admitted, no reply cached, and nothing is lost. */
 	for (;; number++) {
 		struct hs_cache_key *cached = admit(&world, number);
 
@@ -312,11 +312,11 @@ static void test_pinned_keys_stay(void **state)
 	assert_int_equal(hs_cache_counts(world.cache).too_large, 0);
 	for (uint64_t i = 0; i < 50; i++)
 		assert_ptr_equal(find(&world, i), pinned[i]);
-	/* Cleared they are empty, and still there. */
+	/* After a clear they are empty but still present. */
 	hs_cache_clear(world.cache);
 	assert_ptr_equal(find(&world, 7), pinned[7]);
 	assert_int_equal(pinned[7]->entries_count, 0);
-	/* One is let go: there is room for one. */
+	/* One key is unpinned: there is room for one. */
 	for (uint64_t i = 0; i < number; i++)
 		if (find(&world, i))
 			find(&world, i)->pins = 0;
@@ -337,9 +337,10 @@ static void test_evicted_entries_are_freed(void **state)
 	for (uint64_t i = 0; i < FEW; i++) {
 		hs_cache_entry_ref(own[i] = fetch(&world, i, 0, REPLY_BYTES));
 		hs_cache_entry_ref(others[i] = fetch(&world, i, 1, REPLY_BYTES));
-		others[i]->worker = WORKER + 1; /* off the shared cache: that one would hear */
+		/* from the shared cache: its own worker gets the invalidations */
+		others[i]->worker = WORKER + 1;
 		hs_cache_entry_ref(unvouched[i] = fetch(&world, i, 2, REPLY_BYTES));
-		unvouched[i]->tracking_session = NULL; /* nobody would */
+		unvouched[i]->tracking_session = NULL; /* no tracking session */
 	}
 	for (uint64_t i = FEW; i < 1000; i++)
 		request(&world, i);
@@ -414,7 +415,7 @@ static void test_each(void **state)
 		assert_false(seen[number]);
 		seen[number] = true;
 		count++;
-		if (number % 3 == 0) /* the one that was given */
+		if (number % 3 == 0) /* the key that the walk just returned */
 			assert_true(hs_cache_remove(world.cache, cached));
 	}
 	assert_int_equal(count, 300);
@@ -440,7 +441,7 @@ static void test_smaller_limits(void **state)
 	tear_down(&world);
 }
 
-/* Keys that are read once, ten times as many as there is room for, do not push out those in use. */
+/* A scan: keys that are read once, ten times as many as fit, do not evict those in use. */
 static void test_a_scan_passes_by(void **state)
 {
 	enum { USED = 100, ONCE = 20000 };
@@ -448,7 +449,7 @@ static void test_a_scan_passes_by(void **state)
 	uint64_t hits = 0;
 
 	(void)state;
-	set_up(&world, 200 * KIB, 10 * KIB); /* some 150 keys */
+	set_up(&world, 200 * KIB, 10 * KIB); /* about 150 keys */
 	for (uint64_t round = 0; round < 3; round++)
 		for (uint64_t i = 0; i < USED; i++)
 			request(&world, i);
@@ -462,7 +463,7 @@ static void test_a_scan_passes_by(void **state)
 	tear_down(&world);
 }
 
-/* What was in use for long and is not any more gives way to what is in use now. */
+/* Keys that were in use for long but are not any more are evicted in favour of keys in use. */
 static void test_new_keys_take_over(void **state)
 {
 	enum { USED = 100 };
@@ -497,9 +498,9 @@ static void test_ghosts(void **state)
 		found += hs_ghosts_take(&ghosts, i * 0x9e3779b97f4a7c15, KEYS);
 	assert_in_range(old, 0, 2);
 	assert_in_range(found, KEYS * 95 / 100, KEYS);
-	for (uint64_t i = 2 * KEYS; i < 3 * KEYS; i++) /* once */
+	for (uint64_t i = 2 * KEYS; i < 3 * KEYS; i++) /* each key once */
 		assert_false(hs_ghosts_take(&ghosts, i * 0x9e3779b97f4a7c15, KEYS));
-	/* As many as the cache has keys, and no more memory than that needs. */
+	/* As many ghosts as the cache has keys, and no more memory than those need. */
 	hs_ghosts_add(&ghosts, 1, 100 * KEYS);
 	assert_in_range(ghosts.sets * 4, 200 * KEYS, 400 * KEYS);
 	hs_ghosts_add(&ghosts, 1, KEYS);

@@ -1,12 +1,12 @@
-/* Goal: a write that was acknowledged is seen by everybody, whatever is kept; a connection sees its own
- * writes, also those under way; what is read while a key is written is not kept; and a plain SET leaves
- * its value behind, if nobody else wrote meanwhile (absorb/cache/write.c).
+/* Goal: every client sees an acknowledged write, whatever is cached. A connection sees its own writes, also those in
+ * flight. A value fetched during a write is not cached. A plain SET writes through if no other write was in flight
+ * (absorb/cache/write.c).
  *
  * Method: scripts against two cores whose engine is the test (tests/lib/cache_world.h). */
 #include "tests/lib/cache_world.h"
 #include "tests/lib/slots.h"
 
-/* k is kept with the value v, on both workers. */
+/* k is cached with the value v on both workers. */
 static void open_with_k(struct world *world)
 {
 	open_world(world, "k* cache stale=10s admit=all");
@@ -48,7 +48,7 @@ static void test_an_acknowledged_write_is_seen_by_all(void **state)
 		say(&world, 'A', writes[i][0]);
 		end_round(&world);
 		sent(&world, writes[i][2]);
-		say(&world, 'E', get); /* nobody was told yet that it is written */
+		say(&world, 'E', get); /* the write is not acknowledged yet */
 		received(&world, 'E', "$1\r\nv\r\n");
 		reply(&world, writes[i][2], writes[i][1]);
 		received(&world, 'A', writes[i][1]);
@@ -103,7 +103,7 @@ static void test_own_writes_in_flight_are_seen(void **state)
 	(void)state;
 	open_with_k(&world);
 	say(&world, 'A', "INCR k");
-	say(&world, 'A', "GET k"); /* behind its own, in order */
+	say(&world, 'A', "GET k"); /* behind its own write, in order */
 	sent(&world, "INCR k | GET k");
 	say(&world, 'A', "INCR k2");
 	say(&world, 'B', "GET k");
@@ -162,13 +162,13 @@ static void test_a_fetch_that_raced_a_write(void **state)
 	open_world(&world, "k* cache stale=10s admit=all");
 	say(&world, 'A', "GET k");
 	sent(&world, "~GET k");
-	say(&world, 'E', "INCR k"); /* begins behind the fetch */
+	say(&world, 'E', "INCR k"); /* is sent after the fetch */
 	sent(&world, "INCR k");
 	reply(&world, "~GET", "$1\r\nv\r\n");
 	received(&world, 'A', "$1\r\nv\r\n");
 	reply(&world, "INCR", ":1\r\n");
 	assert_int_equal(rule_count(&world, fetches_discarded), 1);
-	/* Begins before the fetch and is done behind it. */
+	/* The write is sent before the fetch and answered after it. */
 	say(&world, 'E', "INCR k");
 	sent(&world, "INCR k");
 	say(&world, 'A', "GET k");
@@ -183,7 +183,7 @@ static void test_a_fetch_that_raced_a_write(void **state)
 	close_world(&world);
 }
 
-/* Who asks after a write was acknowledged must not share a reading from before. */
+/* A read that comes after an acknowledged write must not share a fetch that was sent before it. */
 static void test_no_read_joins_a_fetch_from_before_a_write(void **state)
 {
 	static struct world world;
@@ -197,7 +197,7 @@ static void test_no_read_joins_a_fetch_from_before_a_write(void **state)
 	reply(&world, "INCR", ":1\r\n");
 	say(&world, 'B', "GET k");
 	say(&world, 'C', "GET k");
-	sent(&world, ""); /* one at a time */
+	sent(&world, ""); /* one fetch at a time */
 	reply(&world, "~GET", "$1\r\n0\r\n");
 	received(&world, 'A', "$1\r\n0\r\n");
 	received(&world, 'C', "");
@@ -215,14 +215,14 @@ static void test_a_set_writes_through(void **state)
 	(void)state;
 	open_with_k(&world);
 	say(&world, 'A', "SET k new");
-	say(&world, 'A', "GET k"); /* waits: it takes another way */
+	say(&world, 'A', "GET k"); /* waits, because the SET takes another path to the server */
 	sent(&world, "~SET k new");
 	reply(&world, "~SET", "+OK\r\n");
 	received(&world, 'A', "+OK\r\n$3\r\nnew\r\n");
 	say(&world, 'E', "GET k");
 	received(&world, 'E', "$3\r\nnew\r\n");
 	sent(&world, "");
-	changed(&world, 0, "k"); /* vouched for like any */
+	changed(&world, 0, "k"); /* its tracking session covers the value like any other */
 	say(&world, 'E', "GET k");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "$1\r\nx\r\n");
@@ -249,7 +249,7 @@ static void test_a_set_with_an_expiry(void **state)
 	close_world(&world);
 }
 
-/* Nobody knows which came last. */
+/* The order of the two is unknown. */
 static void test_two_sets_in_flight_do_not_write_through(void **state)
 {
 	static struct world world;
@@ -257,7 +257,7 @@ static void test_two_sets_in_flight_do_not_write_through(void **state)
 	(void)state;
 	open_with_k(&world);
 	say(&world, 'A', "SET k one");
-	say(&world, 'E', "SET k two"); /* it would leave nothing, and takes its usual way */
+	say(&world, 'E', "SET k two"); /* it would not be cached, and goes the ordinary way */
 	sent(&world, "~SET k one | SET k two");
 	reply(&world, "~SET k one", "+OK\r\n");
 	reply(&world, "SET k two", "+OK\r\n");
@@ -305,7 +305,7 @@ static void test_a_set_without_tracking_session(void **state)
 	close_world(&world);
 }
 
-/* Values that nobody reads are not left behind for long, and others have their usual way. */
+/* Values that nobody reads are not written through for long; other forms of SET go the ordinary way. */
 static void test_sets_that_do_not_write_through(void **state)
 {
 	static struct world world;
@@ -320,18 +320,18 @@ static void test_sets_that_do_not_write_through(void **state)
 	say(&world, 'A', "SET k new");
 	sent(&world, "SET k new");
 	reply(&world, "SET", "+OK\r\n");
-	say(&world, 'A', "SET k2 new"); /* nothing is kept of it */
+	say(&world, 'A', "SET k2 new"); /* not cached */
 	sent(&world, "SET k2 new");
 	reply(&world, "SET", "+OK\r\n");
 	say(&world, 'B', "INCR k");
-	say(&world, 'B', "SET k new"); /* behind its own */
+	say(&world, 'B', "SET k new"); /* behind its own write */
 	sent(&world, "INCR k | SET k new");
 	reply(&world, "INCR", ":1\r\n");
 	reply(&world, "SET", "+OK\r\n");
 	close_world(&world);
 }
 
-/* Written through it would overtake a read of its client, which waits at the node that its slot has left. */
+/* Written through, it would overtake a read of its client, which waits at the node that has lost the slot. */
 static void test_a_set_behind_a_read_whose_slot_has_moved(void **state)
 {
 	static struct hs_slot_map slots;
@@ -354,13 +354,14 @@ static void test_a_set_behind_a_read_whose_slot_has_moved(void **state)
 	say(&world, 'A', "GET k");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "$3\r\nnew\r\n");
-	say(&world, 'B', "SET k newer"); /* nothing of its slot is in flight any more */
+	say(&world, 'B', "SET k newer"); /* no request of its slot is in flight any more */
 	sent(&world, "~SET k newer");
 	reply(&world, "~SET", "+OK\r\n");
 	close_world(&world);
 }
 
-/* A script may write what it does not name: its connection gets only what was proved since. */
+/* A script may write keys that it does not name: its connection gets only entries that were fetched or checked
+ * since. */
 static void test_a_script_that_does_not_name_its_keys(void **state)
 {
 	static struct world world;
@@ -381,7 +382,7 @@ static void test_a_script_that_does_not_name_its_keys(void **state)
 	close_world(&world);
 }
 
-/* Also while it is under way, whatever keys it names. */
+/* Also while the script is in flight, whatever keys it names. */
 static void test_a_script_under_way(void **state)
 {
 	static struct world world;

@@ -1,5 +1,7 @@
-/* The names of changed keys: each once, with the one client that changed it; too many become
- * "everything". */
+/* Goal: the list of changed keys has each key once, with the client that changed it if there was only one. Too many
+ * keys become "everything changed".
+ *
+ * Method: keys are added up to and beyond the limits. */
 #include "base/limits.h"
 #include "base/mem.h"
 #include "core/event.h"
@@ -41,7 +43,7 @@ static void test_each_key_once(void **state)
 		int len = snprintf(text, sizeof text, "%u", i);
 
 		assert_true(hs_bytes_equal(event->keys[i], (struct hs_bytes){text, (size_t)len}));
-		assert_int_equal(event->by[i], i % 2 == 0 ? 7 : 0); /* several did */
+		assert_int_equal(event->by[i], i % 2 == 0 ? 7 : 0); /* several clients changed it */
 	}
 	assert_int_equal(event->keys[1000].len, 0);
 	assert_int_equal(event->by[1000], 9);

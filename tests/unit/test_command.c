@@ -1,8 +1,8 @@
-/* The command table: every identifier has a sound row, every name finds its row and nothing else
- * does, keys are where Redis has them, and what COMMAND answers is whole.
+/* Goal: every command id has a sound row, every name finds its row and no other, keys are at Redis's positions, and
+ * COMMAND's answers are complete.
  *
- * Most tests walk over all rows, so a new command is tested by being there. What the rows say is
- * compared with a real redis-server in tests/integration/test_command_table.py. */
+ * Method: most tests walk over all rows, so a new command is tested as soon as it has one.
+ * tests/integration/test_command_table.py compares the rows with a real redis-server. */
 #include "command/command.h"
 #include "command/not_embedded.h"
 #include "wire/parse_reply.h"
@@ -93,7 +93,7 @@ static void test_subcommands_stand_behind_their_container(void **state)
 	}
 }
 
-/* What routing takes for granted. */
+/* Routing relies on these. */
 static void test_places_keys_and_merges_agree(void **state)
 {
 	(void)state;
@@ -103,7 +103,7 @@ static void test_places_keys_and_merges_agree(void **state)
 		bool keyed = row->place == HS_PLACE_SPLIT || row->place == HS_PLACE_PARTITION;
 
 		assert_int_equal(row->merge != HS_MERGE_NONE, many);
-		/* Channels of a slot are named where keys would be. */
+		/* Channels bound to a slot stand where keys would be. */
 		if (row->key_access && strcmp(row->key_access, "not_key") == 0) {
 			assert_true(hs_command_is_pubsub(row));
 			keyed = true;
@@ -113,13 +113,13 @@ static void test_places_keys_and_merges_agree(void **state)
 		assert_int_equal(row->key_access != NULL, keyed);
 		if ((row->flags & HS_CMD_WRITE) && (row->flags & HS_CMD_READONLY))
 			fail_msg("%s reads only and writes", row->name);
-		/* As many arguments as its arity asks for at least: the first key is there. */
+		/* A request with the least arguments that the arity allows has its first key. */
 		if (keyed && row->id != HS_CMD_ID_SUNSUBSCRIBE)
 			assert_true(abs(row->arity) > row->key_first);
 	}
 }
 
-/* A row names a function of those who run commands at its place. */
+/* A row names a function of the component that runs commands of its place. */
 static void test_functions_stand_where_commands_run(void **state)
 {
 	static const char kinds[HS_CMD_IDS] = {
@@ -147,7 +147,7 @@ static void test_functions_stand_where_commands_run(void **state)
 			fit = "LDS";
 			break;
 		case HS_PLACE_PARENT:
-			fit = "D-"; /* -: a container that is nothing by itself */
+			fit = "D-"; /* -: a container that is no command by itself */
 			break;
 		case HS_PLACE_WORKERS:
 			fit = "WS";
@@ -195,7 +195,8 @@ static void test_names_find_their_rows_in_any_case(void **state)
 		assert_true(len < sizeof(name));
 		memcpy(name, row->name, len + 1);
 		if (row->parent != HS_CMD_ID_NONE) {
-			assert_null(find(name)); /* "client|list" is not said in one word */
+			/* a subcommand is not found as one word "client|list" */
+			assert_null(find(name));
 			assert_true(hs_command_sub(hs_command_by_id(row->parent),
 						   hs_bytes_of(strchr(name, '|') + 1)) == row);
 			continue;
@@ -204,7 +205,7 @@ static void test_names_find_their_rows_in_any_case(void **state)
 		check_found(row, name);
 		for (size_t i = 0; i < len; i++) {
 			name[i] = (char)(name[i] - 'a' + 'A');
-			check_found(row, name); /* gEt, GEt, GET: every mix on the way */
+			check_found(row, name); /* gEt, GEt, GET: every mix of cases */
 		}
 		assert_string_not_equal(name, row->name);
 	}
@@ -219,9 +220,8 @@ static void test_names_are_unique(void **state)
 						hs_command_by_id(b)->name);
 }
 
-/* Every name with one byte changed to every other value, cut, or made longer finds nothing, or
- * the row that has exactly that name. The bytes stand at the end of a block of their own, so that
- * a sanitizer sees a read beyond them. */
+/* Each name with one byte changed to every other value, cut, or made longer finds no row, or the row with exactly
+ * that name. The bytes end with their allocation, so that a sanitizer reports a read beyond them. */
 static void test_near_names_find_nothing_wrong(void **state)
 {
 	(void)state;
@@ -279,7 +279,7 @@ static void test_odd_names_find_nothing(void **state)
 		assert_null(hs_command_find(odd[i]));
 	assert_null(find_sub("client", "nosuch"));
 	assert_null(find_sub("client", ""));
-	assert_null(find_sub("client", "encoding")); /* another container's */
+	assert_null(find_sub("client", "encoding")); /* of another container */
 	assert_null(find_sub("get", "id"));
 	assert_null(find_sub("time", "id")); /* the last row */
 	assert_int_equal(find_sub("CLIENT", "No-Evict")->id, HS_CMD_ID_CLIENT_NO_EVICT);
@@ -310,7 +310,7 @@ static void test_keys(void **state)
 		size_t count, first, step;
 	} cases[] = {
 		{"get", NULL, 2, 1, 1, 1},
-		{"set", NULL, 7, 1, 1, 1}, /* options are no keys */
+		{"set", NULL, 7, 1, 1, 1}, /* options are not keys */
 		{"copy", NULL, 3, 2, 1, 1},
 		{"copy", NULL, 6, 2, 1, 1}, /* copy a b db 0 replace */
 		{"lcs", NULL, 4, 2, 1, 1},
@@ -327,7 +327,7 @@ static void test_keys(void **state)
 		{"ping", NULL, 1, 0, 0, 0},
 		{"keys", NULL, 2, 0, 0, 0},
 		{"scan", NULL, 4, 0, 0, 0},
-		/* too few arguments for the command: nothing out of bounds */
+		/* too few arguments for the command: no position out of bounds */
 		{"get", NULL, 1, 0, 0, 0},
 		{"get", NULL, 0, 0, 0, 0},
 		{"mget", NULL, 1, 0, 0, 0},
@@ -355,7 +355,7 @@ static void test_keys(void **state)
 /* --- COMMAND -----------------------------------------------------------------------------------
  */
 
-/* The answer to a request given as words, as text. It lasts until the next call. */
+/* The answer to a request given as words. Valid until the next call. */
 static const char *answer(int resp, const char *request)
 {
 	static char text[256 * 1024];
@@ -384,7 +384,7 @@ static const char *answer(int resp, const char *request)
 	memcpy(text, out.data, out.len);
 	text[out.len] = '\0';
 	hs_buf_deinit(&out);
-	/* Whatever it is, it is one reply: no element too many, none missing. */
+	/* Every answer is exactly one reply: no element too many, none missing. */
 	assert_int_equal(hs_parse_reply_length(text, strlen(text)), strlen(text));
 	return text;
 }
@@ -440,7 +440,7 @@ static void test_docs(void **state)
 	assert_non_null(strstr(answer(3, "command docs substr"), "$9\r\ndoc_flags\r\n~1\r\n"));
 }
 
-/* answer() checks that each is whole; here every row passes through it, in both dialects. */
+/* answer() checks that each reply is whole; these requests pass every row through it, in both dialects. */
 static void test_all_commands_at_once(void **state)
 {
 	static const char *const requests[] = {"command", "command info", "command docs",
@@ -533,17 +533,17 @@ static void test_help_of_every_container(void **state)
 		hs_command_help(row, &reply);
 		assert_int_equal(hs_parse_reply_length(out.data, out.len), out.len);
 		assert_true(hs_parse_reply_head(&head, out.data, out.len) > 0);
-		assert_true(head.count >= 3); /* a heading and one subcommand with its words */
+		assert_true(head.count >= 3); /* a heading and one subcommand with its text */
 		hs_buf_deinit(&out);
 	}
 	assert_memory_equal(answer(2, "command help"), heading, sizeof(heading) - 1);
 	assert_non_null(strstr(answer(2, "command help"), "\r\n+COUNT\r\n+    "));
-	/* Where Redis has it: at the end. */
+	/* At the end, as in Redis. */
 	assert_non_null(
 		strstr(answer(2, "command help"), "\r\n+HELP\r\n+    Shows this text.\r\n"));
 }
 
-/* What clients send as a name may hold any bytes: nothing is read behind the names that are known. */
+/* A name may hold any bytes: the search does not read beyond the known names. */
 static void test_names_with_zeros_are_known_nowhere(void **state)
 {
 	static const char zeros[64];

@@ -1,6 +1,6 @@
-/* Goal: requests are composed byte for byte as Redis's protocol has them, and the server's own parser reads
- * them back.
- * Method: composed texts are compared; what hs_compose wrote is parsed by wire/request.h. */
+/* Goal: requests to servers are composed byte for byte as the Redis protocol has them.
+ *
+ * Method: composed texts are compared; the output of hs_compose is parsed with wire/request.h. */
 #include "wire/compose.h"
 
 #include "base/limits.h"
@@ -74,7 +74,7 @@ static void test_a_line_becomes_a_request(void **state)
 	assert_int_equal(out.len, 0);
 }
 
-/* Lengths of one digit, two, … seven, and so many words. */
+/* Lengths of one to seven digits, and as many words. */
 static void test_lengths_of_every_size(void **state)
 {
 	static char bytes[1000001];

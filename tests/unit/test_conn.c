@@ -1,9 +1,9 @@
-/* Goal: over TLS a connection hands on what the server sent in front of an error or of its end, and goes down also when
- * the server ends TLS and keeps the socket open. Without TLS it counts as sent whatever the server may have read of a
- * long request (law 4: what was sent may have run).
+/* Goal: over TLS, a connection delivers the replies that the server sent before an error or its end, and goes down
+ * also when the server ends TLS and leaves the socket open. Without TLS, every byte that the server may have read
+ * counts as sent (law 4: a request that was sent may have run).
  *
- * Method: a server of TLS on the same loop answers HELLO, and with the same write sends its last words. One without TLS
- * reads a part of a long request and closes the connection. */
+ * Method: a TLS server on the same loop answers HELLO and sends its last replies in the same write. A plain server
+ * reads a part of a long request and closes the connection. Sockets are on loopback. */
 #include "upstream/conn.h"
 
 #include "base/limits.h"
@@ -30,7 +30,7 @@ struct world {
 	struct hs_tls *tls;
 	char input[65536];
 	bool breaks; /* its last record is damaged; else it ends TLS */
-	size_t read; /* without TLS */
+	size_t read; /* bytes read; without TLS */
 	/* The client. */
 	struct hs_conn_config conn_config;
 	struct hs_conn_driver driver;
@@ -118,7 +118,7 @@ static void on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *buffer)
 	hs_buf_deinit(&net);
 }
 
-/* Without TLS: answers HELLO, reads a part of what comes next, and closes the connection on the rest. */
+/* Without TLS: answers HELLO, reads a part of what comes next, and closes the connection with the rest unread. */
 static void on_read_plain(uv_stream_t *stream, ssize_t len, const uv_buf_t *buffer)
 {
 	struct world *world = stream->data;
@@ -166,7 +166,7 @@ static uint16_t listen_on(struct world *world, bool tls)
 
 /* ---- the client ---- */
 
-/* So that the kernel holds much less than a connection writes at once. */
+/* So that the kernel buffers much less than a connection writes at once. */
 static void shrink(uv_handle_t *handle, void *context)
 {
 	int room = 65536;
@@ -214,7 +214,7 @@ static void on_guard(uv_timer_t *timer)
 	fail_msg("the connection does not go down");
 }
 
-/* Connects, and waits until the connection is down. */
+/* Connects and waits until the connection is down. */
 static struct world *connect_until_down(bool tls, bool breaks)
 {
 	struct world *world = test_calloc(1, sizeof *world);

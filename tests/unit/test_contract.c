@@ -1,7 +1,7 @@
-/* Goal: rules read as they are documented, what is wrong is said with where and what would be right,
- * and a rule that is written and read again is the same rule.
- * Method: tables of lines with what becomes of them; random rules through text and back; a set filled
- * up to its limit. */
+/* Goal: rules parse as documented, an error names the place and the right spelling, and a rule that is described and
+ * parsed again is the same rule.
+ *
+ * Method: tables of lines with their results; random rules through text and back; a set filled up to its limit. */
 #include "contract/contract.h"
 
 #include "base/err.h"
@@ -37,7 +37,7 @@ static void expect_described(const struct hs_rule *rule, const char *text)
 	hs_buf_deinit(&out);
 }
 
-/* --- what is right --- */
+/* --- valid rules --- */
 
 static void test_defaults(void **state)
 {
@@ -125,7 +125,7 @@ static void test_accepted_spellings(void **state)
 	}
 }
 
-/* The rows say bounds and defaults as text: they read, and lie within each other. */
+/* The rows give bounds and defaults as text: these parse, and the default lies within the bounds. */
 static void test_rows_are_right(void **state)
 {
 	(void)state;
@@ -152,13 +152,13 @@ static void test_rows_are_right(void **state)
 	}
 }
 
-/* --- what is wrong --- */
+/* --- errors --- */
 
 static const char times[] = "a time is a whole number and us, ms, s, m, h or d, as in 100ms; ";
 
 static void test_errors(void **state)
 {
-	/* The second text goes behind `times` when it begins with a plus. */
+	/* A second text that begins with a plus goes behind `times`. */
 	static const char *const rows[][2] = {
 		{"", "a rule needs a glob and a contract: user:* cache stale=100ms"},
 		{"a", "a rule needs a glob and a contract: user:* cache stale=100ms"},
@@ -308,7 +308,7 @@ static void test_limit_of_rules(void **state)
 		assert_false(seen[hs_rules_at(rules, i)->number]);
 		seen[hs_rules_at(rules, i)->number] = true;
 	}
-	/* One that is there can still change, and one that goes makes room for another. */
+	/* At the limit a rule can still change, and a removed rule makes room for another. */
 	number = hs_rules_at(rules, 7)->number;
 	assert_int_equal(rules_add(&rules, HS_LIT("k7:* strict"), error, sizeof error), 0);
 	assert_int_equal(hs_rules_match(rules, HS_LIT("k7:x"))->number, number);
@@ -321,8 +321,8 @@ static void test_limit_of_rules(void **state)
 	hs_rules_unref(&rules);
 }
 
-/* A number is what counters hang on: it stays with its glob, and a new rule does not inherit that of
- * one that has just gone. */
+/* Counters are bound to a rule's number: the number stays with its glob, and a new rule does not inherit the number
+ * of a rule just removed. */
 static void test_rule_numbers_are_stable(void **state)
 {
 	const struct hs_rules *rules = RULES("a cache", "b cache", "c cache");
@@ -374,7 +374,7 @@ static void test_equal_sets_compare_equal(void **state)
 	hs_rules_unref(&a);
 }
 
-/* --- there and back --- */
+/* --- through text and back --- */
 
 static uint64_t between(struct hs_prng *prng, uint64_t min, uint64_t max)
 {

@@ -1,6 +1,7 @@
-/* Goal: a key finds the rule that the documented order gives it, whatever the rules.
- * Method: named cases; then random rules of few letters, short and long, and keys that look like them,
- * compared with a reference that tries every rule in turn. */
+/* Goal: every key finds the rule that the documented order gives it.
+ *
+ * Method: named cases; then random rules of few letters, short and long, and keys similar to them, compared with a
+ * reference that tries every rule in turn. */
 #include "contract/contract.h"
 
 #include "base/err.h"
@@ -48,14 +49,14 @@ static void test_longer_glob_then_later_rule_wins(void **state)
 	(void)state;
 	expect(rules, "user:42:name", "user:*:name");
 	expect(rules, "user:42", "user:*");
-	expect(rules, "user:4", "user:?"); /* as long as user:*, and later */
-	expect(rules, "user:", "user:*");  /* which is longer than user: */
+	expect(rules, "user:4", "user:?"); /* as long as user:*, and given later */
+	expect(rules, "user:", "user:*");  /* longer than user: */
 	expect(rules, "my:name", "*:name");
 	expect(rules, "my:names", "*");
 	hs_rules_unref(&rules);
 }
 
-/* Given again, a rule is later than what was given in between. */
+/* A rule given again counts as later than those given in between. */
 static void test_rule_given_again_is_later(void **state)
 {
 	const struct hs_rules *rules =
@@ -109,7 +110,7 @@ static void test_empty_key_and_empty_set(void **state)
 	hs_rules_unref(&all);
 }
 
-/* Every length a prefix can have, each with a key that fits it alone and one byte more or less. */
+/* Every length that a prefix can have, each with a key that matches it alone, and one byte more or less. */
 static void test_prefixes_of_every_length(void **state)
 {
 	const struct hs_rules *rules = hs_rules_create();
@@ -169,7 +170,7 @@ static size_t draw(struct hs_prng *prng, const char *letters, size_t len, char *
 	return len;
 }
 
-/* A common beginning now and then, so that prefixes lie in each other; then letters, then a glob. */
+/* Sometimes a common beginning, so that prefixes contain each other; then letters, then a glob. */
 static size_t draw_glob(struct hs_prng *prng, char *text, size_t stem_max)
 {
 	size_t len = hs_prng_below(prng, stem_max + 1);

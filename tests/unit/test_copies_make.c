@@ -1,12 +1,12 @@
-/* Goal: a set of copies is made when it is asked for and can be, never from what changed meanwhile; it ends with
- * the value it was made of, with its key's heat, its rule and its process; and what was made is taken away
- * (absorb/copies/stage.c, make.c).
+/* Goal: copies of a hot value are made when they are wanted and possible, and are discarded if the key changes
+ * meanwhile. They end with the value, the key's heat, its rule and the process, and are then removed from the
+ * servers (absorb/copies/stage.c, make.c).
  *
- * Method: as in test_copies_read.c, where the way of a read is tested. */
+ * Method: as in test_copies_read.c, where the path of a read is tested. */
 #include "absorb/absorb.h"
 #include "tests/lib/copies_world.h"
 
-/* ---- what ends a set ---- */
+/* ---- how copies end ---- */
 
 static void test_a_write_under_way_is_waited_for_at_the_original(void **state)
 {
@@ -15,7 +15,7 @@ static void test_a_write_under_way_is_waited_for_at_the_original(void **state)
 	(void)state;
 	open_copies(&world, "k* cache stale=100ms copies=3");
 	make_copies(&world, 'A');
-	say(&world, 'E', "SET k new"); /* of the other worker */
+	say(&world, 'E', "SET k new"); /* by a client of the other worker */
 	sent(&world, "SET k new");
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(ask(&world, 'A'), 'o');
@@ -76,7 +76,8 @@ static void test_copies_end_with_the_key(void **state)
 	world.ttl_ms = 2000;
 	reply(&world, "~DUMP k", "$3\r\nxyz\r\n");
 	assert_non_null(
-		strstr(take_sent(&world), " 1999 xyz REPLACE")); /* the time it took is gone */
+		/* less the time that the DUMP took */
+		strstr(take_sent(&world), " 1999 xyz REPLACE"));
 	assert_int_equal(reply_all(&world, "RESTORE", "+OK\r\n"), 2);
 	later(&world, 1990 * MS);
 	assert_int_equal(ask_many(&world, 'A', 3), 2);
@@ -136,7 +137,8 @@ static void test_shutdown_removes_copies(void **state)
 
 /* ---- making ---- */
 
-/* `stage` requests of it are answered, and `happens`: nothing is used, what was made is taken away. */
+/* After `stage` answered requests of the making, `happens` runs: the copies are not used, and those made are
+ * removed. */
 static void check_spoiled(int stage, void (*happens)(struct world *world))
 {
 	static struct world world;
@@ -309,7 +311,7 @@ static void test_copied_keys_are_bounded(void **state)
 
 	(void)state;
 	open_copies(&world, "k* cache stale=100ms copies=3");
-	hs_slot_map_fill_even(&slots, 1); /* none is made, all are kept in mind */
+	hs_slot_map_fill_even(&slots, 1); /* no copy is made, but every key is remembered */
 	for (int key = 0; key < HS_COPIES_KEYS_MAX + 4; key++) {
 		snprintf(request, sizeof request, "GET k%d", key);
 		for (int i = 0; i < 150; i++) {
@@ -318,7 +320,8 @@ static void test_copied_keys_are_bounded(void **state)
 			reply(&world, "GET", VALUE);
 			take_received(&world, 'A');
 		}
-		later(&world, 500 * MS); /* what was hot is not any more, but nobody looks */
+		/* the keys have cooled, but the core has not checked yet */
+		later(&world, 500 * MS);
 	}
 	core = world.station[0].core;
 	stage = core->stages.self[hs_stage_index(core, &hs_stage_copies)];
@@ -334,7 +337,7 @@ static void test_sets_that_do_not_pay_are_made_less_often(void **state)
 	(void)state;
 	open_copies(&world, "k* cache stale=100ms copies=3");
 	warm_up(&world, 'A');
-	for (int i = 0; i < 200; i++) { /* 200 writes in 2 s, reads between them */
+	for (int i = 0; i < 200; i++) { /* 200 writes in 2 s, with reads between them */
 		sets += reply_all(&world, "~DUMP k", "$3\r\nxyz\r\n");
 		reply_all(&world, "RESTORE", "+OK\r\n");
 		write_the_key(&world);
@@ -376,7 +379,7 @@ static void test_lease_is_renewed_while_it_is_used(void **state)
 		ask_many(&world, 'A', 30);
 		tick(&world, 900 * MS);
 	}
-	/* One of them is not there any more. */
+	/* One of the copies is missing. */
 	take_sent(&world);
 	reply(&world, "PEXPIRE", ":1\r\n");
 	reply(&world, "PEXPIRE", ":0\r\n");
@@ -411,12 +414,12 @@ static void test_the_other_worker_uses_the_copies(void **state)
 	open_copies(&world, "k* cache stale=100ms copies=3");
 	make_copies(&world, 'A');
 	for (int i = 0; i < 100 && copies < 6; i++)
-		copies += ask(&world, 'E') == 'c'; /* fails if anything else is sent */
+		copies += ask(&world, 'E') == 'c'; /* ask fails if any other command is sent */
 	assert_int_equal(copies, 6);
 	assert_int_equal(stat(&world, made), 1);
 	assert_int_equal(stat(&world, keys), 2);
 	changed(&world, 0, "k");
-	say(&world, 'E', "GET k"); /* takes nothing away, and makes a set of its own */
+	say(&world, 'E', "GET k"); /* removes nothing, and makes its own copies */
 	sent(&world, "~DUMP k | GET k");
 	reply(&world, "GET k", VALUE);
 	reply(&world, "~DUMP k", "$-1\r\n");

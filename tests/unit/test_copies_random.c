@@ -1,14 +1,15 @@
-/* Goal: whatever the order in which servers answer, whatever copies get lost, and however requests are
- * folded and pipelined, no read is answered with less than what was acknowledged before it was asked, or
- * with anything but what its own connection's order allows.
+/* Goal: whatever the order of the servers' answers, whatever copies get lost, and however requests are folded and
+ * pipelined, a read is never answered with a value older than one acknowledged before the read was sent, nor out of
+ * its connection's order.
  *
- * Method: two cores in front of three partitions that are played here (tests/lib/cache_world.h), each
- * with a queue of operations; chance says which partition answers next, who asks what, when a copy is
- * lost, when time passes. Each key has one client that writes it, with rising numbers, pipelined among
- * its own reads; all others only read. So a read of k must be answered with a number
- *   - not less than the last that was acknowledged before it was asked (also by who writes behind us);
- *   - if its own client writes k: the last one it wrote before, exactly.
- * Seeds are fixed; a failure names its seed. */
+ * Method: two cores in front of three partitions that the test plays (tests/lib/cache_world.h), each with a queue of
+ * operations. Random numbers choose which partition answers next, which client sends what, when a copy is lost and
+ * when time passes. One client writes each key, with rising numbers, pipelined among its own reads; the others only
+ * read. So a read of k must return a number that is
+ * - not less than the last one acknowledged before the read was sent, also to a client that writes directly at the
+ *   server;
+ * - if its own client writes k: exactly the last one it wrote before.
+ * Seeds are fixed; a failure prints its seed. To run one seed alone, narrow the loop over SEEDS. */
 #include "tests/lib/cache_world.h"
 
 #include "absorb/copies/stats.h"
@@ -19,14 +20,14 @@
 
 enum { KEYS = 2, NAMES_MAX = 512, WAITING_MAX = 12, STEPS = 3000, SEEDS = 120 };
 
-/* k and kb have their slots on one partition: their requests stand in one line. */
+/* k and kb have their slots on one partition: their requests share a queue. */
 static const char *const keys[KEYS] = {"k", "kb"};
 static const char writers[KEYS] = {'A', 'B'};
 
 struct question {
 	int key;   /* -1: a write */
-	int least; /* the answer may not be less */
-	int exact; /* nor another, if this is not 0 */
+	int least; /* lower bound of the answer */
+	int exact; /* the exact answer; 0: any from `least` on */
 	int wrote;
 	int written_key;
 };
@@ -37,7 +38,7 @@ struct play {
 	struct hs_prng prng;
 	struct {
 		char name[128];
-		int value; /* 0: gone */
+		int value; /* 0: deleted */
 	} store[NAMES_MAX];
 	int store_count;
 	int last, acknowledged[KEYS], written[KEYS];
@@ -119,7 +120,7 @@ static void run_op(struct play *play, struct hs_op *op)
 	hs_core_complete(play->world.station[op->worker].core, later(&play->world, 1), op);
 }
 
-/* The oldest operation of a partition. False: it has none. */
+/* Runs the oldest operation of a partition. False: it has none. */
 static bool serve(struct play *play, uint16_t partition)
 {
 	struct world *world = &play->world;
@@ -211,7 +212,7 @@ static void hear(struct play *play)
 	}
 }
 
-/* ---- chance ---- */
+/* ---- random events ---- */
 
 static void lose_a_copy(struct play *play)
 {
@@ -258,7 +259,7 @@ static void finish(struct play *play)
 		serve(play, (uint16_t)(i % 3));
 	for (int i = 0; i < play->store_count; i++) {
 		if (hs_is_reserved(hs_bytes_of(play->store[i].name)))
-			assert_int_equal(play->store[i].value, 0); /* nothing is left */
+			assert_int_equal(play->store[i].value, 0); /* every copy was removed */
 	}
 }
 
@@ -300,7 +301,7 @@ static void check(bool fold)
 
 	for (int seed = 1; seed <= SEEDS; seed++)
 		run(seed, fold, &made, &copies, &again);
-	/* It was worth it: all of that happened, often. */
+	/* The runs were not idle: copies were made, used and retried often. */
 	assert_true(made > SEEDS);
 	assert_true(copies > 10 * SEEDS);
 	assert_true(again > SEEDS / 2);

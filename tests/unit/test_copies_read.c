@@ -1,12 +1,12 @@
-/* Goal: reads of a value that lies in several places go there in turn, and none is answered with anything that its
- * contract forbids: not from a copy that is gone, not out of its connection's order; no copy that does not
- * answer holds anybody up, and clients see nothing of copies (absorb/copies/read.c).
+/* Goal: reads of a key with copies go to the copies in turn, and no answer violates the key's contract: not from a
+ * copy that is gone, not out of the connection's order. A copy that does not answer delays no client, and clients
+ * see no copies (absorb/copies/read.c).
  *
- * Method: scripts against two cores whose engine is the test (tests/lib/copies_world.h). How sets are made and
- * how they end is tested in test_copies_make.c. */
+ * Method: scripts against two cores whose engine is the test (tests/lib/copies_world.h). test_copies_make.c tests
+ * how copies are made and how they end. */
 #include "tests/lib/copies_world.h"
 
-/* ---- the way of a read ---- */
+/* ---- the path of a read ---- */
 
 static void test_reads_take_turns(void **state)
 {
@@ -136,7 +136,7 @@ static void test_a_copy_that_does_not_answer_is_not_waited_for(void **state)
 		;
 	say(&world, 'B', "GET k");
 	take_sent(&world);
-	say(&world, 'B', "SET other v"); /* waits for it */
+	say(&world, 'B', "SET other v"); /* waits for the read */
 	tick(&world, 40 * MS);
 	sent(&world, "");
 	tick(&world, 20 * MS);
@@ -145,8 +145,8 @@ static void test_a_copy_that_does_not_answer_is_not_waited_for(void **state)
 	received(&world, 'B', VALUE);
 	sent(&world, "SET other v");
 	reply(&world, "SET", "+OK\r\n");
-	assert_in_range(ask_many(&world, 'A', 9), 4, 5); /* one place less */
-	reply(&world, COPY, VALUE);			 /* at last, and nobody cares */
+	assert_in_range(ask_many(&world, 'A', 9), 4, 5); /* one copy less */
+	reply(&world, COPY, VALUE);			 /* late, and dropped */
 	received(&world, 'B', "+OK\r\n");
 	assert_int_equal(stat(&world, retries), 1);
 	close_copies(&world);
@@ -207,7 +207,7 @@ static void test_a_write_waits_for_the_read_before_it(void **state)
 	say(&world, 'A', "SET k new");
 	say(&world, 'A', "GET k");
 	sent(&world, "");
-	/* The copy is gone: the original is asked, and is still as it was for this client. */
+	/* The copy is missing: the read goes to the original, whose value has not changed for this client. */
 	reply(&world, COPY, "$-1\r\n");
 	sent(&world, "GET k");
 	reply(&world, "GET k", "$3\r\nold\r\n");
@@ -242,7 +242,7 @@ static void test_a_transaction_waits_as_well(void **state)
 	close_copies(&world);
 }
 
-/* It may write what it does not name, and nobody here knows when. */
+/* The script may write keys that it does not name, at a time that heatsink does not know. */
 static void test_behind_a_script_the_original_is_read(void **state)
 {
 	static struct world world;
@@ -264,12 +264,12 @@ static void test_behind_a_script_the_original_is_read(void **state)
 		assert_int_equal(ask(&world, 'A'), 'o');
 	assert_int_equal(ask_many(&world, 'B', 3), 2);
 	later(&world, 1);
-	catch_up(&world, 0); /* it would have been told */
+	catch_up(&world, 0); /* the server would have sent an invalidation */
 	assert_int_equal(ask_many(&world, 'A', 3), 2);
 	close_copies(&world);
 }
 
-/* ---- with its neighbours ---- */
+/* ---- with fold and cache in the row ---- */
 
 static void ask_folded(struct world *world)
 {
@@ -286,11 +286,11 @@ static void open_folded_copies(struct world *world)
 	make_copies(world, 'A');
 	world->options.fold = true;
 	set_rules(world, "k* cache stale=100ms copies=3", HS_MITIGATE_ON);
-	for (int i = 0; i < 20; i++) /* until its queue is there */
+	for (int i = 0; i < 20; i++) /* until its queue exists */
 		ask_folded(world);
 }
 
-/* A read that waits to be folded is sent when its client's next command must not wait behind it. */
+/* A read that waits to be folded is sent at once if its client's next command must not wait behind it. */
 static void test_a_read_goes_to_no_copy_in_front_of_a_write_that_was_let_pass(void **state)
 {
 	static struct world world;
@@ -298,7 +298,7 @@ static void test_a_read_goes_to_no_copy_in_front_of_a_write_that_was_let_pass(vo
 	(void)state;
 	for (int i = 0; i < 4; i++) {
 		open_folded_copies(&world);
-		for (int j = 0; j < i; j++) /* it is any copy's turn */
+		for (int j = 0; j < i; j++) /* so that any copy may be next */
 			ask_folded(&world);
 		say(&world, 'A', "GET k");
 		say(&world, 'A', "MSET k new o new");
@@ -341,7 +341,7 @@ static void test_folded_reads_go_to_copies(void **state)
 	close_copies(&world);
 }
 
-/* What fits the cache needs no copies; what does not is read from them. */
+/* A value that fits the cache needs no copies; a larger one is read from them. */
 static void test_with_a_cache(void **state)
 {
 	static struct world world;
@@ -375,7 +375,7 @@ static void test_with_a_cache(void **state)
 	close_copies(&world);
 }
 
-/* ---- nobody's confusion ---- */
+/* ---- copies are hidden from clients ---- */
 
 static void test_clients_may_not_name_copies(void **state)
 {
@@ -438,7 +438,7 @@ static void test_plan(void **state)
 	ask_many(&world, 'A', 3);
 	say(&world, 'A', "HEAT PLAN");
 	plan = take_received(&world, 'A');
-	/* Of two workers; in this world they are one. */
+	/* Summed over two workers. */
 	assert_non_null(strstr(plan, "*2\r\n*20\r\n$3\r\nkey\r\n$1\r\nk\r\n"));
 	assert_non_null(strstr(plan, "$5\r\nstate\r\n$6\r\nspread\r\n"));
 	assert_non_null(strstr(plan, "$5\r\nreads\r\n*3\r\n:1\r\n:1\r\n:1\r\n"));

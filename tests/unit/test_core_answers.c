@@ -1,9 +1,9 @@
-/* Goal: answers of an engine on the worker's own thread, which lie in its buffer and are copied once,
- * reach their clients in order and leave nothing behind, however many requests are under way.
+/* Goal: replies of an engine on the worker's own thread lie in the engine's buffer and are copied once. They reach
+ * their clients in order and leave nothing allocated, however many requests are in flight.
  *
- * Method: a core with an engine behind shared connections, played by this test, which answers from
- * a buffer of its own. More requests are under way than the pool keeps: those beyond are freed with
- * their answer, which an address sanitizer watches. */
+ * Method: a core with an engine behind shared connections, played by the test, which answers from its own buffer.
+ * More requests are in flight than the pool holds; those beyond it are freed with their answer, which the address
+ * sanitizer watches. */
 #include "stages/stages.h"
 
 #include "core/state.h"

@@ -1,5 +1,7 @@
-/* What a connection is and says about itself: dialect, password, name, silence, sleep, and the ways
- * it ends. Scripts against the simulated world. */
+/* Goal: the state of a client connection: dialect, password, name, CLIENT REPLY, DEBUG SLEEP, and the ways in which
+ * it ends.
+ *
+ * Method: scripts against the simulated world. */
 #include "tests/lib/script.h"
 
 #define HELLO2                                                                                     \
@@ -33,7 +35,7 @@ static struct hs_core_stats *stats(struct hs_sim_world *world, uint32_t worker)
 	return hs_core_stats(hs_sim_world_core(world, worker));
 }
 
-/* Asks, and lets everything happen. */
+/* Sends a command and runs the world until it is idle. */
 static void ask(struct hs_sim_client *client, const char *words)
 {
 	hs_sim_client_request(client, words);
@@ -70,12 +72,12 @@ static void test_hello(void **state)
 			 "-NOPROTO unsupported protocol version\r\n"
 			 "-ERR Syntax error in HELLO option 'SETNAME'\r\n"
 			 "-ERR Syntax error in HELLO option 'NOPE'\r\n");
-	ask(client, "GET nope"); /* nothing of that changed the dialect */
+	ask(client, "GET nope"); /* none of these changed the dialect */
 	received(client, "$-1\r\n");
 	hs_sim_world_destroy(&world);
 }
 
-/* A reply is in the dialect of the time of asking, though HELLO was answered before it is. */
+/* A reply has the dialect in effect when its request was sent, also if HELLO was answered before. */
 static void test_hello_between_pipelined_requests(void **state)
 {
 	struct hs_sim_world *world = open_world("");
@@ -178,7 +180,7 @@ static void test_silence(void **state)
 
 	(void)state;
 	hs_sim_client_request(client,
-			      "SET foo 1"); /* what follows is asked while this is under way */
+			      "SET foo 1"); /* the following are sent while this is in flight */
 	hs_sim_client_request(client, "CLIENT REPLY SKIP");
 	hs_sim_client_request(client, "INCR foo");
 	hs_sim_client_request(client, "INCR foo");
@@ -193,7 +195,7 @@ static void test_silence(void **state)
 	hs_sim_client_request(client, "GET foo");
 	hs_sim_world_settle(world);
 	received(client, "+OK\r\n:3\r\n+OK\r\n$1\r\n4\r\n");
-	/* And with nothing under way. */
+	/* And with nothing in flight. */
 	ask(client, "CLIENT REPLY SKIP");
 	ask(client, "GET foo");
 	ask(client, "GET foo");
@@ -231,7 +233,7 @@ static void test_protocol_errors_end_the_connection_in_turn(void **state)
 	received(client, "+OK\r\n-ERR Protocol error: expected '$', got 'x'\r\n");
 	assert_null(client->session);
 	assert_int_equal(hs_counter_get(&stats(world, 0)->protocol_errors), 1);
-	/* What came behind it was not run. */
+	/* Commands behind it were not run. */
 	client = hs_sim_client_connect(world, 0);
 	ask(client, "GET foo");
 	received(client, "$1\r\n1\r\n");
@@ -316,7 +318,7 @@ static void test_client_kill(void **state)
 	struct hs_sim_client *c = hs_sim_client_connect(world, 1);
 
 	(void)state;
-	hs_sim_client_request(b, "SET foo 1"); /* under way when it is killed */
+	hs_sim_client_request(b, "SET foo 1"); /* in flight when it is killed */
 	ask(a, "CLIENT KILL ID 2");
 	received(a, ":1\r\n");
 	assert_null(b->session);
@@ -326,11 +328,11 @@ static void test_client_kill(void **state)
 	ask(a, "CLIENT KILL sim:3");
 	ask(a, "CLIENT KILL ID 99");
 	ask(a, "CLIENT KILL ID x");
-	ask(a, "CLIENT KILL TYPE normal"); /* everybody but who asks */
+	ask(a, "CLIENT KILL TYPE normal"); /* every client but the one that sends this */
 	received(a,
 		 "-ERR No such client\r\n:0\r\n-ERR client-id should be greater than 0\r\n:0\r\n");
 	assert_non_null(a->session);
-	ask(a, "CLIENT KILL TYPE normal SKIPME no"); /* still gets its answer */
+	ask(a, "CLIENT KILL TYPE normal SKIPME no"); /* it still gets its answer */
 	received(a, ":1\r\n");
 	assert_null(a->session);
 	hs_sim_world_destroy(&world);
@@ -403,7 +405,7 @@ static void test_draining(void **state)
 	hs_sim_world_pass(world, 1000000);
 	hs_sim_engine_stall(world->engine, 2);
 	hs_sim_client_request(waits, "SET foo 1");
-	/* Who is quiet is let go; who waits for an answer gets it first. */
+	/* An idle client is closed at once; a client that waits for a reply gets it first. */
 	assert_int_equal(hs_core_drain(core, world->now, 500000), 2);
 	hs_sim_world_pass(world, 200000);
 	assert_null(quiet->session);

@@ -1,10 +1,11 @@
-/* What each command is as heat: whose request it was, read or write, how many bytes, and whether it
- * missed, failed or lost against somebody else. Clients ask in a simulated world; the test reads
- * what heat says of the keys and the partitions. A request's bytes are its arguments without the
- * command's name, and its reply; with several keys, each has its own part of both.
+/* Goal: how each command counts as heat: for which client's key, as read or write, with how many bytes, and whether
+ * it missed, failed or conflicted.
  *
- * On which ways a request may go through the core, and that each counts it once, is
- * test_core_count_ways's; what came of it, test_core_count_outcomes's. */
+ * Method: clients in a simulated world; the test compares the heat of keys and partitions. A request's bytes are its
+ * arguments without the command's name, and its reply; with several keys, each key has its own part of both.
+ *
+ * test_core_count_paths.c tests that each path through the core counts a request once; test_core_count_outcomes.c
+ * tests outcomes. */
 #include "tests/lib/count_world.h"
 
 /* ---- one key ---- */
@@ -40,7 +41,7 @@ static void test_misses(void **state)
 	ask(count_world.a, "SET a \x01");
 	ask(count_world.a, "GET a");
 	key_has(&count_world, "a", .reads = 3, .writes = 1, .bytes = 10 + 7 + 8, .misses = 2);
-	/* Reads miss; a write that found nothing is a write. */
+	/* A read of a missing key is a miss; a write of one is only a write. */
 	ask(count_world.a, "GETDEL b");
 	key_has(&count_world, "b", .writes = 1, .bytes = 1 + 3);
 	partition_has(&count_world, B_PARTITION, .writes = 1, .bytes = 4);
@@ -74,13 +75,13 @@ static void test_conditional_writes(void **state)
 	struct count_world count_world = count_world_open(NULL);
 
 	(void)state;
-	/* What took place is no conflict, */
+	/* A write that took place is no conflict; */
 	ask(count_world.a, "SET a 1 NX");
 	ask(count_world.a, "SET a 1 XX");
 	ask(count_world.a, "SETNX b 1");
 	key_has(&count_world, "a", .writes = 2, .bytes = 2 * (1 + 1 + 2 + 5));
 	key_has(&count_world, "b", .writes = 1, .bytes = 1 + 1 + 4);
-	/* what did not is one. */
+	/* one that did not is. */
 	ask(count_world.a, "SET a 1 NX");
 	key_has(&count_world, "a", .writes = 3, .bytes = 27, .conflicts = 1);
 	ask(count_world.a, "SET c 1 XX");
@@ -94,8 +95,8 @@ static void test_conditional_writes(void **state)
 	count_world_close(&count_world);
 }
 
-/* With GET, SET answers what was there before: null means that there was nothing, so NX succeeded.
- * The word itself may also be a value. */
+/* With GET, SET answers the old value: null means that the key was missing, so NX succeeded. The word GET may also
+ * be the value. */
 static void test_set_with_get_is_no_conflict(void **state)
 {
 	struct count_world count_world = count_world_open(NULL);
@@ -135,7 +136,7 @@ static void test_conditional_writes_of_two_keys(void **state)
 
 /* ---- several keys ---- */
 
-/* The same of keys on one slot, and of keys on three partitions, two of which share one. */
+/* Keys of one slot, and keys of three partitions, two of which share one. */
 static void test_mget_and_mset(void **state)
 {
 	static const char *const keys[][5] = {{"{a}1", "{a}2", "{a}3", "{a}4", "{a}5"},
@@ -146,7 +147,7 @@ static void test_mget_and_mset(void **state)
 		struct count_world count_world = count_world_open(NULL);
 		char text[100];
 
-		/* +OK\r\n is nobody's in particular: a byte for each. */
+		/* +OK\r\n belongs to all keys: a byte for each. */
 		snprintf(text, sizeof text, "MSET %s 1 %s 22 %s 333 %s 4444", keys[i][0],
 			 keys[i][1], keys[i][2], keys[i][3]);
 		ask(count_world.a, text);
@@ -156,7 +157,7 @@ static void test_mget_and_mset(void **state)
 			 keys[i][2], keys[i][4], keys[i][2]);
 		ask(count_world.a, text);
 		key_has(&count_world, keys[i][0], .writes = 1, .bytes = 6);
-		/* $2\r\n22\r\n and so on: each its own. */
+		/* $2\r\n22\r\n and so on: each key has its own. */
 		key_has(&count_world, keys[i][1], .writes = 1, .reads = 1, .bytes = 7 + 4 + 8);
 		key_has(&count_world, keys[i][2], .writes = 1, .reads = 2,
 			.bytes = 8 + 2 * (4 + 9));
@@ -179,11 +180,11 @@ static void test_each_partition_has_its_keys(void **state)
 	partition_has(&count_world, B_PARTITION, .writes = 1, .reads = 1, .bytes = 4 + 1 + 8);
 	partition_has(&count_world, C_PARTITION, .reads = 1, .bytes = 1 + 5);
 	partition_has(&count_world, D_PARTITION, 0);
-	ask(count_world.b, "EXISTS a b c d"); /* :2\r\n: a byte each */
+	ask(count_world.b, "EXISTS a b c d"); /* :2\r\n: a byte for each key */
 	for (uint32_t id = 0; id < PARTITIONS; id++)
 		assert_int_equal(partition_of(&count_world, id).reads, id == D_PARTITION ? 1 : 2);
 	key_has(&count_world, "d", .reads = 1, .bytes = 1 + 1, .misses = 1);
-	ask(count_world.b, "DEL a b c d d"); /* :2\r\n: less than a byte each */
+	ask(count_world.b, "DEL a b c d d"); /* :2\r\n: less than a byte for each key */
 	for (uint32_t id = 0; id < PARTITIONS; id++)
 		assert_int_equal(partition_of(&count_world, id).errors, 0);
 	key_has(&count_world, "d", .reads = 1, .writes = 2, .bytes = 2 + 1 + 1, .misses = 1);
@@ -201,7 +202,7 @@ static void test_two_keys_of_one_slot(void **state)
 	key_has(&count_world, "{a}1", .writes = 2, .bytes = 10 + 4 + 2);
 	key_has(&count_world, "{a}2", .writes = 1, .bytes = 4 + 2);
 	ask(count_world.a,
-	    "COPY {a}2 {a}33 REPLACE"); /* :1\r\n; the option goes with the last key */
+	    "COPY {a}2 {a}33 REPLACE"); /* :1\r\n; the option counts with the last key */
 	key_has(&count_world, "{a}2", .writes = 2, .bytes = 6 + 4 + 2);
 	key_has(&count_world, "{a}33", .writes = 1, .bytes = 5 + 7 + 2);
 	ask(count_world.a, "TOUCH {a}2 {a}33 {a}4"); /* :2\r\n */
@@ -219,14 +220,14 @@ static void test_exec(void **state)
 	ask(count_world.a, "SET {a}old 1");
 	ask(count_world.a, "MULTI");
 	ask(count_world.a, "SET {a}1 abc");   /* +OK\r\n */
-	ask(count_world.a, "PING");	      /* nobody's */
+	ask(count_world.a, "PING");	      /* no key */
 	ask(count_world.a, "GET {a}1");	      /* $3\r\nabc\r\n */
 	ask(count_world.a, "GET {a}no");      /* $-1\r\n */
 	ask(count_world.a, "INCR {a}1");      /* -ERR …\r\n */
 	ask(count_world.a, "SETNX {a}old 2"); /* :0\r\n */
-	ask(count_world.a, "MGET {a}1 {a}2"); /* $3\r\nabc\r\n $-1\r\n, its own array around them */
+	ask(count_world.a, "MGET {a}1 {a}2"); /* $3\r\nabc\r\n $-1\r\n, in an array of their own */
 	ask(count_world.a, "SET {a}3 x NX");  /* +OK\r\n */
-	key_has(&count_world, "{a}1", 0);     /* nothing has happened yet */
+	key_has(&count_world, "{a}1", 0);     /* nothing has run yet */
 	partition_has(&count_world, A_PARTITION, .writes = 1, .bytes = 6 + 1 + 5);
 	ask(count_world.a, "EXEC");
 	key_has(&count_world, "{a}1", .writes = 2, .reads = 2,
@@ -240,15 +241,15 @@ static void test_exec(void **state)
 	assert_int_equal(partition_of(&count_world, A_PARTITION).reads, 4);
 	assert_int_equal(partition_of(&count_world, A_PARTITION).writes, 5);
 	assert_int_equal(partition_of(&count_world, A_PARTITION).errors, 1);
-	ask(count_world.a, "MULTI"); /* without a key it is nobody's heat */
+	ask(count_world.a, "MULTI"); /* without a key it heats no key */
 	ask(count_world.a, "PING");
 	ask(count_world.a, "EXEC");
 	assert_int_equal(partition_of(&count_world, A_PARTITION).reads, 4);
 	count_world_close(&count_world);
 }
 
-/* A transaction that finds its watched key changed: that key is in conflict. What it would have read
- * and written was neither. */
+/* A transaction whose watched key changed: that key has a conflict. The commands that did not run count neither as
+ * reads nor as writes. */
 static void test_exec_aborted_by_watch(void **state)
 {
 	(void)state;
@@ -274,7 +275,7 @@ static void test_exec_aborted_by_watch(void **state)
 		key_has(&count_world, "{a}x", 0);
 		key_has(&count_world, "{a}r", 0);
 		key_has(&count_world, "{a}s", 0);
-		/* The next one takes place. */
+		/* The next one runs. */
 		ask(count_world.a, "MULTI");
 		ask(count_world.a, "INCR {a}x");
 		ask(count_world.a, "EXEC");
@@ -283,7 +284,7 @@ static void test_exec_aborted_by_watch(void **state)
 	}
 }
 
-/* Refused before it came to any partition. */
+/* Refused before it reached a partition. */
 static void test_transactions_that_do_not_run(void **state)
 {
 	struct count_world count_world = count_world_open(NULL);
@@ -327,7 +328,7 @@ static void test_watch(void **state)
 	count_world_close(&count_world);
 }
 
-/* ---- what fails, and what has no key ---- */
+/* ---- errors, and commands without a key ---- */
 
 static void test_errors(void **state)
 {
@@ -342,14 +343,14 @@ static void test_errors(void **state)
 		      .errors = 1);
 	ask(count_world.a, "GETRANGE a x 1");
 	assert_int_equal(partition_of(&count_world, A_PARTITION).errors, 2);
-	ask(count_world.a, "MSETNX {a}1 x {a}2"); /* a value is missing: wrong for both */
+	ask(count_world.a, "MSETNX {a}1 x {a}2"); /* a value is missing: an error for both keys */
 	assert_int_equal(partition_of(&count_world, A_PARTITION).errors, 4);
 	assert_int_equal(partition_of(&count_world, A_PARTITION).writes, 4);
 	assert_int_equal(row_of(&count_world, HS_LIT("{a}1")).window[HS_HEAT_LONG].conflicts, 0);
 	count_world_close(&count_world);
 }
 
-/* What is wrong before it reaches a partition is nobody's heat. */
+/* A request with an error found before it reaches a partition counts for no key. */
 static void test_refused_commands_are_not_counted(void **state)
 {
 	struct hs_sim_world_options options = count_world_defaults();
@@ -377,7 +378,7 @@ static void test_keyless_commands_count_for_partitions(void **state)
 	struct count_world count_world = count_world_open(NULL);
 
 	(void)state;
-	ask(count_world.a, "DBSIZE"); /* :0\r\n of each */
+	ask(count_world.a, "DBSIZE"); /* :0\r\n from each partition */
 	for (uint32_t id = 0; id < PARTITIONS; id++)
 		partition_has(&count_world, id, .reads = 1, .bytes = 4);
 	ask(count_world.a, "KEYS *");	 /* *0\r\n */
@@ -388,7 +389,7 @@ static void test_keyless_commands_count_for_partitions(void **state)
 	for (uint32_t id = 0; id < PARTITIONS; id++)
 		partition_has(&count_world, id, .reads = 3, .writes = 1, .bytes = 13 + 5);
 	count_world.keyless = 4 * PARTITIONS;
-	/* The cursor says which partition it is. */
+	/* The cursor names the partition. */
 	hs_sim_client_request(count_world.a, "SCAN 0");
 	hs_sim_world_settle(count_world.world);
 	partition_has(&count_world, 0, .reads = 4, .writes = 1,

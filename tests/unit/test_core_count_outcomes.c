@@ -1,10 +1,10 @@
-/* What came of a request, as heat: a read that found nothing, a transaction that lost, a
- * conditional write that was refused, a look that uses nothing; and a part of a command that was
- * answered before the others. Clients ask in a simulated world; the test reads what heat says of the
- * keys and the partitions. */
+/* Goal: outcomes count as heat: a read of a missing key is a miss, an aborted transaction and a refused conditional
+ * write are conflicts, OBJECT counts for no key; each part of a command has its own time.
+ *
+ * Method: clients in a simulated world; the test compares the heat of keys and partitions. */
 #include "tests/lib/count_world.h"
 
-/* ---- reads that find nothing ---- */
+/* ---- reads of missing keys ---- */
 
 static const char *const reads[] = {
 	"GET a",      "STRLEN a",   "TTL a",	    "PTTL a",	     "EXPIRETIME a",
@@ -14,7 +14,7 @@ static const char *const reads[] = {
 
 enum { READS = sizeof reads / sizeof *reads, WAYS = 5 };
 
-/* At once, queued, refused first now and then, timed one by one, in a transaction. */
+/* The paths: answered at once, queued, refused at first now and then, timed one by one, in a transaction. */
 static struct count_world town_of_way(int way)
 {
 	struct hs_sim_world_options options = count_world_defaults();
@@ -47,7 +47,7 @@ static void test_every_read_of_nothing_is_a_miss(void **state)
 		row = row_of(&count_world, HS_LIT("a"));
 		assert_int_equal(row.total_reads, READS);
 		assert_int_equal(times(&count_world, row.window[HS_HEAT_LONG].misses), READS);
-		/* Nothing more is missed when there is something, be it short. */
+		/* An existing value is no miss, however short. */
 		ask(count_world.a, "SET a x");
 		ask_all(&count_world, way);
 		row = row_of(&count_world, HS_LIT("a"));
@@ -68,7 +68,7 @@ static void test_empty_answers_of_existing_keys_are_no_misses(void **state)
 	ask(count_world.a, "GETBIT a 100");   /* :0\r\n */
 	ask(count_world.a, "TTL a");	      /* :-1\r\n */
 	ask(count_world.a, "BITCOUNT a 5 9");
-	/* What is wrong with a request is not missing from the data. */
+	/* An error of the request is no missing key. */
 	ask(count_world.a, "GETRANGE {a}no x 1");
 	ask(count_world.a, "GETBIT {a}no x");
 	row = row_of(&count_world, HS_LIT("a"));
@@ -81,7 +81,7 @@ static void test_empty_answers_of_existing_keys_are_no_misses(void **state)
 	count_world_close(&count_world);
 }
 
-/* A key past its time is nothing, though it may still lie there. */
+/* An expired key is missing, even if its record is still there. */
 static void test_an_expired_key_is_a_miss(void **state)
 {
 	struct count_world count_world = count_world_open(NULL);
@@ -94,7 +94,7 @@ static void test_an_expired_key_is_a_miss(void **state)
 	count_world_close(&count_world);
 }
 
-/* One answer for several keys says of each that it is missing only when all are. */
+/* One answer for several keys counts as a miss of each only if all are missing. */
 static void test_several_keys_with_one_answer(void **state)
 {
 	struct count_world count_world = count_world_open(NULL);
@@ -107,13 +107,13 @@ static void test_several_keys_with_one_answer(void **state)
 	ask(count_world.a, "EXISTS {a}1 {a}2");
 	key_has(&count_world, "{a}1", .writes = 1, .reads = 2, .bytes = 6 + 10 + 6, .misses = 1);
 	key_has(&count_world, "{a}2", .reads = 2, .bytes = 12, .misses = 1);
-	/* Of each partition by itself: of these three, one has its key. */
+	/* Counted for each partition by itself: of these three, one has its key. */
 	ask(count_world.a, "SET b 1");
 	ask(count_world.a, "TOUCH b c d"); /* :1\r\n */
 	key_has(&count_world, "b", .writes = 1, .reads = 1, .bytes = 7 + 1 + 1);
 	key_has(&count_world, "c", .reads = 1, .bytes = 1 + 1, .misses = 1);
 	key_has(&count_world, "d", .reads = 1, .bytes = 1 + 1, .misses = 1);
-	/* With answers of their own, each for itself, */
+	/* With an answer for each key, each counts by itself, */
 	ask(count_world.a, "MGET {a}2 {a}1"); /* $-1\r\n $1\r\nx\r\n */
 	key_has(&count_world, "{a}1", .writes = 1, .reads = 3, .bytes = 22 + 4 + 7, .misses = 1);
 	key_has(&count_world, "{a}2", .reads = 3, .bytes = 12 + 4 + 5, .misses = 2);
@@ -123,9 +123,9 @@ static void test_several_keys_with_one_answer(void **state)
 	count_world_close(&count_world);
 }
 
-/* ---- transactions that lose ---- */
+/* ---- aborted transactions ---- */
 
-/* Loses: what it watched was written by somebody else. */
+/* Aborts a transaction: its watched key was written by another client. */
 static void lose(const struct count_world *count_world, const char *written, const char *command)
 {
 	char text[64];
@@ -153,7 +153,7 @@ static void test_each_watched_key_is_contended(void **state)
 	key_has(&count_world, "{a}22", .reads = 1, .writes = 2, .bytes = (5 + 2) + (5 + 1 + 4) + 5,
 		.conflicts = 1);
 	key_has(&count_world, "{a}333", .reads = 1, .writes = 1, .bytes = 8 + 6, .conflicts = 1);
-	/* What would have been written was not. */
+	/* The aborted write did not take place. */
 	key_has(&count_world, "{a}new", 0);
 	count_world_close(&count_world);
 }
@@ -173,7 +173,7 @@ static void test_an_aborted_transaction_without_commands(void **state)
 	count_world_close(&count_world);
 }
 
-/* Each of these ends a watch: a later transaction loses over its own keys alone. */
+/* Each of these ends a watch: a later transaction conflicts over its own keys alone. */
 static void test_keys_no_longer_watched(void **state)
 {
 	static const char *const ends[][3] = {
@@ -197,7 +197,7 @@ static void test_keys_no_longer_watched(void **state)
 	}
 }
 
-/* A client goes while its transaction is under way, or before it. */
+/* A client disconnects while its transaction is in flight, or before it. */
 static void test_a_watcher_that_disconnected(void **state)
 {
 	struct count_world count_world = count_world_open(NULL);
@@ -216,7 +216,7 @@ static void test_a_watcher_that_disconnected(void **state)
 	count_world_close(&count_world);
 }
 
-/* Two bytes of each name's room are for its length. */
+/* Two bytes of each name's room hold its length. */
 static void test_names_beyond_the_limit_are_left_out(void **state)
 {
 	enum { LONGEST = HS_WATCH_NAMES_BYTES_MAX - 2 };
@@ -230,7 +230,7 @@ static void test_names_beyond_the_limit_are_left_out(void **state)
 		snprintf(name, sizeof name, "{a}%0*d", LONGEST + over - 3, 0);
 		snprintf(text, sizeof text, "WATCH %s", name);
 		ask(count_world.a, text);
-		ask(count_world.a, "WATCH {a}more"); /* fits only beside one that does not */
+		ask(count_world.a, "WATCH {a}more"); /* fits only if another name does not */
 		written = partition_of(&count_world, A_PARTITION).writes;
 		lose(&count_world, "{a}more", "INCR {a}x");
 		key_has(&count_world, name, .reads = 1, .writes = over == 0,
@@ -240,7 +240,7 @@ static void test_names_beyond_the_limit_are_left_out(void **state)
 			.bytes = (7 + 5) + (7 + 1 + 4) + (over == 1 ? 7 : 0),
 			.conflicts = over == 1);
 		assert_int_equal(partition_of(&count_world, A_PARTITION).writes, written + 2);
-		/* No name at all: the partition has had a request, and no key. */
+		/* No name at all: the partition has had a request, but no key. */
 		snprintf(name, sizeof name, "{a}%0*d", LONGEST + 1 - 3, 1);
 		snprintf(text, sizeof text, "WATCH %s", name);
 		ask(count_world.a, text);
@@ -275,20 +275,20 @@ static void test_as_many_keys_as_can_be_watched(void **state)
 	count_world_close(&count_world);
 }
 
-/* ---- conditional writes that answer what was there ---- */
+/* ---- conditional writes that return the old value ---- */
 
 static void test_set_with_get(void **state)
 {
 	static const struct {
 		const char *command;
-		bool refused_new, refused_old; /* of a key that is not there, or is */
+		bool refused_new, refused_old; /* for a key that is missing, or exists */
 	} cases[] = {
 		{"SET a 1 NX GET", false, true},       {"SET a 1 get nx", false, true},
 		{"SET a 1 XX GET", true, false},       {"SET a 1 GET EX 100 XX", true, false},
 		{"SET a 1 GET", false, false},	       {"SET a 1 GET KEEPTTL", false, false},
 		{"SET a 1 NX", false, true},	       {"SET a 1 XX", true, false},
 		{"SET a GET NX", false, true},	       {"SET a NX GET", false, false},
-		{"SET a 1 NX XX GET", false, false}, /* an error, whatever is there */
+		{"SET a 1 NX XX GET", false, false}, /* an error, whether the key exists or not */
 		{"SET a 1 NX GET EX x", false, false},
 	};
 
@@ -310,9 +310,9 @@ static void test_set_with_get(void **state)
 	}
 }
 
-/* ---- looks ---- */
+/* ---- OBJECT ---- */
 
-/* Who asks OBJECT of every key, as redis-cli --hotkeys does, must not make them hot. */
+/* A tool that sends OBJECT for every key, such as redis-cli --hotkeys, must not make them hot. */
 static void test_object_heats_nothing(void **state)
 {
 	static const char *const looks[] = {"OBJECT FREQ a", "OBJECT ENCODING a",
@@ -333,7 +333,7 @@ static void test_object_heats_nothing(void **state)
 		key_has(&count_world, "a", .writes = 1, .bytes = 1 + 1 + 5);
 		count_world.keyless = LOOKS;
 		assert_int_equal(partition_of(&count_world, A_PARTITION).reads, LOOKS);
-		/* Of what is not there: no miss either. */
+		/* OBJECT of a missing key is no miss, either. */
 		hs_sim_client_request(count_world.a, "OBJECT ENCODING b");
 		hs_sim_world_settle(count_world.world);
 		key_has(&count_world, "b", 0);
@@ -343,7 +343,7 @@ static void test_object_heats_nothing(void **state)
 	}
 }
 
-/* ---- a part that was answered before the others ---- */
+/* ---- a part answered earlier than the rest ---- */
 
 static void test_a_part_at_once_has_its_own_time(void **state)
 {
@@ -356,7 +356,7 @@ static void test_a_part_at_once_has_its_own_time(void **state)
 	count_world = count_world_open(&options);
 	hs_sim_engine_stall(count_world.world->engine, A_PARTITION);
 	hs_sim_client_request(count_world.a, "SET a 1");
-	/* a waits behind the write; b and c are answered at a look at the clock each. */
+	/* a waits behind the write; b and c are answered at once, one look at the clock each. */
 	hs_sim_client_request(count_world.a, "MGET a b c");
 	hs_sim_world_pass(count_world.world, 50000);
 	hs_sim_engine_go_on(count_world.world->engine, A_PARTITION);
@@ -364,7 +364,7 @@ static void test_a_part_at_once_has_its_own_time(void **state)
 	assert_true(partition_of(&count_world, A_PARTITION).time_ns > 2 * 50000 * 1000ull);
 	assert_int_equal(partition_of(&count_world, B_PARTITION).time_ns, 64000);
 	assert_int_equal(partition_of(&count_world, C_PARTITION).time_ns, 2 * 64000);
-	/* All at once: the whole time of their command, each. */
+	/* All at once: each has the whole time of the command. */
 	before_ns = partition_of(&count_world, B_PARTITION).time_ns;
 	ask(count_world.b, "MGET b d");
 	assert_int_equal(partition_of(&count_world, B_PARTITION).time_ns - before_ns,

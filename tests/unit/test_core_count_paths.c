@@ -1,7 +1,8 @@
-/* The ways of a request through the core, and that each counts it once and as what it was: answered
- * at once or queued, refused first, in long pipelines, in pieces, inline, muted, with its client gone
- * before it was done, beside a partition that is slow or full. And OBJECT FREQ, which reads what was
- * counted. What each command counts is test_core_count's. */
+/* Goal: every path of a request through the core counts it once and as what it was: answered at once or queued,
+ * refused at first, in long pipelines, in pieces, inline, with CLIENT REPLY OFF, with its client gone, beside a slow
+ * or full partition. OBJECT FREQ reads these counts.
+ *
+ * Method: clients in a simulated world. test_core_count.c tests what each command counts as. */
 #include "tests/lib/count_world.h"
 
 /* ---- at once, queued, refused ---- */
@@ -30,7 +31,7 @@ static void test_every_path_counts_once(void **state)
 		options.engine.reads_at_once = way != 0;
 		options.engine.refuses = way == 2;
 		if (way == 3)
-			options.core.slowlog_us = 0; /* each has its own time */
+			options.core.slowlog_us = 0; /* each request has its own time */
 		count_world = count_world_open(&options);
 		script(count_world.a);
 		key_has(&count_world, "a", .writes = SCRIPTS, .reads = 3 * SCRIPTS,
@@ -47,7 +48,7 @@ static void test_every_path_counts_once(void **state)
 	}
 }
 
-/* A read behind a write of its own connection waits, and is counted with the rest. */
+/* A read behind a write of its own connection waits, and counts like the others. */
 static void test_reads_behind_writes(void **state)
 {
 	struct count_world count_world = count_world_open(NULL);
@@ -82,12 +83,13 @@ static void test_inflight(void **state)
 	hs_sim_client_request(count_world.b, "DBSIZE");
 	count_world.keyless = PARTITIONS;
 	assert_int_equal(partition_of(&count_world, A_PARTITION).inflight, 5);
-	hs_sim_client_request(count_world.b, "CLIENT LIST"); /* asks workers, not partitions */
+	/* goes to workers, not to partitions */
+	hs_sim_client_request(count_world.b, "CLIENT LIST");
 	assert_int_equal(partition_of(&count_world, B_PARTITION).inflight, 2);
 	hs_sim_world_settle(count_world.world);
 	assert_int_equal(partition_of(&count_world, A_PARTITION).inflight, 5);
 	assert_int_equal(partition_of(&count_world, B_PARTITION).inflight, 0);
-	/* What is half done is not counted yet. */
+	/* A command that is partly done is not counted yet. */
 	partition_has(&count_world, B_PARTITION, 0);
 	hs_sim_engine_go_on(count_world.world->engine, A_PARTITION);
 	hs_sim_world_settle(count_world.world);
@@ -107,7 +109,7 @@ static void test_a_client_that_disconnected(void **state)
 	hs_sim_client_request(count_world.a, "MSET a 1 c 2");
 	hs_sim_client_request(count_world.a, "MULTI");
 	hs_sim_client_request(count_world.a, "INCR {b}w");
-	hs_sim_client_send(count_world.a, HS_LIT("*2\r\n$3\r\nGET\r\n$1\r\n")); /* never whole */
+	hs_sim_client_send(count_world.a, HS_LIT("*2\r\n$3\r\nGET\r\n$1\r\n")); /* never complete */
 	hs_sim_client_disconnect(count_world.a);
 	hs_sim_world_settle(count_world.world);
 	key_has(&count_world, "a", .writes = 2, .reads = 1, .bytes = 7 + 8 + 4);
@@ -139,7 +141,7 @@ static void test_muted_replies_count(void **state)
 	count_world_close(&count_world);
 }
 
-/* ---- many at once ---- */
+/* ---- many requests at a time ---- */
 
 static void test_long_pipelines(void **state)
 {
@@ -148,7 +150,7 @@ static void test_long_pipelines(void **state)
 
 	(void)state;
 	ask(count_world.a, "SET {a}0 1");
-	/* More than share one look at the clock, with others between that are no heat. */
+	/* More requests than share one look at the clock, mixed with commands that are no heat. */
 	for (int i = 0; i < 1000; i++) {
 		hs_buf_printf(&bytes, "*2\r\n$3\r\nGET\r\n$4\r\n{a}%d\r\n", i % 10);
 		if (i % 7 == 0)
@@ -169,7 +171,7 @@ static void test_long_pipelines(void **state)
 	count_world_close(&count_world);
 }
 
-/* Exactly as many as share one look at the clock, one less and one more. */
+/* Exactly as many requests as share one look at the clock, one less and one more. */
 static void test_pipelines_around_a_batch(void **state)
 {
 	(void)state;
@@ -252,10 +254,10 @@ static void test_a_long_transaction(void **state)
 	count_world_close(&count_world);
 }
 
-/* ---- as the bytes come ---- */
+/* ---- cut input ---- */
 
-/* The keys of reads that share a look at the clock are looked at again when they have their time:
- * their names must still be theirs. */
+/* Reads that share a look at the clock refer to their keys until they get their time: the names must still be valid
+ * then. */
 static void names_are_right(const struct count_world *count_world, int keys)
 {
 	struct hs_heat_query query = {.what = HS_HEAT_KEYS, .window = HS_HEAT_LONG};
@@ -329,17 +331,17 @@ static void test_times(void **state)
 	(void)state;
 	options.look_us = 64;
 	count_world = count_world_open(&options);
-	/* A pipeline of reads shares its time: one look at the clock, a quarter for each. */
+	/* A pipeline of reads shares one look at the clock: a quarter of the time for each. */
 	hs_sim_client_send(count_world.a, HS_LIT("*2\r\n$3\r\nGET\r\n$1\r\na\r\n"
 						 "*1\r\n$4\r\nPING\r\n"
 						 "*2\r\n$3\r\nGET\r\n$1\r\nb\r\n"
 						 "*2\r\n$3\r\nGET\r\n$1\r\nb\r\n"));
 	assert_int_equal(partition_of(&count_world, A_PARTITION).time_ns, 16000);
 	assert_int_equal(partition_of(&count_world, B_PARTITION).time_ns, 32000);
-	/* Several keys: the whole time of their command, each. */
+	/* Several keys: each has the whole time of the command. */
 	ask(count_world.a, "MGET {c}1 {c}2");
 	assert_int_equal(partition_of(&count_world, C_PARTITION).time_ns, 2 * 64000);
-	/* A write: until it is answered. */
+	/* A write: the time until it is answered. */
 	before_us = count_world.world->now.mono_us;
 	ask(count_world.a, "SET d 1");
 	assert_int_equal(partition_of(&count_world, D_PARTITION).time_ns,
@@ -347,7 +349,7 @@ static void test_times(void **state)
 	count_world_close(&count_world);
 }
 
-/* A command for two partitions of which one is slow: only that one was slow. */
+/* A command for two partitions, one of them slow: only the slow one has the long time. */
 static void test_a_slow_partition_is_not_the_others_time(void **state)
 {
 	struct hs_sim_world_options options = count_world_defaults();
@@ -370,7 +372,7 @@ static void test_a_slow_partition_is_not_the_others_time(void **state)
 	count_world_close(&count_world);
 }
 
-/* A full partition is not the others' error either. */
+/* A full partition is not an error of the other partitions. */
 static void test_a_full_partition_is_not_the_others_error(void **state)
 {
 	struct hs_sim_world_options options = count_world_defaults();
@@ -388,7 +390,7 @@ static void test_a_full_partition_is_not_the_others_error(void **state)
 	count_world_close(&count_world);
 }
 
-/* Who had much to list is not the same as who had nothing. */
+/* A partition that listed many keys counts more bytes than one that listed none. */
 static void test_listings_count_for_partitions_by_their_part(void **state)
 {
 	struct count_world count_world = count_world_open(NULL);
@@ -397,7 +399,8 @@ static void test_listings_count_for_partitions_by_their_part(void **state)
 	(void)state;
 	ask(count_world.a, "SET a 1");
 	before = partition_of(&count_world, A_PARTITION).bytes;
-	ask(count_world.a, "KEYS *"); /* *1\r\n$1\r\na\r\n there, *0\r\n elsewhere */
+	/* *1\r\n$1\r\na\r\n from one partition, *0\r\n from the others */
+	ask(count_world.a, "KEYS *");
 	count_world.keyless = PARTITIONS;
 	partition_has(&count_world, A_PARTITION, .writes = 1, .reads = 1, .bytes = before + 11);
 	partition_has(&count_world, B_PARTITION, .reads = 1, .bytes = 4);
@@ -426,18 +429,18 @@ static void test_object_freq(void **state)
 	hs_sim_world_pass(count_world.world, 100000000); /* both windows are full */
 	assert_int_equal(frequency(count_world.a, "OBJECT FREQ a"), -1);
 	hs_sim_client_request(count_world.a, "OBJECT FREQ a");
-	received(count_world.a, "$-1\r\n"); /* no such key, whatever was asked of it */
+	received(count_world.a, "$-1\r\n"); /* a missing key, however often it was read */
 	for (int i = 0; i < 3; i++)
 		ask(count_world.a, "SET a 1");
 	ask(count_world.a, "SET {a}b 1");
-	/* 255 × log2(1 + requests) / 20, of three and of one. */
+	/* OBJECT FREQ is 255 × log2(1 + n) / 20: 25 after n = 3 requests, 12 after n = 1. */
 	assert_in_range(frequency(count_world.a, "OBJECT FREQ a"), 24, 25);
 	assert_in_range(frequency(count_world.a, "OBJECT FREQ {a}b"), 11, 12);
-	/* Asking is no use of the key. */
+	/* OBJECT FREQ itself does not count. */
 	assert_in_range(frequency(count_world.a, "OBJECT FREQ {a}b"), 11, 12);
 	for (int i = 0; i < 1020; i++)
 		ask(count_world.b, "GET a");
-	/* 1023 over both workers, seen from either. */
+	/* 1023 requests over both workers, with the same result on either. */
 	assert_in_range(frequency(count_world.a, "OBJECT FREQ a"), 126, 127);
 	assert_in_range(frequency(count_world.b, "OBJECT FREQ a"), 126, 127);
 	hs_sim_client_request(count_world.a, "MULTI");
@@ -450,7 +453,7 @@ static void test_object_freq(void **state)
 				"*3\r\n:127\r\n$1\r\n1\r\n$-1\r\n");
 	hs_sim_world_pass(count_world.world, 200000000);
 	assert_int_equal(frequency(count_world.a, "OBJECT FREQ a"), 0);
-	count_world.keyless = 10; /* asked so far */
+	count_world.keyless = 10; /* the number of OBJECT FREQ so far */
 	count_world_close(&count_world);
 }
 
@@ -470,7 +473,7 @@ static void test_object_freq_ends_at_255(void **state)
 	count_world_close(&count_world);
 }
 
-/* Queued, because a write of the connection is under way, or refused at first. */
+/* Queued, because a write of the connection is in flight, or refused at first. */
 static void test_object_freq_on_every_path(void **state)
 {
 	struct hs_sim_world_options options = count_world_defaults();
@@ -495,7 +498,7 @@ static void test_object_freq_on_every_path(void **state)
 	count_world_close(&count_world);
 }
 
-/* ---- without ---- */
+/* ---- without heat ---- */
 
 static void test_without_heat(void **state)
 {

@@ -1,8 +1,8 @@
-/* Goal: a large reply that an engine has left reply_unwritten is written only when its client can take it: not
- * for one that is gone, nor for one whose unread replies have reached the limit. Replies keep their
- * order, and what the engine set aside is given back once for every operation.
+/* Goal: if an engine completes a large read without writing the reply, the core has the reply written only when the
+ * client can take it: not for a disconnected client, nor for one whose unread replies reached the limit. Replies
+ * keep their order, and each operation's snapshot is given back once.
  *
- * Method: a core with an engine played by this test, which completes operations without a reply. */
+ * Method: a core with an engine played by the test, which completes operations without a reply. */
 #include "stages/stages.h"
 
 #include "core/state.h"
@@ -116,13 +116,13 @@ static void test_the_limit_comes_first(void **state)
 	for (size_t i = 0; i < 20; i++)
 		complete_unmade(&world, i);
 	assert_true(hs_session_cut(world.client));
-	assert_int_equal(world.made, 3); /* the third is the one that goes beyond the limit */
+	assert_int_equal(world.made, 3); /* the third reply exceeds the limit */
 	assert_int_equal(world.dropped, 17);
 	assert_true(hs_session_out(world.client)->len < LIMIT + LARGE);
 	close_world(&world);
 }
 
-/* Out of turn: the first has not come yet. */
+/* Out of order: the first reply has not come yet. */
 static void test_out_of_turn(void **state)
 {
 	struct world world;

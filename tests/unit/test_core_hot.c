@@ -1,7 +1,7 @@
-/* Goal: a key is hot from the moment its share of the requests reaches the upper bound until it has been
- * below the lower one for a while; mitigations find their state of it; the table is bounded.
+/* Goal: a key becomes hot when its share of the requests reaches the upper bound, and cools when the share has been
+ * below the lower bound for a while. Stages find their state for the key; the table is bounded.
  *
- * Method: a core without an engine's answers; heat is made up and told to the table as counting would. */
+ * Method: a core without an engine; the test reports made-up heat to the table, as counting would. */
 #include "core/count.h"
 #include "core/state.h"
 #include "route/slot_map.h"
@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-enum { COOL_US = 1000, FOLD = 2 }; /* its number among the stages */
+enum { COOL_US = 1000, FOLD = 2 }; /* FOLD: the fold stage's number */
 
 struct world {
 	struct hs_core_calls calls;
@@ -89,12 +89,12 @@ static void test_a_key_turns_hot_and_cools(void **state)
 	(void)state;
 	open_world(&world);
 	note(&world, "k", 0.09, 100);
-	note(&world, "k", 0.5, 7); /* too few to say anything */
+	note(&world, "k", 0.5, 7); /* too few requests to decide */
 	assert_null(find(&world, "k"));
 	note(&world, "k", 0.1, 8);
 	assert_non_null(find(&world, "k"));
 	assert_int_equal(hs_counter_get(&world.core->stats.hot_keys), 1);
-	/* It stays while it has the lesser share, however long. */
+	/* It stays hot while its share is above the lower bound, however long. */
 	for (int i = 0; i < 10; i++) {
 		pass(&world, COOL_US);
 		note(&world, "k", 0.05, 8);
@@ -110,7 +110,7 @@ static void test_a_key_turns_hot_and_cools(void **state)
 	close_world(&world);
 }
 
-/* A lower bound above the upper one is of no account. */
+/* A lower bound above the upper one is ignored. */
 static void test_bounds_in_the_wrong_order(void **state)
 {
 	struct world world;
@@ -128,7 +128,7 @@ static void test_bounds_in_the_wrong_order(void **state)
 	close_world(&world);
 }
 
-/* A stage that the plan excludes gives the key up while it is hot, and comes back when the plan lets it. */
+/* A stage that the plan excludes gives the key up while it is hot, and takes it again when the plan allows it. */
 static void test_the_plan_decides(void **state)
 {
 	struct world world;
@@ -147,12 +147,12 @@ static void test_the_plan_decides(void **state)
 	hot->plan |= UINT32_C(1) << FOLD;
 	note(&world, "k", 1, 100);
 	assert_non_null(hot->state[FOLD]);
-	assert_ptr_equal(hot->heat.key.data, hot->key); /* its own: the request is gone */
+	assert_ptr_equal(hot->heat.key.data, hot->key); /* a copy: the request is gone */
 	assert_int_equal(hot->heat.slot, hs_slot_of(HS_LIT("k")));
 	close_world(&world);
 }
 
-/* Those who have something under way for a key keep it in the table. */
+/* A stage with work in flight for a key keeps it in the table. */
 static void test_state_keeps_a_key(void **state)
 {
 	struct world world;
@@ -168,7 +168,7 @@ static void test_state_keeps_a_key(void **state)
 	world.options.fold = false;
 	hs_core_configure(world.core, &world.options);
 	pass(&world, COOL_US / 2);
-	assert_null(hot->state[FOLD]); /* hot all the same */
+	assert_null(hot->state[FOLD]); /* the key is hot all the same */
 	world.options.fold = true;
 	hs_core_configure(world.core, &world.options);
 	note(&world, "k", 1, 100);
@@ -215,7 +215,7 @@ static void test_the_table_is_small(void **state)
 	close_world(&world);
 }
 
-/* Keys of one slot, as a hash tag makes them, are told apart; one more than there is room for is counted. */
+/* Keys of one slot, as a hash tag makes them, are distinct; a key beyond the limit is counted. */
 static void test_the_table_is_bounded(void **state)
 {
 	struct world world;

@@ -1,8 +1,7 @@
-/* Goal: a call that heatsink sends on its own behalf is continued exactly once for each of its events,
- * whatever the engine does: answers at once, later, too late, or not knowing whether it ran; and no client
- * notices it.
+/* Goal: an internal call of heatsink is continued exactly once for each of its events, whether the engine answers at
+ * once, later, after the timeout, or with an unknown outcome. No client notices it.
  *
- * Method: a core with an engine played by this test, which answers operations by hand. */
+ * Method: a core with an engine played by the test, which answers operations on demand. */
 #include "stages/stages.h"
 
 #include "core/internal.h"
@@ -27,21 +26,22 @@ struct world {
 	struct hs_now now;
 	struct hs_op *ops[OPS];
 	size_t count;
-	const char *at_once; /* how every operation is answered inside submit; NULL: by hand */
+	/* the answer to every operation inside submit; NULL: the test answers later */
+	const char *at_once;
 };
 
 enum outcome {
-	ANSWERED, /* by the engine: a reply, or an error that it was not run or failed */
+	ANSWERED, /* by the engine: a reply, or an error: it did not run or failed */
 	UNKNOWN,  /* it may have run */
-	LATE,	  /* no answer in time: it may have run, or may run yet */
+	LATE,	  /* no answer in time: it may have run, or may still run */
 };
 
-/* What `then` saw, the last time it was called; the tests run one after the other. */
+/* The calls of `then`, with what it was given; tests run one after the other. */
 static struct {
 	int calls, late;
 	enum outcome outcome[OPS];
 	char reply[OPS][64];
-	bool stay; /* when it is late, the call is not ended */
+	bool stay; /* the call is not ended at its timeout */
 } seen;
 
 static enum hs_submit submit(void *context, struct hs_op *op)
@@ -155,7 +155,7 @@ static void send(struct world *world, uint64_t timeout_us)
 	struct hs_internal internal = get_call(argv, timeout_us);
 
 	hs_internal_send(world->core, hs_internal_prepare(world->core, &internal));
-	memset(argv, 0, sizeof argv); /* they were copied */
+	memset(argv, 0, sizeof argv); /* the call has copied them */
 }
 
 static void test_answered(void **state)
@@ -173,7 +173,7 @@ static void test_answered(void **state)
 	assert_int_equal(seen.calls, 1);
 	assert_int_equal(seen.outcome[0], ANSWERED);
 	assert_string_equal(seen.reply[0], "$1\r\nv\r\n");
-	/* A refusal is an answer: it did not run. */
+	/* A refusal is an answer: the call did not run. */
 	send(&world, 0);
 	answer(&world, 1, "-CLUSTERDOWN not served\r\n");
 	assert_int_equal(seen.outcome[0], ANSWERED);
@@ -207,7 +207,7 @@ static void test_outcome_unknown(void **state)
 	close_world(&world);
 }
 
-/* Ended when it is late, it hears no more; its answer is dropped. */
+/* A call that is ended at its timeout gets no further event; its answer is dropped. */
 static void test_answer_after_the_timeout(void **state)
 {
 	struct world world;
@@ -215,7 +215,7 @@ static void test_answer_after_the_timeout(void **state)
 	(void)state;
 	open_world(&world, 0);
 	send(&world, 2 * TIMEOUT_US);
-	send(&world, TIMEOUT_US); /* over before the first */
+	send(&world, TIMEOUT_US); /* times out before the first */
 	pass(&world, TIMEOUT_US - 1);
 	assert_int_equal(seen.calls, 0);
 	pass(&world, 1);
@@ -230,7 +230,7 @@ static void test_answer_after_the_timeout(void **state)
 	close_world(&world);
 }
 
-/* Not ended, it hears the answer as well. */
+/* A call that is not ended at its timeout gets the answer as well. */
 static void test_answer_after_the_timeout_awaited(void **state)
 {
 	struct world world;
@@ -282,7 +282,7 @@ static void test_several_parts(void **state)
 	close_world(&world);
 }
 
-/* Sends a call of one operation. `watcher`: the client id that it is sent with, too; 0: an id of its own. */
+/* Sends a call of one operation. `watcher`: the client id to send it under; 0: an id of its own. */
 static void send_tx(struct world *world, enum hs_op_kind kind, size_t argc,
 		    const struct hs_bytes *argv, uint64_t watcher, const struct hs_op_tx *tx)
 {
@@ -301,8 +301,8 @@ static void send_tx(struct world *world, enum hs_op_kind kind, size_t argc,
 	hs_internal_send(world->core, request);
 }
 
-/* Reads the value under a watch and writes it, with one added, in a transaction that the engine answers so. Returns
- * the client id. */
+/* Reads a value under WATCH and writes it, increased by one, in a transaction that the engine answers with
+ * `answered`. Returns the client id. */
 static uint64_t increase_watched(struct world *world, int value, const char *answered)
 {
 	const struct hs_bytes watch[] = {HS_LIT("WATCH"), HS_LIT("k")},
@@ -342,7 +342,7 @@ static uint64_t increase_watched(struct world *world, int value, const char *ans
 	return id;
 }
 
-/* WATCH, GET and EXEC with one client id, in order. A transaction that is lost is done again with a new id. */
+/* WATCH, GET and EXEC with one client id, in order. An aborted transaction is repeated with a new id. */
 static void test_a_transaction_with_a_watch(void **state)
 {
 	struct world world;
@@ -355,7 +355,7 @@ static void test_a_transaction_with_a_watch(void **state)
 	close_world(&world);
 }
 
-/* It is one call with one answer, under a client id of its own. */
+/* One call with one answer, under a client id of its own. */
 static void test_a_transaction_without_a_watch(void **state)
 {
 	const struct hs_bytes incr[] = {HS_LIT("INCR"), HS_LIT("k")},
@@ -433,7 +433,7 @@ static void test_retried(void **state)
 	close_world(&world);
 }
 
-/* What is idempotent is sent again when nobody knows whether it ran. */
+/* An idempotent call is retried when its outcome is unknown. */
 static void retry_if_unknown(struct hs_core *core, struct hs_request *request)
 {
 	struct hs_bytes reply = hs_internal_reply(request, 0);
@@ -450,7 +450,7 @@ static void retry_if_unknown(struct hs_core *core, struct hs_request *request)
 	}
 }
 
-/* Its timeout begins anew, and its second answer is told from the first. */
+/* The timeout starts again, and the second answer is not mistaken for the first. */
 static void test_retried_after_an_unknown_outcome(void **state)
 {
 	struct hs_bytes argv[2];
@@ -461,7 +461,7 @@ static void test_retried_after_an_unknown_outcome(void **state)
 	open_world(&world, 0);
 	internal.on_done = retry_if_unknown;
 	hs_internal_send(world.core, hs_internal_prepare(world.core, &internal));
-	memset(argv, 0, sizeof argv); /* they were copied */
+	memset(argv, 0, sizeof argv); /* the call has copied them */
 	pass(&world, TIMEOUT_US - 1);
 	answer(&world, 0, "-UNKNOWN the connection was lost\r\n");
 	assert_int_equal(world.count, 2);
@@ -480,7 +480,7 @@ static void test_retried_after_an_unknown_outcome(void **state)
 	close_world(&world);
 }
 
-/* The first answer comes late and says nothing; the second does not come in time either. */
+/* The first answer comes late with an unknown outcome; the second does not come in time, either. */
 static void test_retried_after_a_late_unknown_outcome(void **state)
 {
 	struct hs_bytes argv[2];
@@ -509,7 +509,7 @@ static void test_retried_after_a_late_unknown_outcome(void **state)
 	close_world(&world);
 }
 
-/* Of connections, which count from 1, and of other workers. */
+/* No two ids of internal calls are equal, on any worker, and none is a connection's id; those count from 1. */
 static void test_ids_are_unique(void **state)
 {
 	struct world worlds[2];

@@ -1,8 +1,8 @@
-/* Commands learned from a server, on their way through a core: where they go, how their parts
- * become one reply, and what is refused.
+/* Goal: commands learned from a server are routed, their parts are merged into one reply, and the core refuses them
+ * where it must.
  *
- * The engine is a stand-in that answers at once, and in numbers: partition p answers p, or an error
- * where the test wants one. What it was asked is written down. */
+ * Method: a core with an engine played by the test, which answers at once: partition p answers the number p, or an
+ * error where the test wants one, and records the operations. */
 #include "stages/stages.h"
 
 #include "core/state.h"
@@ -25,8 +25,8 @@ struct town {
 	struct hs_learned *learned;
 	struct hs_log log;
 	_Atomic uint64_t slowlog_ids;
-	struct hs_buf asked; /* "hget@2 …", since it was looked at last */
-	const char *failing; /* what partition 1 answers instead; or NULL */
+	struct hs_buf asked; /* "hget@2 …": operations since the last look */
+	const char *failing; /* the answer of partition 1 instead of its number; or NULL */
 };
 
 static void sink(void *context, enum hs_log_level level, const char *line)
@@ -102,7 +102,7 @@ static void town_close(struct town *town)
 	hs_buf_deinit(&town->asked);
 }
 
-/* Says it, and expects the engine to be asked this and the client to hear that. */
+/* Sends the request; the engine must get the operations `asked`, and the client `received`. */
 static void says(struct town *town, const char *request, const char *asked, const char *received)
 {
 	struct hs_buf line = {0}, out = {0};
@@ -174,7 +174,7 @@ static void test_places(void **state)
 	says(&town, "EVAL s 2 a b", "",
 	     "-CROSSSLOT Keys in request don't hash to the same slot\r\n");
 	says(&town, "SCRIPT NOSUCH", "", "-ERR unknown subcommand 'NOSUCH'. Try SCRIPT HELP.\r\n");
-	/* ours stood in for it */
+	/* the row of the table served until the server's row was learned */
 	says(&town, "FUNCTION FLUSH",
 	     "function|flush@0 function|flush@1 function|flush@2 function|flush@3 ", ":0\r\n");
 	hs_core_learn(town.core, NULL);
@@ -200,11 +200,11 @@ static void test_merges(void **state)
 	town_close(&town);
 }
 
-/* CLIENT PAUSE WRITE: what may write, and what Redis would tell its replicas of. */
+/* CLIENT PAUSE WRITE holds commands that may write, and those that Redis would send to its replicas. */
 static void test_paused(void **state)
 {
 	static const struct {
-		const char *words, *asked, *received; /* asked "": it is held */
+		const char *words, *asked, *received; /* asked "": the command is held */
 	} rows[] = {
 		{"LPUSH a x", "", NULL},
 		{"WAIT 0 0", "wait@0 wait@1 wait@2 wait@3 ", ":0\r\n"},
@@ -228,7 +228,8 @@ static void test_paused(void **state)
 		hs_pause_begin(town.core, HS_PAUSE_WRITES, UINT64_MAX);
 		says(&town, rows[i].words, rows[i].asked, rows[i].received ? rows[i].received : "");
 		hs_pause_end(town.core);
-		assert_int_equal(town.asked.len > 0, !rows[i].received); /* it went on by itself */
+		/* it continued by itself */
+		assert_int_equal(town.asked.len > 0, !rows[i].received);
 		town.asked.len = 0;
 		hs_session_out(town.session)->len = 0;
 	}
@@ -268,7 +269,7 @@ static void test_transactions(void **state)
 	says(&town, "MULTI", "", "+OK\r\n");
 	says(&town, "SCRIPT LOAD x", "", "+QUEUED\r\n");
 	says(&town, "HGET a f", "", "+QUEUED\r\n");
-	/* `a` is on the last partition, which has answered in the transaction. */
+	/* `a` is on the last partition, which answered in the transaction. */
 	says(&town, "EXEC", "script|load@x hget@x script|load@0 script|load@1 script|load@2 ",
 	     "*2\r\n:0\r\n+hget\r\n");
 	says(&town, "MULTI", "", "+OK\r\n");

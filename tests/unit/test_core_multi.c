@@ -1,6 +1,7 @@
-/* MULTI, EXEC, DISCARD, WATCH and UNWATCH as scripts of one or two clients: the replies are
- * Redis's, a transaction is one step for everybody else, and a watched key that changed stops it.
- */
+/* Goal: MULTI, EXEC, DISCARD, WATCH and UNWATCH answer as Redis does. Other clients see a transaction as one step,
+ * and a changed watched key aborts it.
+ *
+ * Method: scripts of one or two clients in the simulated world. */
 #include "tests/lib/script.h"
 
 #include "base/limits.h"
@@ -26,14 +27,14 @@ static struct two open_two(void)
 	return two;
 }
 
-/* Asks, and lets everything happen. */
+/* Sends a command and runs the world until it is idle. */
 static void ask(struct hs_sim_client *client, const char *words)
 {
 	hs_sim_client_request(client, words);
 	hs_sim_world_settle(client->world);
 }
 
-/* What commandstats say of the first worker. */
+/* The counts in the first worker's commandstats. */
 static void counted(const struct two *two, enum hs_command_id id, uint64_t calls, uint64_t failed)
 {
 	const struct hs_core_stats *stats = hs_core_stats(hs_sim_world_core(two->world, 0));
@@ -42,7 +43,7 @@ static void counted(const struct two *two, enum hs_command_id id, uint64_t calls
 	assert_int_equal(hs_counter_get(&stats->command[id].failed), failed);
 }
 
-/* As in Redis, each command of a transaction that took place is counted, and those that failed. */
+/* As in Redis, each command of a transaction that ran is counted, and each that failed. */
 static void test_commands_are_counted(void **state)
 {
 	struct two two = open_two();
@@ -66,7 +67,7 @@ static void test_commands_are_counted(void **state)
 	ask(two.b, "SET foo y");
 	ask(two.a, "MULTI");
 	ask(two.a, "INCR foo");
-	ask(two.a, "EXEC"); /* it does not take place */
+	ask(two.a, "EXEC"); /* aborted */
 	counted(&two, HS_CMD_ID_INCR, 1, 1);
 	counted(&two, HS_CMD_ID_EXEC, 2, 0);
 	hs_sim_world_destroy(&two.world);
@@ -115,8 +116,8 @@ static void test_a_command_that_fails_does_not_stop_the_others(void **state)
 	hs_sim_world_destroy(&two.world);
 }
 
-/* CLIENT SETNAME and its like take part in a transaction: if that does not run, neither do they. What
- * comes behind EXEC in the same packet finds things as EXEC left them. */
+/* CLIENT SETNAME and similar commands are part of the transaction: if it is aborted, they do not run. A command
+ * behind EXEC in the same packet sees the state after EXEC. */
 static void test_local_commands_run_with_the_transaction_or_not_at_all(void **state)
 {
 	static const char *const transaction[] = {"WATCH foo",	  "MULTI", "CLIENT SETNAME later",
@@ -192,7 +193,7 @@ static void test_a_refused_command_aborts_the_transaction(void **state)
 	}
 }
 
-/* Other partitions, other workers and the process answer, each at its place among the replies. */
+/* Commands that other partitions, other workers or the process answer keep their place among the replies. */
 static void test_commands_over_everything(void **state)
 {
 	struct two two = open_two();
@@ -219,7 +220,7 @@ static void test_commands_over_everything(void **state)
 	hs_sim_world_destroy(&two.world);
 }
 
-/* FLUSHDB is not atomic with keys of one slot; without keys there is nothing to be atomic with. */
+/* FLUSHDB is not atomic with keys of one slot, and is refused beside them; alone it is allowed. */
 static void test_writes_to_every_partition(void **state)
 {
 	static const char *const with_keys[][2] = {{"FLUSHDB", "SET foo 1"},
@@ -255,7 +256,7 @@ static void test_writes_to_every_partition(void **state)
 	hs_sim_world_destroy(&two.world);
 }
 
-/* Refused as in Redis, but without harm to the rest. */
+/* Refused as in Redis; the rest of the transaction runs. */
 static void test_nesting(void **state)
 {
 	struct two two = open_two();
@@ -304,7 +305,7 @@ static void test_a_changed_watched_key_aborts_the_transaction(void **state)
 	ask(two.a, "SET foo 1");
 	ask(two.a, "EXEC");
 	received(two.a, "+OK\r\n+OK\r\n+QUEUED\r\n*-1\r\n");
-	/* EXEC ended the watch: the next one runs. */
+	/* EXEC ended the watch: the next transaction runs. */
 	ask(two.b, "SET foo 10");
 	ask(two.a, "MULTI");
 	ask(two.a, "INCR foo");
@@ -365,7 +366,7 @@ static void test_discard_unwatches(void **state)
 	hs_sim_world_destroy(&two.world);
 }
 
-/* EXEC looks at the watched keys before it runs anything, UNWATCH among the rest. */
+/* EXEC checks the watched keys before it runs any command, UNWATCH included. */
 static void test_unwatch_inside_comes_too_late(void **state)
 {
 	struct two two = open_two();
@@ -385,7 +386,7 @@ static void test_unwatch_inside_comes_too_late(void **state)
 	hs_sim_world_destroy(&two.world);
 }
 
-/* Everything in one packet, while another client's write is under way. */
+/* Everything in one packet, while another client's write is in flight. */
 static void test_pipelined(void **state)
 {
 	struct two two = open_two();
@@ -430,7 +431,7 @@ static void test_resp3(void **state)
 	hs_sim_world_destroy(&two.world);
 }
 
-/* A reply that is silenced must not leave a hole in the array. */
+/* A suppressed reply must not leave a gap in the array. */
 static void test_every_command_has_its_element(void **state)
 {
 	struct two two = open_two();

@@ -1,9 +1,8 @@
-/* The order of things on one connection and between connections: replies in the order of requests
- * whatever is finished first (law 1), reads behind writes of the same key (law 2), limits (law 6),
- * and a stuck partition that holds up nobody else (law 9).
+/* Goal: order on one connection and between connections: replies come in the order of requests, whichever finishes
+ * first (law 1); reads see earlier writes of the same key (law 2); limits hold (law 6); a stuck partition delays no
+ * other (law 9).
  *
- * Scripts against the simulated world. foo and bar live on different partitions of four: 2 and 1.
- */
+ * Method: scripts against the simulated world. Of four partitions, foo lives on 2 and bar on 1. */
 #include "tests/lib/script.h"
 
 #include "base/mem.h"
@@ -31,14 +30,16 @@ static void test_a_quick_answer_waits_for_a_slow_one(void **state)
 
 	(void)state;
 	hs_sim_client_request(client, "SET foo 1"); /* waits for its commit */
-	hs_sim_client_request(client, "ECHO x");    /* answered at once, but not before */
+	hs_sim_client_request(client, "ECHO x"); /* completed at once, but sent after the first */
 	hs_sim_client_request(client, "NOPE a");
-	hs_sim_client_request(client, "GET bar"); /* another partition, nothing before it there */
+	/* another partition, which has no earlier request */
+	hs_sim_client_request(client, "GET bar");
 	silent(client);
 	hs_sim_world_settle(world);
 	received(client, "+OK\r\n$1\r\nx\r\n-ERR unknown command 'NOPE', with args beginning with: "
 			 "'a' \r\n$-1\r\n");
-	hs_sim_client_request(client, "GET foo"); /* nothing before it: no event needed */
+	/* no earlier request: answered without an event */
+	hs_sim_client_request(client, "GET foo");
 	received(client, "$1\r\n1\r\n");
 	hs_sim_world_destroy(&world);
 }
@@ -79,7 +80,7 @@ static void test_a_stuck_partition_delays_no_other(void **state)
 	hs_sim_client_request(other, "SET bar 2");
 	hs_sim_world_settle(world);
 	received(other, "+OK\r\n");
-	hs_sim_client_request(other, "GET foo"); /* reads see what is committed */
+	hs_sim_client_request(other, "GET foo"); /* reads see committed data */
 	received(other, "$-1\r\n");
 	hs_sim_engine_go_on(world->engine, FOO_PARTITION);
 	hs_sim_world_settle(world);
@@ -87,7 +88,7 @@ static void test_a_stuck_partition_delays_no_other(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* The client has the reply of DISCARD. UNWATCH, which the core sends then, is not answered for long. */
+/* The client has the reply of DISCARD. The UNWATCH that the core then sends stays unanswered for long. */
 static void test_an_unwatch_delays_no_reply(void **state)
 {
 	struct hs_sim_world *world = open_world();
@@ -109,7 +110,7 @@ static void test_an_unwatch_delays_no_reply(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* One request as the bytes that a client sends. */
+/* One request, as the bytes that a client sends. */
 static void add(struct hs_buf *bytes, const char *request)
 {
 	hs_buf_printf(bytes, "%s\r\n", request);
@@ -174,7 +175,7 @@ static void test_commands_for_many_partitions(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* Follows the cursor to its end; every key must come by exactly once. */
+/* Follows the cursor to its end; every key must appear exactly once. */
 static void test_scan_walks_all_partitions(void **state)
 {
 	enum { KEYS = 100 };
@@ -252,7 +253,7 @@ static void test_requests_in_flight_are_limited(void **state)
 	hs_sim_client_send(client, hs_buf_bytes(&bytes));
 	hs_sim_world_settle(world);
 	assert_int_equal(hs_counter_get(&stats(world)->inflight), HS_SESSION_INFLIGHT_MAX);
-	/* The rest waits outside, but for what one read brings. */
+	/* The rest stays in the socket, except for the bytes of one read. */
 	assert_false(hs_core_wants_input(client->session));
 	assert_true(client->session->in.len <= 2 * HS_READ_BYTES);
 	assert_true(client->unread.len > 0);
@@ -272,7 +273,7 @@ static void test_requests_in_flight_are_limited(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* Fills the store with one large value and asks for it until the limit is reached. */
+/* Stores one large value and reads it until the limit is reached. */
 static void overflow(bool reads_at_once)
 {
 	struct hs_sim_world_options options = hs_sim_world_defaults(1);
@@ -291,7 +292,7 @@ static void overflow(bool reads_at_once)
 	for (int i = 0; i < 10; i++)
 		hs_sim_client_request(reading_paused, "GET foo");
 	hs_sim_world_settle(world);
-	assert_non_null(reading_paused->session); /* a megabyte less a little: fine */
+	assert_non_null(reading_paused->session); /* just below a megabyte: within the limit */
 	for (int i = 0; i < 10; i++)
 		hs_sim_client_request(reading_paused, "GET foo");
 	hs_sim_world_settle(world);
@@ -308,7 +309,7 @@ static void test_a_client_that_does_not_read_is_cut_off(void **state)
 {
 	(void)state;
 	overflow(true);
-	overflow(false); /* all twenty are under way before the first is answered */
+	overflow(false); /* all twenty are in flight before the first is answered */
 }
 
 static void test_a_client_that_reads_late_gets_everything(void **state)
@@ -323,7 +324,7 @@ static void test_a_client_that_reads_late_gets_everything(void **state)
 	hs_sim_client_request(client, "QUIT");
 	hs_sim_world_settle(world);
 	silent(client);
-	assert_non_null(client->session); /* closed only when all is sent */
+	assert_non_null(client->session); /* closed only when everything is sent */
 	hs_sim_client_pause_reading(client, false);
 	received(client, "+OK\r\n$1\r\n1\r\n+OK\r\n");
 	assert_null(client->session);
@@ -352,7 +353,7 @@ static void test_a_full_store_refuses_writes_only(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* An engine may answer a read later than the core hoped. */
+/* An engine may queue a read that the core hoped to have answered at once. */
 static void test_refused_reads_come_in_turn(void **state)
 {
 	struct hs_sim_world_options options = hs_sim_world_defaults(1);

@@ -1,8 +1,8 @@
-/* Goal: commands for all partitions and SCAN go to those that are there: a shard that has left a
- * cluster leaves a number behind that nothing stands for, in the middle or at the end.
+/* Goal: commands for all partitions, and SCAN, go to the partitions that are present. A shard that left a cluster
+ * leaves an absent number, in the middle or at the end.
  *
- * Method: a core with a map of slots that this test changes, and an engine played by it, which writes
- * down what goes where and answers it. */
+ * Method: a core with a slot map that the test changes, and an engine played by the test, which records each
+ * operation and answers it. */
 #include "stages/stages.h"
 
 #include "core/state.h"
@@ -63,7 +63,7 @@ static void open_world(struct world *world)
 		.context = world,
 		.log = &world->log,
 		.workers = 1,
-		.partitions = 8, /* room */
+		.partitions = 8, /* more than are in use */
 		.slots = &world->map,
 		.shared_connections = true,
 		.op_scope = HS_OP_SCOPE_SLOT,
@@ -85,7 +85,7 @@ static void close_world(struct world *world)
 	hs_core_destroy(&world->core);
 }
 
-/* What goes where, and what the client hears of it. */
+/* Sends a request; `went` is where its operations went, `received` the client's reply. */
 static void check(struct world *world, const char *request, const char *answer, const char *went,
 		  const char *received)
 {
@@ -132,11 +132,11 @@ static void test_scan_skips_an_absent_partition(void **state)
 	check(&world, "SCAN 0\r\n", "*2\r\n$1\r\n5\r\n*0\r\n", "SCAN 0 @0",
 	      "*2\r\n$4\r\n1280\r\n*0\r\n");
 	check(&world, "SCAN 1281\r\n", end, "SCAN 5 @1", "*2\r\n$1\r\n2\r\n*0\r\n");
-	/* 1 goes away while it is scanned: on with the next one, from its beginning. */
+	/* Partition 1 leaves while it is scanned: the scan continues with the next partition, from its beginning. */
 	hs_slot_map_set_present(&world.map, 1, false);
 	check(&world, "SCAN 1281\r\n", end, "SCAN 0 @2", "*2\r\n$1\r\n3\r\n*0\r\n");
 	check(&world, "SCAN 3\r\n", end, "SCAN 0 @3", end);
-	/* And when the last one does, all is scanned. */
+	/* When the last partition leaves, the scan is complete. */
 	hs_slot_map_set_present(&world.map, 3, false);
 	hs_slot_map_set_count(&world.map, 3);
 	check(&world, "SCAN 1283\r\n", end, "", end);
@@ -146,7 +146,7 @@ static void test_scan_skips_an_absent_partition(void **state)
 	close_world(&world);
 }
 
-/* A cursor means the same when a second shard comes. */
+/* A cursor means the same after a second shard was added. */
 static void test_scan_cursor_when_a_second_shard_is_added(void **state)
 {
 	static struct world world;

@@ -1,5 +1,6 @@
-/* Goal: CLIENT PAUSE keeps what it must on every worker, nothing else, and gives all of it back in
- * order. Method: scripts against the simulated world, whose clock tells when something came. */
+/* Goal: CLIENT PAUSE holds the right commands on every worker, and no others; at the end all of them run in order.
+ *
+ * Method: scripts against the simulated world, whose clock shows when a reply came. */
 #include "core/state.h"
 #include "tests/lib/script.h"
 
@@ -13,7 +14,7 @@ static struct hs_sim_world *open_world(void)
 	return hs_sim_world_create(&options);
 }
 
-/* Asks, and lets what takes no waiting happen. */
+/* Sends a command and runs everything that is possible without waiting. */
 static void ask(struct hs_sim_client *client, const char *words)
 {
 	hs_sim_client_request(client, words);
@@ -53,7 +54,7 @@ static void test_all_commands_wait_on_every_worker(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* It ends when its time is over, not with the next regular tick. */
+/* The pause ends at its deadline, not at the next tick. */
 static void test_the_end_is_a_deadline(void **state)
 {
 	struct hs_sim_world *world = open_world();
@@ -63,7 +64,7 @@ static void test_the_end_is_a_deadline(void **state)
 
 	(void)state;
 	ask(a, "CLIENT PAUSE 1000");
-	assert_int_equal(hs_core_deadline(core), 0); /* nobody waits for it */
+	assert_int_equal(hs_core_deadline(core), 0); /* no client waits for it */
 	ask(a, "PING");
 	assert_int_equal(hs_core_deadline(core), start_us + SECOND);
 	hs_sim_world_destroy(&world);
@@ -84,7 +85,7 @@ static void test_only_writes_wait(void **state)
 	received(a, "+OK\r\n+OK\r\n");
 	received(b, "$1\r\n1\r\n+PONG\r\n*2\r\n$1\r\n1\r\n$-1\r\n");
 	ask(b, "INCR foo");
-	ask(b, "GET foo"); /* behind a write of its own, it waits as well */
+	ask(b, "GET foo"); /* behind a write of its own, so it waits as well */
 	silent(b);
 	ask(a, "GET foo");
 	received(a, "$1\r\n1\r\n");
@@ -125,7 +126,7 @@ static void test_transactions(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* As in Redis: whoever paused everything waits for the end like everybody. */
+/* As in Redis: the client that paused everything waits for the end, too. */
 static void test_unpause_waits_for_the_end_of_all(void **state)
 {
 	struct hs_sim_world *world = open_world();
@@ -167,7 +168,7 @@ static void test_the_stricter_mode_and_the_longer_time_win(void **state)
 
 	(void)state;
 	ask(a, "CLIENT PAUSE 3000 WRITE");
-	ask(a, "CLIENT PAUSE 0 ALL"); /* over before it began */
+	ask(a, "CLIENT PAUSE 0 ALL"); /* ends at once */
 	received(a, "+OK\r\n+OK\r\n");
 	ask(b, "PING");
 	received(b, "+PONG\r\n");
@@ -178,14 +179,14 @@ static void test_the_stricter_mode_and_the_longer_time_win(void **state)
 	silent(b);
 	hs_sim_world_pass(world, SECOND);
 	received(b, "+PONG\r\n");
-	/* What is over leaves nothing behind. */
+	/* A pause that is over has no effect on the next. */
 	ask(a, "CLIENT PAUSE 1000 WRITE");
 	ask(b, "PING");
 	received(b, "+PONG\r\n");
 	hs_sim_world_destroy(&world);
 }
 
-/* Two that were asked for at once, which reach each worker in an order of its own. */
+/* Two pauses sent at the same time reach each worker in either order. */
 static void test_two_at_once(void **state)
 {
 	static const char *const pauses[] = {"CLIENT PAUSE 1000 ALL", "CLIENT PAUSE 2000 WRITE"};
@@ -240,7 +241,7 @@ static void test_mistakes(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* Those who wait may go, be killed, or send too much; nobody else is concerned. */
+/* Waiting clients may disconnect, be killed or send too much; other clients are not affected. */
 static void test_waiting_clients_that_end(void **state)
 {
 	struct hs_sim_world *world = open_world();
@@ -264,7 +265,7 @@ static void test_waiting_clients_that_end(void **state)
 	assert_int_equal(blocked(world), 1);
 	ask(a, "CLIENT UNPAUSE");
 	assert_int_equal(blocked(world), 0);
-	received(ended, "+OK\r\n"); /* it sends no more, but still reads */
+	received(ended, "+OK\r\n"); /* its input is closed, but it still reads */
 	assert_null(ended->session);
 	ask(a, "MGET foo bar");
 	received(a, "+OK\r\n*2\r\n$-1\r\n$5\r\nended\r\n");
@@ -326,7 +327,7 @@ static void test_flags(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* Who waits is not idle; and is not waited for when everything ends. */
+/* A waiting client is not idle, and shutdown does not wait for it. */
 static void test_idle_and_draining(void **state)
 {
 	struct hs_sim_world_options options = hs_sim_world_defaults(1);

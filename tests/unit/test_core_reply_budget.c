@@ -1,8 +1,9 @@
-/* Goal: in front of servers no more large replies are asked for than their client can take and than one
- * partition may have in flight; small ones are never held; what is held goes on in order.
+/* Goal: in front of servers, the core requests no more large replies than their client can take and than one
+ * partition may have in flight. Small replies are never held back; held commands continue in order
+ * (core/reply_budget.h).
  *
- * Method: a core with an engine behind shared connections, played by this test, which answers when it is
- * told to, and clients that read when they are told to. */
+ * Method: a core with an engine behind shared connections. The test answers as the engine, and lets clients read
+ * when it wants. */
 #include "stages/stages.h"
 
 #include "core/hold.h"
@@ -21,7 +22,8 @@
 
 #include <cmocka.h>
 
-enum { CLIENTS = 12, OPS = 4096, FIRST = 16 }; /* FIRST: a quarter of MOST over the guess */
+/* FIRST: a quarter of MOST, divided by the first estimate */
+enum { CLIENTS = 12, OPS = 4096, FIRST = 16 };
 
 #define MOST (16 * HS_MIB)
 
@@ -31,7 +33,7 @@ struct world {
 	_Atomic uint64_t slowlog_ids;
 	struct hs_core *core;
 	struct hs_session *clients[CLIENTS];
-	struct hs_op *ops[OPS]; /* under way, oldest first */
+	struct hs_op *ops[OPS]; /* in flight, oldest first */
 	size_t count;
 	char *value; /* a reply of 1 MiB */
 };
@@ -111,7 +113,7 @@ static void say(struct world *world, int client, const char *words, int times)
 	hs_buf_deinit(&text);
 }
 
-/* The oldest under way is answered, and the round of events ends. */
+/* Answers the oldest operation in flight and ends the round of events. */
 static void reply(struct world *world, const char *text)
 {
 	struct hs_op *op = world->ops[0];
@@ -145,12 +147,12 @@ static void test_a_client_that_does_not_read(void **state)
 	assert_int_equal(world.count, FIRST);
 	for (; world.count > 0; asked++)
 		reply(&world, world.value);
-	/* Those asked before anything was known, and no more: it has a quarter of output-limit unread. */
+	/* The requests sent before any reply size was known, and no more: a quarter of output-limit is unread. */
 	assert_int_equal(asked, FIRST);
 	assert_false(hs_session_cut(world.clients[0]));
 	assert_true(hs_counter_get(&hs_core_stats(world.core)->holds[HS_HOLD_REPLY_BUDGET]) > 0);
 	assert_string_equal(hs_hold_text(world.core, world.clients[0]), "engine-inflight-bytes");
-	/* It reads after all, and gets everything, a few at a time. */
+	/* The client reads at last and gets everything, a few replies at a time. */
 	while (asked < 300) {
 		got += read_all(&world, 0);
 		assert_in_range(world.count, 1, 4);
@@ -172,12 +174,12 @@ static void test_clients_share_a_partition_s_budget(void **state)
 		say(&world, i, "GET big", 300);
 	assert_int_equal(world.count, MOST / HS_REPLY_GUESS_BYTES);
 	reply(&world, world.value);
-	/* What is in flight counts as what it was reckoned at; what comes is reckoned anew. */
+	/* Replies in flight count with their old estimate; new requests use the new one. */
 	for (int i = 0; i < 200 && world.count > 0; i++) {
 		reply(&world, world.value);
 		assert_true(world.core->reply_budget.bytes[0] <= MOST);
 	}
-	/* One that is known to ask for small values is not held by any of this. */
+	/* A client that usually requests small values is not held back. */
 	world.clients[0]->typical_reply_bytes = 100;
 	say(&world, 0, "GET small", 100);
 	assert_true(world.count >= 100);
@@ -202,7 +204,7 @@ static void test_small_replies_shrink_the_estimate(void **state)
 	close_world(&world);
 }
 
-/* A key that was large is known by name, to a client that had only small ones. */
+/* A key with large values is remembered by name, also for a client that had only small ones. */
 static void test_the_key_is_remembered(void **state)
 {
 	static struct world world;
@@ -217,7 +219,7 @@ static void test_the_key_is_remembered(void **state)
 	close_world(&world);
 }
 
-/* Order: what stands behind a held request waits with it, writes as well. */
+/* Commands behind a held request wait with it, writes as well. */
 static void test_order_is_kept(void **state)
 {
 	static struct world world;

@@ -1,5 +1,6 @@
-/* Goal: a core holds the rules it was given for as long as it goes by them, and no longer.
- * Method: who holds a set is counted over creating, configuring and destroying a core. */
+/* Goal: a core holds a reference to its rules as long as it uses them, and no longer.
+ *
+ * Method: count references while a core is created, configured and destroyed. */
 #include "stages/stages.h"
 
 #include "contract/internal.h"
@@ -42,7 +43,7 @@ static void test_rules_are_referenced_and_released(void **state)
 
 	(void)state;
 	assert_true(holds(first) > 1);
-	hs_core_configure(core, &options); /* the same again */
+	hs_core_configure(core, &options); /* the same rules again */
 	assert_true(holds(first) > 1);
 	options.rules = second;
 	hs_core_configure(core, &options);

@@ -1,6 +1,7 @@
-/* The slow log: what took long is there, the newest first whichever worker ran it, within its
- * bounds and cut as Redis cuts it. Time is the world's: a look at the clock costs what a test
- * wants. */
+/* Goal: the slow log has the slow commands of all workers, the newest first, within its limits, and cut as Redis
+ * cuts them.
+ *
+ * Method: scripts against the simulated world; a look at the clock takes as long as the test wants. */
 #include "tests/lib/script.h"
 
 #include "base/limits.h"
@@ -13,7 +14,7 @@ static struct hs_sim_world *open_world(int64_t slowlog_us, uint32_t look_us)
 	options.core.slowlog_us = slowlog_us;
 	options.core.slowlog_len_max = 3;
 	options.look_us = look_us;
-	/* A write takes long: what it waits for counts. */
+	/* A write is slow: the wait for its commit counts. */
 	options.engine.commit_us_max = 0;
 	options.engine.answer_us_max = 0;
 	options.peer_us_max = 0;
@@ -112,7 +113,7 @@ static void test_the_log_is_bounded(void **state)
 		snprintf(text, sizeof text, "ECHO number%d", i);
 		ask(client, text);
 	}
-	options.slowlog_us = -1; /* looking must not add to it */
+	options.slowlog_us = -1; /* so that SLOWLOG GET itself is not logged */
 	hs_core_configure(hs_sim_world_core(world, 0), &options);
 	client->received.len = 0;
 	ask(client, "SLOWLOG LEN");

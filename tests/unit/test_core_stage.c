@@ -1,9 +1,8 @@
-/* Goal: the core calls stages at their points, in their order, and does what their verdicts say: requests
- * that are answered, taken, held, rewritten, sent on later or switched off in the middle reach their
- * clients in order, once, and nothing is left behind.
+/* Goal: the core calls stages at their points, in order, and acts on their verdicts. Requests that a stage answers,
+ * takes, holds, rewrites or sends later, also across switching a stage off, are answered once and in order, and
+ * nothing leaks.
  *
- * Method: stages made for the tests, which write down what they see and do what the test tells them, in a
- * core with an engine played by this test. */
+ * Method: stages made for the test, which record their calls and act as told, in a core whose engine is the test. */
 #include "tests/lib/stage_world.h"
 
 static void test_the_order(void **state)
@@ -16,7 +15,7 @@ static void test_the_order(void **state)
 	answer(0, "$1\r\nv\r\n");
 	expect_points("arrive2 arrive1 arrive0");
 	received("$1\r\nv\r\n");
-	/* Only those that have marked it hear of the answer. */
+	/* Only stages that marked the request see its answer. */
 	world.orders[1].mark = false;
 	say("GET k\r\n");
 	world.points_seen[0] = '\0';
@@ -51,7 +50,7 @@ static void test_answered_by_a_stage(void **state)
 	world.points_seen[0] = '\0';
 	say("GET k\r\n");
 	expect_points("admit0 admit1");
-	received(""); /* in its turn */
+	received(""); /* only in its turn */
 	answer(0, "+OK\r\n");
 	received("+OK\r\n+STAGE\r\n");
 	assert_int_equal(world.ops_count, 1);
@@ -68,7 +67,7 @@ static void test_taken_when_admitted(void **state)
 	expect_points("admit0 admit1 admit2 depart0 depart1 depart2");
 	answer(0, "$1\r\nj\r\n");
 	received("");
-	/* It goes on behind the stage that took it. */
+	/* It departs through the stages behind the one that took it. */
 	hs_stage_send(world.core, 0, world.stage_states[0]->taken[0],
 		      &world.stage_states[0]->taken[0]->parts[0]);
 	expect_points("depart1 depart2");
@@ -93,7 +92,7 @@ static void test_taken_when_it_departs(void **state)
 	received("$6\r\nshared\r\n");
 }
 
-/* Its input waits until nothing of the client is in flight; then it is offered again. */
+/* The client's input waits until nothing of the client is in flight; then the command is offered again. */
 static void test_held(void **state)
 {
 	(void)state;
@@ -105,7 +104,7 @@ static void test_held(void **state)
 	assert_int_equal(world.ops_count, 1);
 	assert_string_equal(hs_hold_text(world.core, world.client), "test");
 	assert_int_equal(hs_counter_get(&hs_core_stats(world.core)->holds[HS_HOLD_STAGE]), 1);
-	/* Stages before the one that held it have seen it already. */
+	/* Stages before the one that held it are not offered it again. */
 	answer(0, "+OK\r\n");
 	expect_points(
 		"admit2 depart0 depart1 depart2 admit0 admit1 admit2 depart0 depart1 depart2");
@@ -117,7 +116,7 @@ static void test_held(void **state)
 	world.points_seen[0] = '\0';
 }
 
-/* Of a transaction stages are offered EXEC alone, with its commands, also when it is held and offered again. */
+/* Of a transaction, stages are offered EXEC only, with its commands, also when it is held and offered again. */
 static void test_transactions(void **state)
 {
 	(void)state;
@@ -198,7 +197,8 @@ static void test_internal_calls(void **state)
 	received("");
 }
 
-/* Stages are switched off and on while requests are in flight: those hear of what they marked. */
+/* Stages are switched off and on while requests are in flight: they still get the answers of requests that they
+ * marked. */
 static void test_switched(void **state)
 {
 	(void)state;
@@ -236,7 +236,7 @@ static void test_hot_keys(void **state)
 	assert_int_equal(world.core->hot_table.count, 0);
 }
 
-/* A session's state begins as zeros, and is the stage's to free. */
+/* A session's state begins as zeros; the stage frees it. */
 static void test_state_of_sessions(void **state)
 {
 	struct hs_session *other = connect_client(2);
@@ -250,7 +250,7 @@ static void test_state_of_sessions(void **state)
 	world.points_seen[0] = '\0';
 }
 
-/* What a stage takes in `depart` counts in its partition's order until the stage answers it or sends it on. */
+/* A request taken in `depart` counts in its partition's order until the stage answers it or sends it on. */
 static void test_taken_in_order(void **state)
 {
 	struct hs_request *request;
@@ -280,7 +280,7 @@ static void test_taken_in_order(void **state)
 	world.points_seen[0] = '\0';
 }
 
-/* Each part that a stage delays is sent by itself. */
+/* Each part that a stage delays is sent on its own. */
 static void test_parts_are_delayed(void **state)
 {
 	struct hs_request *request;
@@ -303,7 +303,7 @@ static void test_parts_are_delayed(void **state)
 	world.points_seen[0] = '\0';
 }
 
-/* The stages before the one that answers see the reply and may change it; those behind it never saw the request. */
+/* The stages before the answering one see the reply and may change it; those behind it never saw the request. */
 static void test_stages_that_see_an_answer_by_a_stage(void **state)
 {
 	struct hs_request *request;
@@ -344,7 +344,7 @@ static void test_events(void **state)
 	expect_points("changed-all0 changed-all1 changed-all2");
 	hs_core_event(world.core, world.now, &event);
 	expect_points("news0 news1 news2");
-	/* A message of one stage is told to the same stage of every worker. */
+	/* A message of one stage goes to the same stage of every worker. */
 	hs_stage_tell(world.core, 1);
 	assert_non_null(world.told);
 	hs_core_event(world.core, world.now, world.told);
@@ -374,7 +374,7 @@ static void test_time(void **state)
 	expect_points("tick0 tick1 tick2");
 }
 
-/* A stage that listens to a session hears of its commands and answers; the others do not. */
+/* A stage that listens to a session gets its commands and answers; the others do not. */
 static void test_listening(void **state)
 {
 	(void)state;
@@ -400,7 +400,7 @@ static void test_listening(void **state)
 	received("+PONG\r\n$1\r\nv\r\n+OK\r\n+QUEUED\r\n*1\r\n$1\r\nv\r\n+PONG\r\n");
 }
 
-/* A stage may ask for departing writes alone: everything but commands that only read. */
+/* A stage may ask for departing writes alone: every command that does not only read. */
 static void test_departing_writes(void **state)
 {
 	(void)state;
@@ -421,13 +421,14 @@ static void test_departing_writes(void **state)
 	received("$1\r\nv\r\n+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n$1\r\nv\r\n");
 }
 
-/* One stage asks those behind it whether they serve a hot key; the first that does ends the search. */
+/* A stage asks those behind it whether they serve a hot key; the first that does ends the search. */
 static void test_a_later_stage_serves_the_key(void **state)
 {
 	struct hs_heat_warmth heat = {.share = 1, .requests = 10, .key = HS_LIT("k"), .slot = 5};
 
 	(void)state;
-	assert_false(hs_stage_served_behind(world.core, 0, 5, HS_LIT("k"))); /* it is not hot */
+	/* the key is not hot */
+	assert_false(hs_stage_served_behind(world.core, 0, 5, HS_LIT("k")));
 	hs_count_hot(world.core, heat, true);
 	world.points_seen[0] = '\0';
 	world.all_points = true;

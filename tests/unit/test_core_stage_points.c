@@ -1,10 +1,10 @@
-/* Goal: a stage that has taken a request may end it at every point where stage.h lets it: the client gets its replies
- * in order, once, its held input goes on, and nothing is left in flight; also when the stage is switched off, or the
- * client has gone. The points that a stage has to ask for (`flush`, `hot` of reads) are called when it asks, and a stage
- * can learn whom another one's internal call stands for.
+/* Goal: a stage that has taken a request may end it at every point where stage.h allows it: the client gets its
+ * replies in order, once, its held input continues, and nothing stays in flight; also if the stage is switched off
+ * or the client is gone. The core calls the points that a stage must ask for (`flush`, `hot` of reads) when it asks,
+ * and a stage can learn which clients another stage's internal call serves.
  *
- * Method: the stages of tests/lib/stage_world.h. Tables of points, each with the event that causes it, times the ways to
- * take a request and the ways to end it, in a new core each. */
+ * Method: the stages of tests/lib/stage_world.h. Tables of points, each with the event that causes it, times the
+ * ways to take a request and to end it, in a new core each. */
 #include "tests/lib/stage_world.h"
 
 #include "base/limits.h"
@@ -148,7 +148,7 @@ static const struct row points[] = {
 	{"cool", AT_COOL, cause_cool},
 	{"configure", AT_CONFIGURE, cause_configure},
 	{"changed", AT_CHANGED, cause_changed},
-	{"news", AT_EVENT, cause_event},
+	{"event", AT_EVENT, cause_event},
 	{"told", AT_TOLD, cause_told},
 	{"tick", AT_TICK, cause_tick},
 	{"deadline", AT_DEADLINE, cause_deadline},
@@ -156,7 +156,7 @@ static const struct row points[] = {
 	{"open", AT_OPEN, cause_open},
 };
 
-static char playing[96]; /* the case of a table that is played; empty: none */
+static char playing[96]; /* the case of the table that runs; empty: none */
 
 static int say_what_failed(void **state)
 {
@@ -167,7 +167,7 @@ static int say_what_failed(void **state)
 	return 0;
 }
 
-/* Plays a row in a new core for every way to take a request and to end it, with and without another request. */
+/* Runs a row in a new core for every way to take a request and to end it, with and without another request. */
 static void play_row(const struct row *row, void (*play)(const struct row *row, enum take how,
 							 enum ending ending, bool more))
 {
@@ -218,7 +218,7 @@ static void end_at_point(const struct row *row, enum take how, enum ending endin
 		reply_to("a");
 	}
 	received(last ? "$1\r\na\r\n$1\r\nk\r\n$1\r\nb\r\n" : "$1\r\nk\r\n$1\r\nb\r\n");
-	reply_to("c"); /* it went on by itself */
+	reply_to("c"); /* it continued by itself */
 	received("$1\r\nc\r\n");
 	if (row->point == AT_DEPART)
 		reply_to("d");
@@ -232,8 +232,8 @@ static void test_taken_requests_are_ended_at_every_point(void **state)
 		play_row(&points[i], end_at_point);
 }
 
-/* The client goes while `k` is taken, alone or with `a` in flight. The stage ends `k` when it hears that, or with a later
- * tick. The session lives until all its requests are answered, and no longer. */
+/* The client disconnects while `k` is taken, alone or with `a` in flight. The stage ends `k` in `forget`, or in a
+ * later tick. The session lives until all its requests are answered, and no longer. */
 static void end_without_client(const struct row *row, enum take how, enum ending ending, bool alone)
 {
 	bool lives = row->point != AT_FORGET || ending == SENT || !alone;
@@ -271,7 +271,7 @@ static void test_taken_requests_of_a_disconnected_client(void **state)
 		play_row(&when[i], end_without_client);
 }
 
-/* The core calls `flush` once for each time that a stage asks, however often it asks before. */
+/* The core calls `flush` once after a stage asked, however often it asked before. */
 static void test_flush_is_called_when_asked_for(void **state)
 {
 	(void)state;
@@ -288,7 +288,7 @@ static void test_flush_is_called_when_asked_for(void **state)
 	assert_false(hs_core_needs_flush(world.core));
 	assert_false(hs_core_flush(world.core, world.now));
 	expect_points("");
-	/* From inside `flush` as well. */
+	/* Also when the stage asks inside `flush`. */
 	world.orders[1].flush_at = AT_FLUSH;
 	world.orders[1].flushes = 2;
 	hs_stage_want(world.core, 1, HS_POINT_FLUSH, true);
@@ -302,8 +302,8 @@ static void cause_arrive(void)
 	reply_to("b");
 }
 
-/* A stage that must not send where it is called, or wants to gather more, asks for `flush`. That comes when the events
- * are handled, not before. */
+/* A stage that must not send where it is called, or wants to gather more, asks for `flush`. That comes after the
+ * events are handled, not before. */
 static void test_flush_comes_after_the_events(void **state)
 {
 	static const struct row asked_at[] = {
@@ -343,8 +343,8 @@ static void test_flush_comes_after_the_events(void **state)
 	playing[0] = '\0';
 }
 
-/* What a stage answers in `flush` lets held input go on. If a stage asks for `flush` then, it is called in the same
- * round. */
+/* An answer that a stage gives in `flush` lets held input continue. If a stage then asks for `flush`, it is called
+ * in the same round. */
 static void test_flush_is_called_for_input_that_goes_on(void **state)
 {
 	(void)state;
@@ -406,7 +406,7 @@ static void note_client(void *context, uint64_t client, uint64_t number)
 		 len ? " " : "", (unsigned)client, (unsigned)number);
 }
 
-/* Whom the engine is told that an operation stands for. */
+/* The clients that an operation serves, as reported to the engine. */
 static void stands_for(size_t op, const char *expected)
 {
 	world.members_text[0] = '\0';
@@ -414,8 +414,8 @@ static void stands_for(size_t op, const char *expected)
 	assert_string_equal(world.members_text, expected);
 }
 
-/* Stage 1 has taken a read of each of two clients, and sends one for both. Stage 2 asks whom it stands for, and learns
- * that the first client has sent something behind its read. */
+/* Stage 1 has taken a read of each of two clients, and sends one for both. Stage 2 asks which clients it serves, and
+ * learns that the first client has sent another command behind its read. */
 static void test_clients_behind_an_internal_call(void **state)
 {
 	static struct hs_stage mute;
@@ -425,7 +425,7 @@ static void test_clients_behind_an_internal_call(void **state)
 	world.orders[2].asks_members = true;
 	take(BY_DIVERT, "GET k\r\n");
 	say("GET b\r\n");
-	stands_for(0, "1:2"); /* a client's own request stands for itself */
+	stands_for(0, "1:2"); /* a client's request serves that client */
 	world.orders[1].depart = HS_TAKEN;
 	send_as(world.other, "PING\r\nGET k\r\n");
 	world.orders[1].depart = HS_PASS;
@@ -435,10 +435,10 @@ static void test_clients_behind_an_internal_call(void **state)
 	reply_to("k");
 	reply_to("b");
 	received("$1\r\nk\r\n$1\r\nb\r\n");
-	assert_string_equal(world.members_text, "1:1 2:1"); /* it is asked for in `depart` alone */
+	assert_string_equal(world.members_text, "1:1 2:1"); /* the stage asks in `depart` only */
 	is_idle();
 
-	/* A call of no stage stands for nobody, and one of a stage that does not say. */
+	/* A call of no stage, or of a stage that does not report members, serves no client. */
 	send_internal(0, then_end);
 	assert_string_equal(world.members_text, "nobody");
 	reply_to("k");
@@ -451,15 +451,15 @@ static void test_clients_behind_an_internal_call(void **state)
 	is_idle();
 }
 
-/* Before a stage takes a read it asks whether the reply fits among those in flight. If not, the session is held, and
- * the command comes again, to all stages, when there is room. */
+/* Before a stage takes a read it asks whether the reply fits the budget. If not, the session is held, and the
+ * command is offered again, to all stages, when there is room. */
 static void test_held_for_replies_in_flight(void **state)
 {
 	(void)state;
 	hs_core_disconnect(world.core, world.client);
 	world.options.engine_inflight_bytes_max = 4 * HS_REPLY_GUESS_BYTES;
 	hs_core_configure(world.core, &world.options);
-	world.client = connect_client(1); /* its replies are reckoned from here on */
+	world.client = connect_client(1); /* its replies count from here on */
 	world.orders[1].admit = HS_TAKEN;
 	world.points_seen[0] = '\0';
 	say("GET k\r\nGET c\r\n");
@@ -484,8 +484,8 @@ static void test_held_for_replies_in_flight(void **state)
 	is_idle();
 }
 
-/* All stages hear of hot keys among the reads that the engine answers at once, if one of them asks; of one batch, only
- * of the last read. Of requests that wait they hear always. */
+/* If one stage asks, all stages are called for hot keys among the reads that the engine answers at once; of a batch,
+ * only for the last read. For requests that wait they are always called. */
 static void test_hot_reads(void **state)
 {
 	static const char *const reads[] = {"GET k\r\n",
@@ -523,7 +523,7 @@ static void test_hot_reads(void **state)
 	is_idle();
 }
 
-/* A stage is switched off while it has requests that it took, and on again before it has ended the last one. */
+/* A stage is switched off while it has taken requests, and on again before it has ended the last one. */
 static void test_switched_with_requests_taken(void **state)
 {
 	struct stage_state *stage_state = world.stage_states[1];
@@ -538,7 +538,7 @@ static void test_switched_with_requests_taken(void **state)
 	say("GET b\r\n");
 	expect_points("admit0 admit2 depart0 depart2");
 	reply_to("b");
-	end_request(stage_state, stage_state->taken[1], SENT); /* out of turn */
+	end_request(stage_state, stage_state->taken[1], SENT); /* out of order */
 	expect_points("depart2");
 	reply_to("i");
 	received("");

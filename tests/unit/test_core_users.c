@@ -1,6 +1,7 @@
-/* Users in front of everything: what a connection may not do is refused in Redis's words before it
- * reaches anything, at once and inside transactions; a new set of users holds for connections that
- * are there already. Scripts against the simulated world, whose users the test hands in. */
+/* Goal: the ACL check comes before everything else. A command that the user may not send is refused in Redis's
+ * words, alone and in transactions, and a new set of users also applies to existing connections.
+ *
+ * Method: scripts against the simulated world, whose users the test sets. */
 #include "tests/lib/script.h"
 
 #include "acl/acl.h"
@@ -29,7 +30,7 @@ static struct hs_acl_user *user_of(const char *name, const char *rules)
 	return user;
 }
 
-/* The default user, and alice with these rules; without rules there is no alice. */
+/* The default user, and alice with these rules; NULL: without alice. */
 static struct hs_acl *users_of(const char *alice)
 {
 	struct hs_acl *open = hs_acl_create_open("");
@@ -72,7 +73,7 @@ static struct hs_sim_client *alice_in(struct hs_sim_world *world, uint32_t worke
 	return client;
 }
 
-/* Every worker is handed new users. */
+/* Gives new users to every worker. */
 static void hand_in(struct hs_sim_world *world, struct hs_acl *users)
 {
 	struct hs_core_options options = world->options.core;
@@ -109,7 +110,7 @@ static void test_refused_commands(void **state)
 	received(alice, NOKEY NOKEY);
 	ask(alice, "DEL a");
 	received(alice, NOPERM("del"));
-	/* What is wrong with it by itself comes first, where its keys are comes later. */
+	/* Unknown commands and wrong arity are reported before permissions, slot errors after them. */
 	ask(alice, "NOSUCH");
 	ask(alice, "DEL");
 	ask(alice, "RENAME a b");
@@ -211,11 +212,12 @@ static void test_a_change_applies_to_connected_clients(void **state)
 	ask(two, "GET a");
 	received(one, NOPERM("get"));
 	received(two, NOPERM("get"));
-	hand_in(world, users_of("off +@all ~* &*")); /* off closes the door, not the room */
+	/* a disabled user stays logged in, but cannot log in again */
+	hand_in(world, users_of("off +@all ~* &*"));
 	ask(one, "GET a");
 	received(one, "$-1\r\n");
 	hand_in(world, users_of(NULL));
-	/* Whatever comes next to a worker shows it. */
+	/* The closed connections show with the next event of the worker. */
 	ask(hs_sim_client_connect(world, 0), "PING");
 	ask(other, "GET a");
 	received(other, "$-1\r\n");
@@ -237,7 +239,7 @@ static void test_a_user_disabled_later(void **state)
 	received(inside, "+PONG\r\n");
 	ask(outside, "PING");
 	received(outside, NOAUTH);
-	hand_in(world, hs_acl_create_open("")); /* nobody has to say who it is any more */
+	hand_in(world, hs_acl_create_open("")); /* a password is no longer needed */
 	ask(outside, "PING");
 	received(outside, "+PONG\r\n");
 	hand_in(world, hs_acl_create_open("secret"));
@@ -257,7 +259,7 @@ static void test_the_log(void **state)
 	received(admin, "*0\r\n");
 	ask(one, "SET a 1");
 	ask(one, "SET a 1");
-	world->now.mono_us += 1000; /* the newer one stands first */
+	world->now.mono_us += 1000; /* the newer entry comes first */
 	ask(two, "GET b");
 	ask(admin, "ACL LOG");
 	assert_true(heard_part(admin,
@@ -334,7 +336,7 @@ static void test_passwords_are_not_in_the_slow_log(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* New users, and something that happens on every worker: then closed connections show. */
+/* Sets new users and causes an event on every worker, so that closed connections show. */
 static void hand_in_and_wake(struct hs_sim_world *world, const char *alice)
 {
 	hand_in(world, users_of(alice));
@@ -342,7 +344,7 @@ static void hand_in_and_wake(struct hs_sim_world *world, const char *alice)
 		ask(hs_sim_client_connect(world, i), "PING");
 }
 
-/* Channels that are taken away end the connections that listen to them, and no others. */
+/* A change that revokes a channel closes the connections that subscribe to it, and no others. */
 static void test_channels_that_a_change_revokes(void **state)
 {
 	struct hs_sim_world *world = open_world("on nopass +@all ~* &news.* &x");
@@ -356,7 +358,7 @@ static void test_channels_that_a_change_revokes(void **state)
 	ask(shard, "SSUBSCRIBE news.a");
 	ask(other, "SUBSCRIBE x");
 	ask(all, "SUBSCRIBE news.a");
-	/* More channels, other rules: nothing is lost. */
+	/* More channels, other rules: no connection is closed. */
 	hand_in_and_wake(world, "on nopass +@all -keys ~a &news.* &x &y");
 	assert_non_null(channel->session);
 	assert_non_null(pattern->session);

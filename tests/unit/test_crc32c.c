@@ -1,5 +1,6 @@
-/* Goal: the checksum is CRC-32C, with the processor's help and without. Method: known answers
- * (RFC 3720, B.4), and both ways over many lengths, places and splits. */
+/* Goal: the checksum is CRC-32C, with and without the processor's instruction.
+ *
+ * Method: known answers (RFC 3720, B.4), and both implementations over many lengths, alignments and splits. */
 
 #include "base/crc32c.h"
 

@@ -1,10 +1,10 @@
-/* Goal: while somebody tracks, the embedded engine names every key that a group changed, by whatever
- * command, in a transaction or because its time was up; it names the client; it tells before it
- * answers; and when nobody tracks it collects nothing.
+/* Goal: while a client tracks keys, the embedded engine reports every key that a group changed, by whatever command,
+ * in a transaction or by expiry, with the client that changed it, and before it answers. While no client tracks, it
+ * collects nothing.
  *
- * Method: random groups on a small database, with every key compared before and after. The list of
- * commands must have every one that writes. Then the whole engine, its threads included, with a
- * host that writes down what comes first. */
+ * Method: random groups on a small database, with every key compared before and after. The list of commands must
+ * have every command that writes. Then the whole engine with its threads, and a host that records the order of
+ * events. */
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/prng.h"
@@ -23,7 +23,7 @@
 
 #define NONE ((struct hs_bytes){NULL, 0})
 
-#define GUARD_NS 120000000000u /* turns a hang into a failure */
+#define GUARD_NS 120000000000u /* a hang fails after this time */
 
 enum { KEYS = 4, STEPS = 4000, CLIENT = 77 };
 
@@ -93,7 +93,7 @@ static void track(struct hs_test_embedded *test, enum hs_op_kind kind)
 	assert_string_equal(hs_test_embedded_reply(test, number), "+OK\r\n");
 }
 
-/* Everything that can be read of a key, as text. */
+/* All that commands show of a key, as text. */
 struct sight {
 	char text[128];
 };
@@ -212,7 +212,7 @@ static void expired_keys_are_named(void **state)
 	assert_int_equal(changed->keys[0].by, 0);
 }
 
-/* Two workers: it goes on until both have enough. */
+/* Two workers track: collecting goes on until both have stopped. */
 static void workers_are_counted(void **state)
 {
 	struct hs_test_embedded *test = *state;
@@ -234,7 +234,7 @@ static void workers_are_counted(void **state)
 /* --- the whole engine --- */
 
 struct world {
-	struct hs_test_embedded folder; /* only for its folder and options */
+	struct hs_test_embedded folder; /* for its folder and options only */
 	struct hs_engine *engine;
 	uv_mutex_t mutex;
 	uv_cond_t cond;
@@ -340,7 +340,7 @@ static void changes_are_published_before_the_reply(void **state)
 	run(&world, HS_OP_COMMAND, 3, set);
 	run(&world, HS_OP_COMMAND, 3, expire);
 	uv_mutex_lock(&world.mutex);
-	while (world.by != 0) /* once more, when its time is up; that may have been at once */
+	while (world.by != 0) /* once more at its expiry, which may have come at once */
 		assert_int_equal(uv_cond_timedwait(&world.cond, &world.mutex, GUARD_NS), 0);
 	uv_mutex_unlock(&world.mutex);
 	run(&world, HS_OP_UNTRACK, 3, set);

@@ -1,7 +1,8 @@
-/* Goal: whatever call fails on whatever file, no acknowledged write is lost, none reads as absent or
- * older, what was refused does not come back, and no failure of the disk ends the process.
- * Method: the engine without its threads on a disk that fails (faults.h). A model knows which values
- * each key may have; it is asked after every group, after the failure and after a restart. */
+/* Goal: whichever call fails on whichever file, no acknowledged write is lost, no value reads as absent or older, a
+ * refused write does not come back, and a disk failure never ends the process.
+ *
+ * Method: the engine without its threads, on a disk that fails on demand (faults.h). A model knows the possible
+ * values of each key, and is compared after every group, after the failure and after a restart. */
 
 #include "base/limits.h"
 #include "base/mem.h"
@@ -17,8 +18,7 @@
 
 enum { KEYS = 48, FOREVER = INT32_MAX, TRIES_MAX = 512, GROUPS = 220 };
 
-/* The values that a key may have: the last one acknowledged, and those of unknown outcome since. 0:
- * absent. */
+/* The possible values of a key: the last acknowledged one, and those of unknown outcome since. 0: absent. */
 struct model {
 	unsigned sure[KEYS];
 	unsigned tries[KEYS][TRIES_MAX];
@@ -33,7 +33,7 @@ struct bench {
 	struct hs_test_embedded test;
 	struct model model;
 	struct hs_prng prng;
-	unsigned number; /* of the last value written */
+	unsigned number; /* number of the last value written */
 	bool refused;
 	struct figures figures;
 };
@@ -60,7 +60,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* The disk only fails where a test says so: one in memory does, and is faster. */
+/* The disk fails only where a test says so; one in memory is faster. */
 static void move_to_memory(struct hs_test_embedded *test)
 {
 	char folder[sizeof test->folder] = "/dev/shm/heatsink-test-XXXXXX";
@@ -100,7 +100,7 @@ static bool is_error(const char *reply, const char *begins)
 	return reply[0] == '-' && strncmp(reply + 1, begins, strlen(begins)) == 0;
 }
 
-/* A value is its number, then as many letters as it says itself. */
+/* A value is its number, then as many letters as the number implies. */
 static void add_set(struct bench *bench, unsigned key, unsigned number)
 {
 	char words[64], value[2048];
@@ -162,7 +162,7 @@ static void check_reads(struct bench *bench)
 	}
 }
 
-/* What the reply to a write says about the key. */
+/* Updates the model with the reply to a write. */
 static void learn(struct bench *bench, unsigned key, unsigned number, const char *reply)
 {
 	struct model *model = &bench->model;
@@ -188,7 +188,7 @@ static void learn(struct bench *bench, unsigned key, unsigned number, const char
 	}
 }
 
-/* A group of random writes and reads, and what the committer does between groups. */
+/* A group of random writes and reads, and the committer's work between groups. */
 static void run_group(struct bench *bench)
 {
 	unsigned count = 1 + below(bench, 8), keys[8], numbers[8];
@@ -206,7 +206,7 @@ static void run_group(struct bench *bench)
 		hs_group_maintain(&bench->test.group);
 }
 
-/* The disk works again, or lost what it had lost: every acknowledged write must be there. */
+/* Restarts with a working disk, or one that lost data: every acknowledged write must be there. */
 static void check_restart(struct bench *bench)
 {
 	hs_test_embedded_kill(&bench->test);
@@ -218,7 +218,7 @@ static void check_restart(struct bench *bench)
 	assert_string_equal(hs_test_embedded_do(&bench->test, "set k0 1v"), "+OK\r\n");
 }
 
-/* Writes, arms the fault, writes until that is refused or for long enough, reads, restarts. */
+/* Writes, arms the fault, writes until a write is refused or for long enough, reads, restarts. */
 static void run_trial(struct bench *bench, uint32_t kinds, const char *file, uint32_t nth,
 		      uint32_t times, int error)
 {
@@ -231,7 +231,7 @@ static void run_trial(struct bench *bench, uint32_t kinds, const char *file, uin
 	for (int i = 0; i < GROUPS && !bench->refused; i++)
 		run_group(bench);
 	bench->figures.no_fault += faults->hits == 0;
-	/* Refused, it goes on being so, and reads go on. */
+	/* Once refused, writes stay refused, and reads continue. */
 	for (int i = 0; i < 5; i++)
 		run_group(bench);
 	check_reads(bench);
@@ -249,7 +249,7 @@ static void report(const char *what, const struct figures *figures)
 	       figures->reads, figures->unreadable, figures->not_opened, figures->no_fault);
 }
 
-/* The volume below the filesystem is full: writes succeed, and the disk never gets them. */
+/* The volume below the filesystem is full: writes succeed, but their data never reach the disk. */
 static void lost_writes_of_stores_fail_the_checkpoint(void **state)
 {
 	struct bench *bench = *state;
@@ -323,7 +323,7 @@ static void every_write_is_denied(void **state)
 	report("the filesystem is read-only", &bench->figures);
 }
 
-/* A start that fails says why, and the next one finds everything. */
+/* A failed start names its cause, and the next one finds everything. */
 static void a_start_that_fails_loses_nothing(void **state)
 {
 	struct bench *bench = *state;
@@ -360,9 +360,8 @@ static int broken_barrier(void *context)
 	return -EIO;
 }
 
-/* The syncer finds out that the log was not synced when the next group already ran on top. Clients
- * of the first were told that its outcome is unknown: until a restart knows, readers see the
- * value before. */
+/* The syncer learns that the log was not synced after the next group already ran. The clients of the first group
+ * were told that the outcome is unknown: until a restart decides, readers see the value before. */
 static void a_late_failure_of_the_log_takes_the_group_back(void **state)
 {
 	struct bench *bench = *state;
@@ -373,7 +372,7 @@ static void a_late_failure_of_the_log_takes_the_group_back(void **state)
 	assert_int_equal(hs_test_embedded_open(test), 0);
 	assert_string_equal(hs_test_embedded_do(test, "set {b}1 sure"), "+OK\r\n");
 	assert_string_equal(hs_test_embedded_do(test, "set {a}1 sure"), "+OK\r\n");
-	/* Deferred: hs_group_finish leaves the sync to its caller, who fails. */
+	/* Deferred: hs_group_finish leaves the sync to its caller, whose sync fails. */
 	hs_test_embedded_add(test, "set {b}1 unsure", (struct hs_bytes){NULL, 0});
 	assert_int_equal(hs_group_add(&test->group, &test->ops[0].op), 1);
 	assert_false(hs_group_finish(&test->group, true));
@@ -394,8 +393,8 @@ static void a_late_failure_of_the_log_takes_the_group_back(void **state)
 	end(bench);
 }
 
-/* LMDB refuses everything once it could not write a meta page. Keys that were not changed since the
- * last commit are read all the same, from any thread; a whole scan says why it cannot be had. */
+/* LMDB refuses every call after it could not write a meta page. Keys unchanged since the last commit stay readable
+ * from any thread; a scan of the whole store returns the reason. */
 static void a_store_that_was_given_up_is_read(void **state)
 {
 	struct bench *bench = *state;
@@ -417,7 +416,7 @@ static void a_store_that_was_given_up_is_read(void **state)
 
 	assert_string_equal(hs_test_embedded_read(test, "get {b}old"), "$1\r\n1\r\n");
 	hs_reader_idle(&test->reader);
-	hs_reader_idle(&test->reader); /* the snapshot is gone: a new one is taken */
+	hs_reader_idle(&test->reader); /* releases the snapshot: a new one is taken */
 	assert_string_equal(hs_test_embedded_read(test, "get {b}old"), "$1\r\n1\r\n");
 	assert_string_equal(hs_test_embedded_do(test, "get {b}old"), "$1\r\n1\r\n");
 	reply = hs_test_embedded_read(test, "get {b}new");
@@ -437,7 +436,7 @@ static void a_store_that_was_given_up_is_read(void **state)
 	end(bench);
 }
 
-/* The start says which file cannot be read, and nothing is changed by it. */
+/* The start names the file that it cannot read, and changes nothing. */
 static void an_unreadable_log_is_named(void **state)
 {
 	struct bench *bench = *state;

@@ -1,7 +1,8 @@
-/* Goal: the embedded engine behind its front door, with its threads: answers come back to the
- * worker that asked, in order; a read after an acknowledged write sees it; no increment is lost or
- * doubled; what was queued at the end is done; a partition says how it is. Method: worker threads with a mailbox each, as the
- * driver has them, and a database in /tmp. */
+/* Goal: the embedded engine with its threads, through engine.h: completions come to the worker that submitted them,
+ * in order; a read after an acknowledged write sees it; no increment is lost or doubled; queued operations are done
+ * at shutdown; a partition reports its state.
+ *
+ * Method: worker threads, each with a queue of completed operations, and a database in /tmp. */
 
 #include "base/limits.h"
 #include "base/mem.h"
@@ -42,11 +43,11 @@ struct worker {
 };
 
 struct world {
-	struct hs_test_embedded folder; /* only for its folder and options */
+	struct hs_test_embedded folder; /* for its folder and options only */
 	struct hs_engine *engine;
 	struct hs_engine_host host;
 	struct worker workers[WORKERS];
-	_Atomic unsigned char seen[WORKERS * BATCHES + 1]; /* answers to INCR, by value */
+	_Atomic unsigned char seen[WORKERS * BATCHES + 1]; /* replies to INCR, by value */
 };
 
 static struct hs_now now(void *context)
@@ -92,7 +93,8 @@ static int setup(void **state)
 	struct world *world = hs_mem_zalloc(sizeof *world);
 
 	hs_test_embedded_init(&world->folder);
-	world->folder.options.log_bytes = 256 * HS_KIB; /* several checkpoints */
+	/* so small that there are several checkpoints */
+	world->folder.options.log_bytes = 256 * HS_KIB;
 	for (uint32_t id = 0; id < WORKERS; id++) {
 		struct worker *worker = &world->workers[id];
 
@@ -155,8 +157,8 @@ static bool reply_is(struct one *one, const char *text)
 	return hs_bytes_equal(hs_buf_bytes(&one->out), hs_bytes_of(text));
 }
 
-/* Waits for the completion of `count` operations from `first` on, and checks that they come in the
- * order submitted. */
+/* Waits for the completion of `count` operations from `first` on, and checks that they come in the order of
+ * submission. */
 static bool await(struct worker *worker, int first, int count)
 {
 	bool right = true;
@@ -175,7 +177,7 @@ static bool await(struct worker *worker, int first, int count)
 	return right;
 }
 
-/* A read at once, or behind the writes when it is refused. */
+/* A read at once, or behind the writes if it is refused. */
 static bool read_back(struct worker *worker, int i)
 {
 	struct hs_engine *engine = worker->world->engine;
@@ -195,8 +197,8 @@ static bool read_back(struct worker *worker, int i)
 	}
 }
 
-/* Every write passes through here. */
-static void tracked_keys_need_no_tracking_session(void **state)
+/* The embedded engine sees every write: its tracking session is caught up for ever, without liveness checks. */
+static void cached_values_need_no_liveness_check(void **state)
 {
 	struct world *world = *state;
 	struct worker *worker = &world->workers[0];
@@ -221,8 +223,8 @@ static void tracked_keys_need_no_tracking_session(void **state)
 	assert_null(engine->calls->check_sessions_every);
 }
 
-/* A batch: one INCR of the counter that all share, then writes of its own keys, the last of which
- * is an ordered read; after the answers, reads at once. */
+/* A batch: one INCR of the shared counter, then writes of the worker's own keys, of which the last is an ordered
+ * read. After the replies, reads at once. */
 static void work(void *argument)
 {
 	struct worker *worker = argument;
@@ -284,7 +286,7 @@ static void workers_are_answered_exactly(void **state)
 
 	world->engine->calls->stats(world->engine, &stats);
 	assert_true(stats.commit_ops >=
-		    WORKERS * BATCHES * BATCH); /* and reads that were refused */
+		    WORKERS * BATCHES * BATCH); /* and reads that were refused at first */
 	assert_int_equal(stats.changes, WORKERS * BATCHES * (BATCH - 1));
 	assert_int_equal(stats.hits, WORKERS * BATCHES * (BATCH - 1));
 	assert_true(stats.commits > 0 && stats.syncs > 0 && stats.checkpoints > 0);
@@ -337,7 +339,7 @@ static void queued_operations_are_done_at_the_end(void **state)
 	}
 }
 
-/* Nobody asks for anything, and yet an expired key goes away. */
+/* Without any request, an expired key is removed. */
 static void the_committer_sweeps_by_itself(void **state)
 {
 	struct world *world = *state;
@@ -357,7 +359,7 @@ static void the_committer_sweeps_by_itself(void **state)
 	assert_int_equal(stats.expired, 1);
 }
 
-/* The log's files become something that cannot be synced. */
+/* Replaces the log's files with something that cannot be synced. */
 static int break_log(const struct world *world)
 {
 	char path[64], link[512];
@@ -382,7 +384,7 @@ static int break_log(const struct world *world)
 	return broken;
 }
 
-/* What cannot be made durable is refused from then on, and every partition says so. */
+/* After the log fails, writes are refused, and every partition reports the reason. */
 static void a_failing_log_is_reported(void **state)
 {
 	struct world *world = *state;
@@ -416,7 +418,7 @@ int main(void)
 		TEST(queued_operations_are_done_at_the_end),
 		TEST(the_committer_sweeps_by_itself),
 		TEST(a_failing_log_is_reported),
-		TEST(tracked_keys_need_no_tracking_session),
+		TEST(cached_values_need_no_liveness_check),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

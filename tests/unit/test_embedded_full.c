@@ -1,7 +1,8 @@
-/* Goal: a full store or disk refuses what would grow it, clearly and to nobody else; reads and
- * deletes go on; room freed by deletes is used again; nothing refused comes back after a restart.
- * Method: small stores on real files. A full disk is the process's file size limit, which makes
- * writes fail in the same place. */
+/* Goal: a full store or disk refuses writes that need room, with a clear error to their clients alone. Reads and
+ * deletes continue, room freed by deletes is used again, and a refused write does not come back after a restart.
+ *
+ * Method: small stores on real files. A full disk is simulated by the process's file size limit, which makes writes
+ * fail in the same place. */
 
 #include "base/limits.h"
 #include "base/mem.h"
@@ -22,7 +23,7 @@
 enum { VALUE_BYTES = 700, KEYS_MAX = 20000 };
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-enum { ROUND_FIRST = 3 }; /* one of each kind */
+enum { ROUND_FIRST = 3 }; /* one round of each kind */
 #else
 enum { ROUND_FIRST = 0 };
 #endif
@@ -65,7 +66,7 @@ static const char *del(struct hs_test_embedded *test, unsigned key)
 	return hs_test_embedded_do(test, words);
 }
 
-/* Writes new keys until 50 in a row were refused. Returns how many were taken. */
+/* Writes new keys until 50 in a row were refused. Returns the number of successful writes. */
 static unsigned fill(struct hs_test_embedded *test, bool *present)
 {
 	unsigned taken = 0, refused = 0;
@@ -109,11 +110,11 @@ static void a_full_store_refuses_only_what_grows(void **state)
 
 	assert_non_null(strstr(hs_test_embedded_read(test, "get {b}0"), "$700\r\nxxx"));
 	assert_non_null(strstr(hs_test_embedded_do(test, "get {b}1"), "$700\r\nxxx"));
-	/* What needs no page more is still taken, and so is the other store's. */
+	/* A write that needs no new page still succeeds, and so does one to the other store. */
 	assert_string_equal(set(test, 0, 'y'), "+OK\r\n");
 	assert_string_equal(hs_test_embedded_do(test, "expire {b}0 100"), ":1\r\n");
 	assert_string_equal(hs_test_embedded_do(test, "set {a}1 v"), "+OK\r\n");
-	/* One that was refused changed nothing. */
+	/* A refused write changed nothing. */
 	assert_true(strncmp(hs_test_embedded_set(test, "{b}0", 20000, 'z'), "-OOM ", 5) == 0);
 	assert_non_null(strstr(hs_test_embedded_read(test, "get {b}0"), "$700\r\nyyy"));
 
@@ -126,7 +127,7 @@ static void a_full_store_refuses_only_what_grows(void **state)
 	hs_mem_free(&present);
 }
 
-/* Deletes half of the keys at random, which leaves pages half empty, and fills again. */
+/* Deletes half of the keys at random, which leaves pages half empty, and writes new keys again. */
 static void freed_room_is_used_again(void **state)
 {
 	struct hs_test_embedded *test = *state;
@@ -160,7 +161,7 @@ static void a_value_larger_than_the_store(void **state)
 	char *value = hs_mem_zalloc(bytes);
 
 	assert_int_equal(hs_test_embedded_open(test), 0);
-	/* Not near its limit at first, so it is not tried out: the map itself is full. */
+	/* Not near its limit at first, so the group does not test for room beforehand: the map itself is full. */
 	test->database.stores[0].bytes_max = 200 * HS_MIB;
 	first = hs_test_embedded_add(test, "set {b}1 one", (struct hs_bytes){NULL, 0});
 	large = hs_test_embedded_add(test, "set {b}2", (struct hs_bytes){value, bytes});
@@ -179,14 +180,15 @@ static void a_value_larger_than_the_store(void **state)
 	assert_string_equal(hs_test_embedded_read(test, "get {a}1"), "$5\r\nthree\r\n");
 }
 
-/* Pages are kept by the pin of the last checkpoint until there is a new one: a store that is only
- * written over and over fills its map with them. The writer makes room by itself. */
+/* The last checkpoint pins its pages until there is a new one: a store whose keys are overwritten again and again
+ * fills its map with them. The writer makes room by itself. */
 static void pinned_pages_are_given_back_when_needed(void **state)
 {
 	struct hs_test_embedded *test = *state;
 
 	test->options.store_bytes_max = 16 * HS_MIB;
-	test->options.log_bytes = 144 * HS_MIB; /* does not turn, and nobody tends */
+	/* does not fill, and the test never calls hs_group_maintain */
+	test->options.log_bytes = 144 * HS_MIB;
 	assert_int_equal(hs_test_embedded_open(test), 0);
 	for (int i = 0; i < 20; i++)
 		assert_string_equal(hs_test_embedded_set(test, "{b}1", 5 * HS_MIB, 'x'), "+OK\r\n");
@@ -233,7 +235,7 @@ static void a_full_disk_refuses_and_recovers(void **state)
 	assert_non_null(strstr(reply, test->folder));
 	assert_string_not_equal(atomic_load(&test->group.last_error), "");
 
-	/* Others of the group, and of the store, are served as far as they can be. */
+	/* Other operations of the group, and of the store, run as far as they can. */
 	set_ = hs_test_embedded_add(test, "set {b}new v", (struct hs_bytes){NULL, 0});
 	read = hs_test_embedded_add(test, "strlen {b}0", (struct hs_bytes){NULL, 0});
 	other = hs_test_embedded_add(test, "set {a}1 v", (struct hs_bytes){NULL, 0});
@@ -243,8 +245,7 @@ static void a_full_disk_refuses_and_recovers(void **state)
 	assert_string_equal(hs_test_embedded_reply(test, other), "+OK\r\n");
 	assert_non_null(strstr(hs_test_embedded_read(test, "get {b}0"), "$700\r\nxxx"));
 
-	/* Killed here: what was refused is not there, though the log had it before the disk
-	 * refused. */
+	/* Killed here: a refused write is not there, although the log had it before the disk refused. */
 	hs_test_embedded_kill(test);
 	limit_files(0);
 	assert_int_equal(hs_test_embedded_open(test), 0);
@@ -255,7 +256,7 @@ static void a_full_disk_refuses_and_recovers(void **state)
 	} while (strcmp(reply, "+OK\r\n") == 0 && key < KEYS_MAX);
 	assert_true(strncmp(reply, "-OOM store full: the disk of '", 30) == 0);
 
-	/* Room on the disk again: after a second it is tried. */
+	/* The disk has room again: the writer tries after a second. */
 	limit_files(0);
 	test->now.mono_us += 1100000;
 	assert_string_equal(hs_test_embedded_do(test, "set {b}new v"), "+OK\r\n");

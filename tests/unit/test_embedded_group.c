@@ -1,5 +1,6 @@
-/* Goal: a group runs its operations in order, each with its own reply, as Redis would one by one;
- * transactions and watches are exact; expired keys are swept; counters count.
+/* Goal: a group runs its operations in order, each with the reply that Redis would give one by one. Transactions and
+ * watches are exact, expired keys are swept, counters count.
+ *
  * Method: groups put together by hand on a small database. */
 
 #include "base/limits.h"
@@ -53,7 +54,7 @@ static size_t add_exec(struct hs_test_embedded *test, struct exec *exec, uint64_
 	for (size_t i = 0; i < count; i++) {
 		size_t line = hs_test_embedded_add(test, lines[i], NONE);
 
-		/* Taken out of the group again: it only served to split the words. */
+		/* Removed from the group again: it only served to split the words. */
 		exec->lines[i] = test->ops[line];
 		memcpy(exec->lines[i].argv, test->ops[line].argv, sizeof exec->lines[i].argv);
 		test->ops[line].text = NULL;
@@ -143,7 +144,7 @@ static void a_transaction_is_atomic(void **state)
 	drop_exec(&exec);
 }
 
-/* Lets the time pass after which a store commits what it keeps. */
+/* Lets the time pass after which a store commits its postponed changes. */
 static void commit_postponed(struct hs_test_embedded *test)
 {
 	test->now.mono_us += 10000000;
@@ -151,7 +152,7 @@ static void commit_postponed(struct hs_test_embedded *test)
 		continue;
 }
 
-/* Who counts wants to know of every read that found nothing, also where its answer does not say. */
+/* The heat tables count every read of a missing key, also where the reply does not show it. */
 static void reads_of_missing_keys_are_reported(void **state)
 {
 	static const struct {
@@ -172,7 +173,7 @@ static void reads_of_missing_keys_are_reported(void **state)
 	hs_test_embedded_do(test, "set {b}1 x");
 	commit_postponed(test);
 	for (size_t i = 0; i < sizeof reads / sizeof *reads; i++) {
-		/* Whatever stood there before. */
+		/* An old value that the engine must overwrite. */
 		size_t number = hs_test_embedded_add(test, reads[i].words, NONE);
 		struct hs_op *op = &test->ops[number].op;
 
@@ -198,7 +199,7 @@ static void a_watched_key_that_changed_fails_it(void **state)
 	struct exec first, second, third;
 	size_t watched, clean, dirty, again;
 
-	/* Clean, then dirty, then clean because the watch was dropped: all in one group. */
+	/* Unchanged, then changed, then unchanged because the watch was dropped: all in one group. */
 	watched = add_watch(test, "watch {b}1", 7);
 	clean = add_exec(test, &first, 7, lines, 1);
 	add_watch(test, "watch {b}1", 7);
@@ -235,8 +236,8 @@ static void unwatching_drops_it(void **state)
 	drop_exec(&exec);
 }
 
-/* The store's transaction is lost to a value that does not fit; what ran before is run again, but
- * the watches it dropped stay dropped and its verdict stays the same. */
+/* The store's transaction is aborted by a value that does not fit. Operations before it run again, but the watches
+ * that they dropped stay dropped, and the result of EXEC stays the same. */
 static void a_lost_transaction_runs_again(void **state)
 {
 	struct hs_test_embedded *test = *state;
@@ -245,7 +246,7 @@ static void a_lost_transaction_runs_again(void **state)
 	size_t clean, dirty, large, count, watch, bytes = 200 * HS_MIB;
 	char *value = hs_mem_zalloc(bytes);
 
-	test->database.stores[0].bytes_max = HS_GIB; /* more than its map */
+	test->database.stores[0].bytes_max = HS_GIB; /* more than the store's map */
 	hs_test_embedded_add(test, "append {b}1 a", NONE);
 	add_watch(test, "watch {b}9", 1);
 	clean = add_exec(test, &clean_exec, 1, lines, 1);
@@ -299,7 +300,7 @@ static void expired_keys_are_swept(void **state)
 	assert_int_equal(hs_counter_get(&test->database.stores[0].keys) +
 				 hs_counter_get(&test->database.stores[1].keys),
 			 1);
-	/* What was swept stays so. */
+	/* Swept keys stay removed. */
 	hs_test_embedded_kill(test);
 	assert_int_equal(hs_test_embedded_open(test), 0);
 	assert_int_equal(hs_counter_get(&test->database.stores[0].keys) +
@@ -307,7 +308,7 @@ static void expired_keys_are_swept(void **state)
 			 1);
 }
 
-/* A write that waited for its group finds expired what a read found expired before it. */
+/* A write that waited for its group treats a key as expired if a read has found it expired before. */
 static void expiry_is_judged_when_it_runs(void **state)
 {
 	struct hs_test_embedded *test = *state;
@@ -320,9 +321,9 @@ static void expiry_is_judged_when_it_runs(void **state)
 	assert_string_equal(hs_test_embedded_reply(test, waits), "$-1\r\n");
 }
 
-/* Answered before it is committed: a reader of that very key is turned away, readers of others are
- * not; the time or the reader makes it commit; and after the reader the next write commits at once.
- */
+/* The write is answered before it is committed: a reader of the same key is turned away to the writer, readers of
+ * other keys are not. The commit follows after some time, or because of the reader. After that reader the next write
+ * commits at once. */
 static void postponed_commits_are_never_missed(void **state)
 {
 	struct hs_test_embedded *test = *state;
@@ -336,14 +337,14 @@ static void postponed_commits_are_never_missed(void **state)
 	assert_int_equal(atomic_load(&store->commits), commits);
 	assert_false(atomic_load(&store->redirected_reads));
 
-	/* The writer answers, and commits. */
+	/* The writer answers the read, and commits. */
 	assert_string_equal(hs_test_embedded_read(test, "get {b}1"), "$1\r\ny\r\n");
 	assert_int_equal(hs_counter_get(&test->reader.counters.hits), 0);
 	assert_int_equal(atomic_load(&store->commits), commits + 1);
 	assert_string_equal(hs_test_embedded_read(test, "get {b}1"), "$1\r\ny\r\n");
 	assert_int_equal(hs_counter_get(&test->reader.counters.hits), 1);
 
-	/* Many read what is written: no more keeping, for a while. */
+	/* Written keys are read often: for a while no commit is postponed. */
 	hs_test_embedded_do(test, "set {b}1 z");
 	assert_int_equal(atomic_load(&store->commits), commits + 1);
 	atomic_store(&store->redirected_reads, 100);
@@ -357,14 +358,14 @@ static void postponed_commits_are_never_missed(void **state)
 	hs_test_embedded_do(test, "set {b}3 z");
 	assert_int_equal(atomic_load(&store->commits), commits + 3);
 
-	/* Whole reads want all of it; a flush changes every key. */
+	/* KEYS reads the whole store, so the group must be committed first; FLUSHALL changes every key. */
 	assert_non_null(strstr(hs_test_embedded_read(test, "keys {b}*"), "{b}3"));
 	assert_int_equal(atomic_load(&store->commits), commits + 4);
 	test->now.mono_us += 1000000;
 	hs_test_embedded_do(test, "flushall");
 	assert_string_equal(hs_test_embedded_read(test, "exists {b}1"), ":0\r\n");
 
-	/* Killed with changes kept: the log has them. */
+	/* Killed with postponed changes: the log has them. */
 	test->now.mono_us += 1000000;
 	commit_postponed(test);
 	hs_test_embedded_do(test, "set {b}4 v");
@@ -374,8 +375,8 @@ static void postponed_commits_are_never_missed(void **state)
 	assert_string_equal(hs_test_embedded_read(test, "get {b}4"), "$1\r\nv\r\n");
 }
 
-/* A snapshot is kept while nothing was committed, renewed at the first read after a refresh when
- * something was, and given back when idle. */
+/* A snapshot stays while nothing is committed, is renewed at the first read after a refresh if something was, and is
+ * released when idle. */
 static void snapshots_are_as_new_as_the_refresh(void **state)
 {
 	struct hs_test_embedded *test = *state;
@@ -404,8 +405,8 @@ static void snapshots_are_as_new_as_the_refresh(void **state)
 	assert_non_null(strstr(hs_test_embedded_read(test, "keys {b}*"), "{b}2"));
 }
 
-/* One operation whose group takes `us` until it is on disk. True if it was synced here and not left
- * to the caller. */
+/* Runs one operation whose group takes `us` until it is on disk. True if it was synced here, false if the sync is
+ * left to the caller. */
 static bool commit_in(struct hs_test_embedded *test, const char *words, uint64_t us, bool may_defer)
 {
 	size_t number = hs_test_embedded_add(test, words, NONE);
@@ -447,7 +448,7 @@ static void commits_are_timed_for_the_stores_in_them(void **state)
 	assert_true(commit_in(test, "get k", 5000, false)); /* nothing to commit */
 	assert_int_equal(all_commits_of(test, here), 1);
 
-	/* Left to the caller: it is not on disk before he says so, and took until then. */
+	/* Left to the caller: the group is on disk when the caller reports it, and the time runs until then. */
 	assert_false(commit_in(test, "set k w", 100, true));
 	assert_int_equal(all_commits_of(test, here), 1);
 	test->now.mono_us += 70000;
@@ -456,14 +457,14 @@ static void commits_are_timed_for_the_stores_in_them(void **state)
 	assert_int_equal(all_commits_of(test, here), 2);
 	assert_int_equal(all_commits_of(test, other), 0);
 
-	/* A caller whose sync failed says nothing: the next group is not counted twice. */
+	/* A caller whose sync failed reports nothing: the next group is not counted twice. */
 	assert_false(commit_in(test, "set k x", 100, true));
 	assert_true(commit_in(test, "set k y", 300, false));
 	assert_int_equal(commits_of(test, here, 300), 1);
 	assert_int_equal(all_commits_of(test, here), 3);
 }
 
-/* A read of a worker that read its clock at that time. */
+/* A read by a worker that read its clock at that time. */
 static const char *read_at(struct hs_test_embedded *test, const char *words, int64_t received_us)
 {
 	size_t number = hs_test_embedded_add(test, words, NONE);
@@ -481,8 +482,8 @@ static void show_all(struct hs_test_embedded *test)
 	hs_group_maintain(&test->group);
 }
 
-/* A worker that is kept from going on between reading its clock and reading the store sees data from after that
- * clock. PTTL must not say more than the time to live. */
+/* A worker that is suspended between reading its clock and reading the store sees data newer than that clock. PTTL
+ * must not exceed the time to live. */
 static void a_read_is_not_dated_before_its_data(void **state)
 {
 	struct hs_test_embedded *test = *state;
@@ -497,7 +498,7 @@ static void a_read_is_not_dated_before_its_data(void **state)
 	assert_string_equal(read_at(test, "pttl k", early_us + 60 * 1000), ":19990\r\n");
 }
 
-/* A clock that was a day ahead for a while must not make keys expire for readers until the next commit. */
+/* A clock that was a day ahead for a while must not expire keys for readers until the next commit. */
 static void a_wrong_clock_is_corrected_for_readers(void **state)
 {
 	struct hs_test_embedded *test = *state;
@@ -511,7 +512,8 @@ static void a_wrong_clock_is_corrected_for_readers(void **state)
 	assert_string_equal(read_at(test, "get k", test->now.wall_us), "$1\r\nv\r\n");
 }
 
-/* A write that found the key alive may have run and not be shown yet: the writer says whether it has expired. */
+/* A write that found the key alive may have run without being visible yet: the writer decides whether the key has
+ * expired. */
 static void a_worker_does_not_decide_that_a_key_has_expired(void **state)
 {
 	struct hs_test_embedded *test = *state;

@@ -1,8 +1,9 @@
-/* Goal: whatever ends the process, the next start has every acknowledged write and nothing else,
- * and a folder that cannot be used is named in one line and left alone. Method: groups run by hand
- * on real files. A killed process is one whose files are left as they are. A power cut is made from
- * two copies of the store files, one from the last checkpoint and one from the end: every page that
- * differs is taken from either, or is garbage, by a seeded choice. */
+/* Goal: however the process ends, the next start has every acknowledged write and nothing else; a folder that cannot
+ * be used is refused with one line and left alone.
+ *
+ * Method: groups run by hand on real files. A killed process leaves its files as they are. A power cut is made from
+ * two copies of the store files, one from the last checkpoint and one from the end: every page that differs is taken
+ * from either, or is garbage, by a seeded choice. */
 
 #include "base/err.h"
 #include "base/limits.h"
@@ -22,7 +23,7 @@
 
 enum { KEYS = 1500, PAGE_BYTES = 4096, STORES = 2, ROUNDS = 16, HARMED_LEAST = 1000 };
 
-/* What was acknowledged: the version of each key, 0 when it is not there. */
+/* The acknowledged version of each key; 0: absent. */
 struct model {
 	struct hs_prng prng;
 	unsigned version[KEYS];
@@ -63,7 +64,7 @@ static size_t value_of(unsigned key, unsigned version, char *value)
 	return len;
 }
 
-/* One group of up to 50 random writes, put into the model when it was acknowledged. */
+/* One group of up to 50 random writes, noted in the model once it is acknowledged. */
 static void write_group(struct hs_test_embedded *test, struct model *model)
 {
 	unsigned keys[50], versions[50];
@@ -124,7 +125,7 @@ static void a_clean_end_needs_no_log(void **state)
 	for (int i = 0; i < 20; i++)
 		write_group(test, &model);
 	hs_test_embedded_close(test);
-	/* Nothing in the log is needed: garbage in its place changes nothing. */
+	/* No record of the log is needed: garbage in its place changes nothing. */
 	for (int turn = 0; turn < 2; turn++) {
 		size_t bytes;
 		char *log = hs_test_file_read(test->folder, hs_redo_file_name(turn), &bytes);
@@ -158,7 +159,7 @@ static void a_killed_process_loses_nothing(void **state)
 	assert_true(checkpoints > 5);
 }
 
-/* Copies of everything in the folder that a power cut is made from. */
+/* Copies of the files that a power cut is made from. */
 struct image {
 	char *data[STORES];
 	size_t bytes[STORES];
@@ -175,8 +176,8 @@ static void copy_stores(struct hs_test_embedded *test, struct image *image)
 	}
 }
 
-/* Puts the stores back as a power cut might have left them. Pages that were the same at both times
- * had nothing under way. Returns how many pages were not as at the end. */
+/* Restores the stores as a power cut might have left them. Pages that are equal in both copies had no write in
+ * flight. Returns the number of pages that differ from the end. */
 static size_t cut_power(struct hs_test_embedded *test, const struct image *old,
 			const struct image *new, struct hs_prng *prng)
 {
@@ -193,14 +194,14 @@ static size_t cut_power(struct hs_test_embedded *test, const struct image *old,
 				continue;
 			switch (hs_prng_below(prng, 4)) {
 			case 0:
-				continue; /* it came through */
+				continue; /* the write reached the disk */
 			case 1:
 				if (had)
 					memcpy(file + at, old->data[id] + at, PAGE_BYTES);
 				else
 					memset(file + at, 0, PAGE_BYTES);
 				break;
-			case 2: /* half of it came through */
+			case 2: /* half of it reached the disk */
 				memset(file + at, 0xa5, PAGE_BYTES / 2);
 				break;
 			default:
@@ -209,7 +210,7 @@ static size_t cut_power(struct hs_test_embedded *test, const struct image *old,
 			}
 			harmed++;
 		}
-		/* The end of the file may not have come through either. */
+		/* The growth of the file may be lost, too. */
 		if (hs_prng_below(prng, 2) && old->bytes[id] < bytes)
 			bytes = old->bytes[id];
 		hs_store_name(name, sizeof name, (uint16_t)id);
@@ -219,21 +220,22 @@ static size_t cut_power(struct hs_test_embedded *test, const struct image *old,
 	return harmed;
 }
 
-/* Most groups are committed to the stores, so that pages are used again and again; some stay kept,
- * and only the log has them. */
+/* Most groups are committed to the stores, so that pages are reused again and again; some commits stay postponed,
+ * and only the log has these changes. */
 static void write_on(struct hs_test_embedded *test, struct model *model)
 {
 	bool commits = hs_prng_below(&model->prng, 4) > 0;
 
 	for (unsigned id = 0; id < STORES; id++)
 		atomic_store(&test->database.stores[id].redirected_reads, commits ? 100 : 0);
-	test->now.mono_us += 1000000; /* nobody is eager for what was wanted before */
+	/* earlier readers are forgotten: commits may be postponed again */
+	test->now.mono_us += 1000000;
 	write_group(test, model);
 }
 
-/* Writes to a checkpoint and beyond, cuts, comes back, again and again, until enough pages were harmed.
- * Every other time the cut comes while a checkpoint is under way: the log has turned, the older checkpoint
- * still counts. On a busy machine that checkpoint may be over before, and then nothing is harmed. */
+/* Writes up to a checkpoint and beyond, cuts the power and starts again, until enough pages were damaged. Every
+ * other time the cut comes during a checkpoint: the log has switched files, and the older checkpoint still counts.
+ * On a busy machine that checkpoint may be complete before, and then no page is damaged. */
 static void a_power_cut_loses_nothing(void **state)
 {
 	struct hs_test_embedded *test = *state;
@@ -272,7 +274,7 @@ static void a_power_cut_loses_nothing(void **state)
 				write_on(test, &model);
 			assert_int_not_equal(test->database.redo.turn, turn);
 			copy_stores(test, &new);
-			/* Once the writer knows that the new one is on disk, the old one is gone. */
+			/* Once the writer knows that the new checkpoint is on disk, the old one is not used. */
 			cut = hs_counter_get(&test->database.checkpoint.counters.checkpoints) ==
 			      done;
 			hs_test_embedded_kill(test);
@@ -295,8 +297,7 @@ static void a_power_cut_loses_nothing(void **state)
 		if (hs_test_embedded_open(test) != 0)
 			fail_msg("%s", test->error);
 		check_model(test, &model);
-		/* And once more while nothing was made durable but the first recovery's checkpoint.
-		 */
+		/* And once more, when nothing is durable but the first recovery's checkpoint. */
 		hs_test_embedded_kill(test);
 		assert_int_equal(hs_test_embedded_open(test), 0);
 		check_model(test, &model);
@@ -308,8 +309,8 @@ static void a_power_cut_loses_nothing(void **state)
 	}
 }
 
-/* The newest checkpoint file may be torn by the cut that came while it was written; then the one
- * before it counts, and its log is still there. */
+/* A power cut may tear the checkpoint file that is being written; then the one before it counts, and its log is
+ * still there. */
 static void a_torn_checkpoint_file_does_not_count(void **state)
 {
 	struct hs_test_embedded *test = *state;
@@ -323,7 +324,7 @@ static void a_torn_checkpoint_file_does_not_count(void **state)
 	torn = test->database.checkpoint.next;
 	for (int i = 0; i < 10; i++)
 		write_group(test, &model);
-	hs_test_embedded_close(test); /* its checkpoint is the one torn */
+	hs_test_embedded_close(test); /* writes the checkpoint that is torn */
 	file = hs_test_file_read(test->folder, torn ? "checkpoint-1" : "checkpoint-0", &bytes);
 	memset(file + bytes / 2, 0, bytes / 2);
 	hs_test_file_write(test->folder, torn ? "checkpoint-1" : "checkpoint-0", file, bytes);
@@ -332,7 +333,7 @@ static void a_torn_checkpoint_file_does_not_count(void **state)
 	check_model(test, &model);
 }
 
-/* A store whose commit failed after the log had it: the abort record keeps it from coming back. */
+/* A store's commit failed after the log had the records: the abort record keeps them from being replayed. */
 static void an_aborted_store_is_not_replayed(void **state)
 {
 	struct hs_test_embedded *test = *state;
@@ -374,7 +375,7 @@ static void flushing_is_replayed_too(void **state)
 	assert_int_equal(hs_counter_get(&test->database.stores[0].expires), 1);
 }
 
-/* Whatever files are removed: there is no lock file to make anew. */
+/* Whichever files are removed: there is no lock file that could be created again. */
 static void a_folder_in_use_is_refused(void **state)
 {
 	struct hs_test_embedded *test = *state;
@@ -446,7 +447,7 @@ static void damage_is_reported_not_overwritten(void **state)
 	assert_non_null(strstr(test->error, "store-001"));
 }
 
-/* A making that was cut short leaves stores, but its format file has the other name. */
+/* A creation that was cut short leaves stores, but its format file still has the temporary name. */
 static void an_unfinished_creation_starts_over(void **state)
 {
 	struct hs_test_embedded *test = *state;

@@ -1,6 +1,7 @@
-/* Goal: the redo log gives back exactly the records that were written whole and in order, whatever
- * lies behind them. Method: write records into real files, damage, cut or reuse them, read again.
- */
+/* Goal: the redo log gives back exactly the records that were written whole and in order, whatever bytes follow
+ * them.
+ *
+ * Method: write records into real files; damage, cut or reuse them; read them again. */
 
 #include "base/limits.h"
 #include "base/mem.h"
@@ -54,7 +55,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* A record with one entry whose value is `bytes` long and made of `fill`. */
+/* Appends a record with one entry, whose value is `bytes` long and consists of `fill`. */
 static void append(struct fixture *f, size_t bytes, char fill)
 {
 	struct hs_buf buf = {0};
@@ -67,7 +68,7 @@ static void append(struct fixture *f, size_t bytes, char fill)
 	hs_buf_deinit(&buf);
 }
 
-/* How many records are read from `lsn` on; `fills` gets the first byte of each value. */
+/* Returns the number of records read from `lsn` on; `fills` gets the first byte of each value. */
 static size_t read_back(struct fixture *f, uint64_t lsn, char *fills)
 {
 	struct hs_redo_reader reader;
@@ -103,7 +104,7 @@ static void records_come_back_in_order(void **state)
 	append(f, 1000, 'c');
 	assert_int_equal(read_back(f, 100, fills), 3);
 	assert_string_equal(fills, "a-c");
-	/* Not from a number that no file begins with. */
+	/* A read must begin with the first number of a file. */
 	assert_int_equal(read_back(f, 101, fills), 0);
 	assert_int_equal(read_back(f, 99, fills), 0);
 }
@@ -124,7 +125,7 @@ static void both_files_are_read(void **state)
 	assert_string_equal(fills, "cd");
 }
 
-/* Every byte of the last record matters, and none behind it. */
+/* Every byte of the last record counts, and none behind it. */
 static void a_torn_record_ends_the_log(void **state)
 {
 	struct fixture *f = *state;
@@ -142,7 +143,7 @@ static void a_torn_record_ends_the_log(void **state)
 		assert_int_equal(hs_file_read(f->redo.fd[0], &byte, 1, at), 0);
 		flipped = (char)(byte ^ 0x10);
 		assert_int_equal(hs_file_write(f->redo.fd[0], &flipped, 1, at), 0);
-		/* The record is 32 + 16 + 3 + 29 bytes: a whole number of words, no padding. */
+		/* The record has 32 + 16 + 3 + 29 bytes: a whole number of words, without padding. */
 		expect = at < end ? 1 : 2;
 		assert_int_equal(read_back(f, 100, fills), expect);
 		assert_int_equal(hs_file_write(f->redo.fd[0], &byte, 1, at), 0);
@@ -160,15 +161,15 @@ static void records_of_an_earlier_turn_are_rejected(void **state)
 	assert_int_equal(hs_redo_turn(&f->redo), 0);
 	append(f, 100, 'x'); /* 110 in file 1 */
 	assert_int_equal(hs_redo_turn(&f->redo), 0);
-	append(f, 100, 'y'); /* 111 over 100, with 101 whole behind it */
+	append(f, 100, 'y'); /* 111 overwrites 100, with 101 whole behind it */
 	assert_int_equal(read_back(f, 110, fills), 2);
 	assert_string_equal(fills, "xy");
 	assert_int_equal(read_back(f, 111, fills), 1);
 	assert_int_equal(read_back(f, 100, fills), 0);
 }
 
-/* Without syncs a crash can leave record n+1 on disk and n not. Then n is written anew, somewhere
- * else; if its successor's place is where n+1 lies, n+1 must not be taken for it. */
+/* Without syncs a crash can leave record n+1 on disk but not n. Then n is written again elsewhere. If n+1 lies just
+ * behind the new n, it must not be read as its successor. */
 static void sequence_numbers_skip_at_a_start(void **state)
 {
 	struct fixture *f = *state;
@@ -176,11 +177,12 @@ static void sequence_numbers_skip_at_a_start(void **state)
 	uint64_t lsn = hs_redo_lsn_leap(f->redo.lsn);
 
 	append(f, 100, 'a'); /* 100 */
-	append(f, 100, 'b'); /* 101, lies where the second record of this size goes */
+	append(f, 100, 'b'); /* 101 lies where the second record of this size goes */
 	f->redo.at = 0;
 	f->redo.lsn = 100;
 	append(f, 100, 'c');
-	assert_int_equal(read_back(f, 100, fills), 2); /* what would happen */
+	/* the error that the skipped numbers prevent */
+	assert_int_equal(read_back(f, 100, fills), 2);
 	assert_string_equal(fills, "cb");
 	f->redo.at = 0;
 	f->redo.lsn = lsn;
@@ -221,8 +223,8 @@ static void a_record_may_be_longer_than_a_file(void **state)
 	assert_int_equal(lseek(f->redo.fd[f->redo.turn], 0, SEEK_END), FILE_BYTES);
 }
 
-/* A value made of heads that claim a high number and a long body. The search for records computes no
- * checksum over what they claim: the work stays in proportion to the files. */
+/* A value made of record headers with high numbers and long bodies. The search for records computes no checksum over
+ * such bodies: its work stays proportional to the files. */
 static void forged_headers_cost_nothing(void **state)
 {
 	enum { HEADS = 300, HEAD_BYTES = 32, BODY_BYTES = HEADS * HEAD_BYTES / 2 };
@@ -233,7 +235,7 @@ static void forged_headers_cost_nothing(void **state)
 	char head[HEAD_BYTES];
 	size_t at;
 
-	/* Nearly a real head, more than a client can know: only number and length are changed. */
+	/* Almost a real header, more than a client can know: only number and length are changed. */
 	append(f, 10, 'a');
 	assert_int_equal(hs_file_read(f->redo.fd[0], head, sizeof head, 0), 0);
 	memcpy(head + 8, &(uint64_t){UINT64_C(1) << 62}, 8);

@@ -1,7 +1,7 @@
-/* Goal: whatever bytes a client sends, the text made of them is one line of valid, harmless UTF-8,
- * and can be read back.
- * Method: a table of bytes and texts; then every sequence of three bytes from a set of awkward ones,
- * read back by a small reader of its own and compared with what went in. */
+/* Goal: whatever bytes a client sends, their escaped text is one line of valid, harmless UTF-8 and can be read back.
+ *
+ * Method: a table of bytes and texts; then every sequence of three bytes from a set of awkward ones, read back by a
+ * small parser in this file and compared. */
 #include "base/escape.h"
 
 #include <setjmp.h>
@@ -44,9 +44,9 @@ static void test_controls(void **state)
 {
 	(void)state;
 	check(HS_LIT("a\0b\x1b[31m\x7f"), "a\\x00b\\x1b[31m\\x7f");
-	/* C1 is control too: some terminals obey it. */
+	/* C1 characters are control characters, too: some terminals obey them. */
 	check(HS_LIT("\xc2\x9b"), "\\xc2\\x9b");
-	/* The line separator, and the override that writes backwards. */
+	/* The line separator, and the right-to-left override. */
 	check(HS_LIT("\u2028\u202e\u2066\u200f\u061c"),
 	      "\\xe2\\x80\\xa8\\xe2\\x80\\xae\\xe2\\x81\\xa6\\xe2\\x80\\x8f\\xd8\\x9c");
 }
@@ -60,17 +60,17 @@ static void test_invalid_utf8(void **state)
 	check(HS_LIT("\xc3("), "\\xc3(");
 	check(HS_LIT("\xe2\x82"), "\\xe2\\x82");
 	check(HS_LIT("\xe2\x82z"), "\\xe2\\x82z");
-	/* Too long for what they say. */
+	/* Overlong encodings. */
 	check(HS_LIT("\xc0\xaf"), "\\xc0\\xaf");
 	check(HS_LIT("\xc1\xbf"), "\\xc1\\xbf");
 	check(HS_LIT("\xe0\x9f\xbf"), "\\xe0\\x9f\\xbf");
 	check(HS_LIT("\xf0\x8f\xbf\xbf"), "\\xf0\\x8f\\xbf\\xbf");
-	/* Surrogates, and what lies behind the last character. */
+	/* Surrogates, and code points beyond the last one. */
 	check(HS_LIT("\xed\xa0\x80"), "\\xed\\xa0\\x80");
 	check(HS_LIT("\xed\xbf\xbf"), "\\xed\\xbf\\xbf");
 	check(HS_LIT("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");
 	check(HS_LIT("\xf8\x88\x80\x80\x80"), "\\xf8\\x88\\x80\\x80\\x80");
-	/* What follows a broken one is seen again. */
+	/* A valid character behind a broken one is kept. */
 	check(HS_LIT("\xe2\xc3\xa4"), "\\xe2\xc3\xa4");
 }
 
@@ -91,7 +91,7 @@ static unsigned char hex(char digit)
 	return (unsigned char)(digit <= '9' ? digit - '0' : digit - 'a' + 10);
 }
 
-/* Reads a text back. Fails on anything that must not stand in one. */
+/* Reads a text back. Fails on anything that must not appear in it. */
 static size_t read_back(struct hs_bytes text, char *bytes)
 {
 	size_t count = 0;

@@ -1,6 +1,7 @@
-/* Goal: news reach a worker in their order; one that does not read them holds a bounded number of
- * bytes; changes of keys that were dropped are told as a change of everything.
- * Method: fill a box, read it, count. */
+/* Goal: a worker gets its events in order. A worker that does not read its queue holds a bounded number of bytes;
+ * dropped events about changed keys become "everything changed".
+ *
+ * Method: fill a queue, read it, count. */
 #include "serve/event_queue.h"
 
 #include "base/limits.h"
@@ -34,7 +35,7 @@ static enum hs_event_queue_put put(struct hs_event_queue *box, enum hs_event_kin
 	return hs_event_queue_put(box, created);
 }
 
-/* Reads all: the first letter of each channel, - for keys, * for everything. */
+/* Reads all events: the first letter of each channel, - for keys, * for everything. */
 static const char *read_all(struct hs_event_queue *box)
 {
 	static char text[64];
@@ -75,7 +76,8 @@ static void test_full_of_messages(void **state)
 	assert_int_equal(put(&box, HS_EVENT_MESSAGE, "b", 1), HS_EVENT_QUEUE_FULL);
 	assert_int_equal(put(&box, HS_EVENT_PATTERN_MESSAGE, "b", 1), HS_EVENT_QUEUE_STILL_FULL);
 	assert_int_equal(put(&box, HS_EVENT_UNSUBSCRIBED, "u", 0), HS_EVENT_QUEUED);
-	assert_string_equal(read_all(&box), "aaaau"); /* nothing is said of keys */
+	/* dropped messages cause no event about keys */
+	assert_string_equal(read_all(&box), "aaaau");
 	assert_int_equal(box.bytes, 0);
 	assert_int_equal(put(&box, HS_EVENT_MESSAGE, "c", 1), HS_EVENT_QUEUED);
 	assert_string_equal(read_all(&box), "c");
@@ -89,13 +91,14 @@ static void test_changed_keys_when_the_queue_is_full(void **state)
 	for (enum hs_event_kind kind = HS_EVENT_CHANGED; kind <= HS_EVENT_CHANGED_ALL; kind++) {
 		put(&box, HS_EVENT_CHANGED, "", HS_EVENT_QUEUE_BYTES_MAX);
 		assert_int_equal(put(&box, kind, "", 1), HS_EVENT_QUEUE_FULL);
-		assert_string_equal(read_all(&box), "-*"); /* behind what was there */
+		/* behind the events that were in the queue */
+		assert_string_equal(read_all(&box), "-*");
 		assert_string_equal(read_all(&box), "");
 		assert_int_equal(box.bytes, 0);
 	}
 }
 
-/* Dropped while the worker was reading: told with the next wake-up, for which nothing else came. */
+/* Dropped while the worker was reading: reported with the next wake-up, which comes without another event. */
 static void test_dropped_while_reading(void **state)
 {
 	struct hs_event_queue box = {.bytes = 0};

@@ -1,7 +1,8 @@
-/* Goal: every fetch ends once, with what the worker said or with why not; a channel that the worker ended
- * while nobody used it costs nobody an answer; every limit holds.
- * Method: the test plays the workers: it takes the sockets out of their mail, reads what is asked and
- * writes what it likes, in pieces or not at all. */
+/* Goal: every fetch of the HTTP side ends once, with the worker's reply or a reason. If a worker closed an idle
+ * channel, the fetch is retried on a new one; every limit holds.
+ *
+ * Method: the test plays the workers: it takes the sockets out of their message queues, reads the requests, and
+ * writes replies in pieces or not at all. */
 #include "serve/key_reader.h"
 
 #include "base/mem.h"
@@ -28,13 +29,13 @@ struct world {
 	struct hs_host host;
 	struct hs_worker workers[WORKERS];
 	struct hs_key_reader *fetch;
-	int fds[ENDS_MAX]; /* the workers' ends, as they came */
+	int fds[ENDS_MAX]; /* the workers' ends, in order of arrival */
 	size_t fds_count;
 	size_t ended;
 	struct {
 		enum hs_key_read_outcome outcome;
 		char key[16], value[64], error_word[16];
-	} ends[ENDS_MAX]; /* by the number of the request, which is its context */
+	} ends[ENDS_MAX]; /* by request number, which is the request's context */
 };
 
 static void on_wake(uv_async_t *wake)
@@ -89,7 +90,7 @@ static void handle_message(struct world *world)
 {
 	for (int i = 0; i < WORKERS; i++) {
 		struct hs_worker_message *message = hs_mpsc_take(
-			&world->workers[i].message, offsetof(struct hs_worker_message, next));
+			&world->workers[i].messages, offsetof(struct hs_worker_message, next));
 
 		while (message) {
 			struct hs_worker_message *next = message->next;
@@ -167,7 +168,7 @@ static void test_each_kind_of_answer(void **state)
 
 		get(world, i);
 		snprintf(key, sizeof key, "k%zu", i);
-		expect_asked(world, 0, key); /* one after another need one channel */
+		expect_asked(world, 0, key); /* requests one after another need one channel */
 		/* Byte by byte. */
 		for (size_t at = 0; cases[i].reply[at]; at++) {
 			assert_int_equal(world->ended, i);
@@ -207,20 +208,20 @@ static void test_a_worker_that_ends_an_idle_channel(void **state)
 	(void)state;
 	get(world, 0);
 	say(world, 0, "$1\r\na\r\n");
-	/* It is gone, and nobody has looked: the request is made again on a new one. */
+	/* The worker closed the idle channel unnoticed: the request is retried on a new one. */
 	hang_up(world, 0);
 	get(world, 1);
 	run(world);
 	assert_int_equal(world->ended, 1);
 	assert_int_equal(world->fds_count, 2);
 	expect_asked(world, 1, "k1");
-	/* A new one that ends is the end: it may have been the request's fault. */
+	/* If the new channel closes, too, the fetch ends: the request may be the cause. */
 	hang_up(world, 1);
 	run(world);
 	assert_int_equal(world->ended, 2);
 	assert_int_equal(world->ends[1].outcome, HS_KEY_READ_CONNECTION_LOST);
 	assert_int_equal(world->fds_count, 2);
-	/* Gone, and noticed: nothing to make good. */
+	/* Closed, and noticed while idle: no retry is needed. */
 	get(world, 2);
 	say(world, 2, "$1\r\nc\r\n");
 	hang_up(world, 2);
@@ -242,7 +243,7 @@ static void test_malformed_replies(void **state)
 		assert_int_equal(world->ends[i].outcome, HS_KEY_READ_CONNECTION_LOST);
 		assert_int_equal(world->ended, i + 1);
 	}
-	/* Nor does one speak without being asked. */
+	/* A channel that gets bytes without a request is closed. */
 	get(world, 5);
 	say(world, 3, "$1\r\na\r\n");
 	say(world, 3, "$1\r\na\r\n");
@@ -267,7 +268,7 @@ static void test_too_many(void **state)
 	for (size_t i = 0; i < HS_HTTP_KEY_READS_MAX; i++)
 		say(world, i, "$-1\r\n");
 	assert_int_equal(world->ended, HS_HTTP_KEY_READS_MAX + 1);
-	/* Few stay. */
+	/* Few channels stay open. */
 	for (size_t i = 0; i < HS_HTTP_KEY_READS_MAX; i++) {
 		char text[128];
 
@@ -300,7 +301,7 @@ static void test_too_large(void **state)
 
 	(void)state;
 	get(world, 0);
-	say(world, 0, "$536870912\r\n"); /* the length alone is enough */
+	say(world, 0, "$536870912\r\n"); /* the announced length is enough to refuse it */
 	assert_int_equal(world->ends[0].outcome, HS_KEY_READ_TOO_LARGE);
 	assert_int_equal(world->ended, 1);
 	destroy(world);

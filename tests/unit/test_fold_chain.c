@@ -1,10 +1,10 @@
-/* Goal: what a client asks of several hot keys, and of others in between, leaves in one round and in its
- * order (absorb/fold/chain.c); and where that order could not be kept, it waits.
+/* Goal: a client's requests for several hot keys, and others between them, leave in one round in the client's order
+ * (absorb/fold/chain.c). Where that order could not be kept, they wait.
  *
  * Method: scripts against a core whose engine is the test (tests/lib/fold_stage_world.h). */
 #include "tests/lib/fold_stage_world.h"
 
-/* Its number is known to be far from the limits. */
+/* Makes the number known to be far from its limits. */
 static void make_far_from_overflow(struct world *world, const char *key)
 {
 	char words[64];
@@ -26,7 +26,7 @@ static void open_world_far_from_overflow(struct world *world)
 	make_far_from_overflow(world, "{a}l");
 }
 
-/* All that is under way is taken for one client's. */
+/* All operations in flight have one client id. */
 static void assert_one_name(const struct world *world)
 {
 	for (size_t i = 1; i < world->count; i++)
@@ -58,7 +58,7 @@ static void test_pipelines_leave_together(void **state)
 	received(&world, 'B', ":3\r\n:5\r\n");
 	received(&world, 'C', ":4\r\n:6\r\n:8\r\n");
 	received(&world, 'D', ":4\r\n:6\r\n");
-	/* Who asks for one key alone is not made one with the others. */
+	/* Clients with a request for one key alone stay under ids of their own. */
 	for (int who = 'A'; who <= 'D'; who++)
 		say(&world, (char)who, who < 'C' ? "INCR {a}k" : "INCR {a}l");
 	end_round(&world);
@@ -83,13 +83,13 @@ static void test_other_commands_stand_in_the_chain(void **state)
 	end_round(&world);
 	sent(&world, "INCRBY {a}k 2 | APPEND {a}x y | INCR {a}k");
 	assert_one_name(&world);
-	/* The next ones would have another name. */
+	/* The following requests would have another client id. */
 	say(&world, 'A', "GET {a}x\r\nINCR {a}l");
 	say(&world, 'B', "GET {a}x");
 	end_round(&world);
 	sent(&world, "");
 	reply(&world, "INCRBY", ":4\r\n");
-	sent(&world, "GET {a}x"); /* B's */
+	sent(&world, "GET {a}x"); /* of B */
 	reply(&world, "APPEND", ":1\r\n");
 	reply(&world, "INCR", ":5\r\n");
 	sent(&world, "GET {a}x");
@@ -104,7 +104,7 @@ static void test_other_commands_stand_in_the_chain(void **state)
 	close_world(&world);
 }
 
-/* An increment that could meet a limit may have to be run again: nothing goes behind it. */
+/* An increment that could meet a limit may have to be retried: no request follows it in flight. */
 static void test_nothing_follows_a_command_that_may_be_retried(void **state)
 {
 	static struct world world;
@@ -116,7 +116,8 @@ static void test_nothing_follows_a_command_that_may_be_retried(void **state)
 		say(&world, 'A', "INCR {a}k\r\nSET {a}l 1");
 		end_round(&world);
 		sent(&world, "INCRBY {a}k 2");
-		reply(&world, "INCRBY", ":9223372036854775800\r\n"); /* nor behind the next */
+		/* nor does one follow the next increment */
+		reply(&world, "INCRBY", ":9223372036854775800\r\n");
 		end_round(&world);
 		sent(&world, "SET {a}l 1");
 		reply(&world, "SET", "+OK\r\n");
@@ -126,7 +127,7 @@ static void test_nothing_follows_a_command_that_may_be_retried(void **state)
 	close_world(&world);
 }
 
-/* A write that is not folded may leave the number at a limit. */
+/* A write that is not folded may bring the number to a limit. */
 static void test_other_writes_may_lead_to_a_limit(void **state)
 {
 	static const char *const words[] = {"SETRANGE {a}k 0 9", "EVAL s 1 {a}k",
@@ -159,7 +160,7 @@ static void test_other_writes_may_lead_to_a_limit(void **state)
 	}
 }
 
-/* What was sent has its round's name: the rest would leave with another. */
+/* Operations in flight have the client id of their round: the rest would leave under another one. */
 static void test_a_chain_waits_for_a_batch_in_flight(void **state)
 {
 	static struct world world;
@@ -175,7 +176,7 @@ static void test_a_chain_waits_for_a_batch_in_flight(void **state)
 	sent(&world, "SET {a}k 2");
 	reply(&world, "INCR", ":1\r\n");
 	end_round(&world);
-	sent(&world, ""); /* though nobody waits for it */
+	sent(&world, ""); /* although no client waits for it */
 	reply(&world, "SET", "+OK\r\n");
 	end_round(&world);
 	sent(&world, "GET {a}l | GET {a}x");
@@ -188,7 +189,7 @@ static void test_a_chain_waits_for_a_batch_in_flight(void **state)
 	close_world(&world);
 }
 
-/* A client is in one batch of a flight, also when its queue is planned twice in a round. */
+/* A client is in one batch of those in flight, also when its queue is planned twice in a round. */
 static void test_the_rest_of_a_plan_waits_for_the_next_batch(void **state)
 {
 	static struct world world;
@@ -216,7 +217,8 @@ static void test_the_rest_of_a_plan_waits_for_the_next_batch(void **state)
 	close_world(&world);
 }
 
-/* The number was far from its limit when last seen. Who has others behind it is refused. */
+/* The number was far from its limit when last seen. A member with followers in flight gets the error; the others are
+ * retried. */
 static void test_an_unexpected_overflow(void **state)
 {
 	static struct world world;
@@ -228,7 +230,7 @@ static void test_an_unexpected_overflow(void **state)
 	end_round(&world);
 	sent(&world, "INCRBY {a}k 2 | INCR {a}l");
 	reply(&world, "INCRBY", "-ERR increment or decrement would overflow\r\n");
-	sent(&world, "INCR {a}k"); /* B's, again */
+	sent(&world, "INCR {a}k"); /* of B, retried */
 	reply(&world, "INCR {a}l", ":3\r\n");
 	reply(&world, "INCR {a}k", ":9223372036854775807\r\n");
 	received(&world, 'A',
@@ -240,7 +242,7 @@ static void test_an_unexpected_overflow(void **state)
 	close_world(&world);
 }
 
-/* Where a refused write would have the others run again, they share a batch only with their like. */
+/* If a refused write would make its batch run again, only members of the same kind share that batch. */
 static void test_members_with_followers_are_batched_apart(void **state)
 {
 	static struct world world;
@@ -257,7 +259,7 @@ static void test_members_with_followers_are_batched_apart(void **state)
 	reply(&world, "SET {a}k 5", "+OK\r\n");
 	reply(&world, "GET {a}k", "$1\r\n5\r\n");
 	reply(&world, "SET {a}k 6", "-OOM no room\r\n");
-	sent(&world, "GET {a}k"); /* E's: it was to follow from that */
+	sent(&world, "GET {a}k"); /* of E: it was to be computed from the SET's value */
 	reply(&world, "SET {a}l", "+OK\r\n");
 	reply(&world, "GET {a}k", "$1\r\n5\r\n");
 	received(&world, 'A', "$1\r\n5\r\n+OK\r\n");
@@ -310,7 +312,7 @@ static void test_a_disconnected_client_leaves_no_chain(void **state)
 	leave(&world, 'A');
 	end_round(&world);
 	sent(&world, "INCR {a}k | INCR {a}l");
-	/* And in the middle of it: the rest is not sent. */
+	/* Also in the middle of a chain: the rest is not sent. */
 	say(&world, 'C', "INCR {a}k\r\nINCR {a}l");
 	say(&world, 'D', "SET {b}k 1\r\nGET {a}x");
 	reply(&world, "INCR {a}k", ":3\r\n");
@@ -328,7 +330,7 @@ static void test_a_disconnected_client_leaves_no_chain(void **state)
 	close_world(&world);
 }
 
-/* An engine that takes nothing says so to all of it, one behind the other. */
+/* An engine that refuses operations inside submit refuses all of the chain, in order. */
 static void test_a_chain_that_is_refused_at_once(void **state)
 {
 	static struct world world;
@@ -354,7 +356,7 @@ static void test_a_chain_that_is_refused_at_once(void **state)
 	close_world(&world);
 }
 
-/* Those in line for a key count among those who wait for it. */
+/* Requests in a chain for a key count among those that wait for it. */
 static void test_a_chain_has_a_limit(void **state)
 {
 	static struct world world;
@@ -377,7 +379,7 @@ static void test_a_chain_has_a_limit(void **state)
 	close_world(&world);
 }
 
-/* Its last request is for no hot key, and is under way when all keys have cooled. */
+/* Its last request is for no hot key, and is in flight when all keys have cooled. */
 static void test_a_chain_outlives_its_queues(void **state)
 {
 	static struct world world;
@@ -391,7 +393,7 @@ static void test_a_chain_outlives_its_queues(void **state)
 	hs_core_tick(world.core, later(&world, 2000000));
 	assert_int_equal(counted(&hs_fold_stats(world.core)->keys), 0);
 	say(&world, 'A', "INCR {a}k\r\nDEL {a}x");
-	sent(&world, ""); /* they would have another name */
+	sent(&world, ""); /* they would have another client id */
 	reply(&world, "GET", "$-1\r\n");
 	sent(&world, "INCR {a}k | DEL {a}x");
 	reply(&world, "INCR", ":2\r\n");

@@ -1,5 +1,5 @@
-/* Goal: folding keeps the order of what one client asks, whatever stands beside a folded request and
- * wherever its slot moves (law 2); and makes nobody wait in vain for that.
+/* Goal: folding keeps the order of each client's requests, whatever stands beside a folded request and wherever its
+ * slot moves (law 2), and delays no request without need.
  *
  * Method: scripts against a core whose engine is the test (tests/lib/fold_stage_world.h). */
 #include "tests/lib/fold_stage_world.h"
@@ -21,10 +21,10 @@ static void test_other_commands_wait_behind_folded_ones(void **state)
 		say(&world, 'A', "INCR {a}k");
 		say(&world, 'B', "INCR {a}k");
 		say(&world, 'A', words[i]);
-		sent(&world, ""); /* while it waits */
+		sent(&world, ""); /* while the folded request waits */
 		end_round(&world);
 		sent(&world, "INCRBY {a}k 2");
-		say(&world, 'B', words[i]); /* and while it is under way */
+		say(&world, 'B', words[i]); /* and while it is in flight */
 		end_round(&world);
 		sent(&world, "");
 		reply(&world, "INCRBY", ":2\r\n");
@@ -43,7 +43,7 @@ static void test_other_commands_wait_behind_folded_ones(void **state)
 	}
 }
 
-/* Who hears of a change must find it. The message goes to partition 0, where the key is. */
+/* A client that gets the message must find the change. The message goes to partition 0, where the key is. */
 static void test_a_message_waits_behind_folded_commands(void **state)
 {
 	static struct world world;
@@ -58,7 +58,7 @@ static void test_a_message_waits_behind_folded_commands(void **state)
 	sent(&world, "SET {a}k 2");
 	reply(&world, "SET", "+OK\r\n");
 	sent(&world, "PUBLISH c {a}k");
-	/* With nobody else there it goes right behind. */
+	/* Without other clients it is sent right behind. */
 	say(&world, 'B', "SET {a}k 3");
 	say(&world, 'B', "PUBLISH c {a}k");
 	sent(&world, "SET {a}k 3 | PUBLISH c {a}k");
@@ -85,7 +85,8 @@ static void test_a_transaction_waits_behind_folded_commands(void **state)
 	sent(&world, "INCRBY {a}k 2");
 	reply(&world, "INCRBY", ":2\r\n");
 	sent(&world, "EXEC");
-	/* Behind it they need not wait; whoever keeps the order of clients takes them for one's. */
+	/* Folded requests need not wait behind other commands: the batch has the client's id, so the engine keeps
+	 * the order. */
 	say(&world, 'A', "INCR {a}k");
 	say(&world, 'A', "INCR {a}k");
 	end_round(&world);
@@ -116,7 +117,7 @@ static void test_folded_commands_go_behind_other_commands(void **state)
 	assert_int_equal(world.ops[1]->client, 1);
 	reply(&world, "INCRBY", ":2\r\n");
 	end_round(&world);
-	sent(&world, "INCRBY {a}k 2"); /* A's and D's, while DEL is under way */
+	sent(&world, "INCRBY {a}k 2"); /* of A and D, while DEL is in flight */
 	assert_true(world.ops[0]->client == world.ops[1]->client);
 	reply(&world, "DEL", ":1\r\n");
 	reply(&world, "INCRBY", ":2\r\n");
@@ -127,7 +128,7 @@ static void test_folded_commands_go_behind_other_commands(void **state)
 	close_world(&world);
 }
 
-/* DEL of client A, and behind it a batch of A's and D's INCR, are in flight. */
+/* DEL of client A is in flight, and behind it a batch of INCRs of A and D. */
 static void open_with_a_batch_behind_del(struct world *world)
 {
 	open_world(world);
@@ -168,7 +169,7 @@ static void test_the_id_of_a_request_in_flight_is_restored(void **state)
 	close_world(&world);
 }
 
-/* The same when an increment that was refused with its batch is sent again by itself. */
+/* The same if an increment is retried by itself, because its batch was refused. */
 static void test_the_id_is_restored_before_a_retry(void **state)
 {
 	static struct world world;
@@ -219,12 +220,12 @@ static void test_a_client_s_own_waiters_are_released(void **state)
 
 	(void)state;
 	open_world(&world);
-	/* Nobody else is there: all as it came, and nothing waits. */
+	/* Without other clients: every command as it came, and none waits. */
 	say(&world, 'A', "INCR {a}k");
 	say(&world, 'A', "INCR {a}k");
 	say(&world, 'A', "DEL {a}k");
 	sent(&world, "INCR {a}k | INCR {a}k | DEL {a}k");
-	/* Other partitions have nothing to do with it. */
+	/* Commands for other partitions are not affected. */
 	say(&world, 'B', "INCR {b}k");
 	say(&world, 'B', "GET {a}x");
 	sent(&world, "GET {a}x");
@@ -240,7 +241,7 @@ static void test_a_client_s_own_waiters_are_released(void **state)
 	close_world(&world);
 }
 
-/* Several hot keys in turn, and nobody else there: nothing to gain by waiting. */
+/* Several hot keys in turn, without other clients: waiting would gain nothing. */
 static void test_a_client_alone_is_not_held_up(void **state)
 {
 	static struct world world;
@@ -265,7 +266,8 @@ static void test_a_client_alone_is_not_held_up(void **state)
 	close_world(&world);
 }
 
-/* Who pipelines several hot keys among others is held up once, and then goes straight for a while. */
+/* A client that pipelines several hot keys among other clients waits once; then its requests are sent at once for a
+ * while. */
 static void test_a_long_pipeline_is_held_up_once(void **state)
 {
 	static struct world world;
@@ -286,13 +288,13 @@ static void test_a_long_pipeline_is_held_up_once(void **state)
 	reply(&world, "INCR", ":1\r\n");
 	end_round(&world);
 	sent(&world, "INCR {a}k");
-	reply(&world, "INCR", ":2\r\n"); /* A's first: all others leave */
+	reply(&world, "INCR", ":2\r\n"); /* of A, the first: all others leave the queue */
 	assert_int_equal(world.count, 64);
 	take_sent(&world);
 	while (world.count > 0)
 		reply(&world, "INCR", ":3\r\n");
 	take_received(&world, 'A');
-	/* From now on it is as before. */
+	/* From now on as before. */
 	say(&world, 'A', "INCR {a}k");
 	say(&world, 'B', "INCR {a}k");
 	end_round(&world);
@@ -303,7 +305,7 @@ static void test_a_long_pipeline_is_held_up_once(void **state)
 	close_world(&world);
 }
 
-/* Those who come with others in front of them share the flight of those who wait. */
+/* Requests whose clients have other requests in flight join the batch of those that wait. */
 static void test_arrivals_do_not_pass_waiters(void **state)
 {
 	static struct world world;
@@ -316,7 +318,7 @@ static void test_arrivals_do_not_pass_waiters(void **state)
 	say(&world, 'C', "INCR {a}k");
 	reply(&world, "INCR", ":1\r\n");
 	say(&world, 'A', "GET {a}x");
-	say(&world, 'A', "INCR {a}k"); /* in the round in which C may go */
+	say(&world, 'A', "INCR {a}k"); /* in the round in which C's request may be sent */
 	sent(&world, "GET {a}x");
 	end_round(&world);
 	sent(&world, "INCRBY {a}k 2");
@@ -328,7 +330,7 @@ static void test_arrivals_do_not_pass_waiters(void **state)
 	close_world(&world);
 }
 
-/* UNWATCH is answered at once, and still has something for the engine to do. */
+/* UNWATCH is answered at once, and still has an operation for the engine. */
 static void test_a_client_s_waiters_are_not_overtaken_after_unwatch(void **state)
 {
 	static struct world world;
@@ -364,7 +366,7 @@ static void test_a_client_s_waiters_are_not_overtaken_after_unwatch(void **state
 	close_world(&world);
 }
 
-/* What a client asks of a key is run in that order also when its slot has moved meanwhile. */
+/* A client's requests for a key run in order, also when its slot has moved meanwhile. */
 static void test_slots_that_move(void **state)
 {
 	static struct world world;
@@ -379,10 +381,10 @@ static void test_slots_that_move(void **state)
 	sent(&world, "SET {a}k 1");
 	reply(&world, "SET", "+OK\r\n");
 	end_round(&world);
-	sent(&world, "SET {a}k 2"); /* and all that follows from it */
+	sent(&world, "SET {a}k 2"); /* and whatever follows from it */
 	reply(&world, "SET", "+OK\r\n");
 	received(&world, 'A', "+OK\r\n+OK\r\n$1\r\n2\r\n");
-	/* Others go where it is now, behind what is on its way to where it was. */
+	/* Other clients' requests go to the new owner, behind those in flight at the old one. */
 	say(&world, 'A', "INCR {a}k");
 	say(&world, 'B', "INCR {a}k");
 	hs_slot_map_set(&world.map, hs_slot_of(HS_LIT("{a}k")), A_PARTITION);
@@ -397,7 +399,7 @@ static void test_slots_that_move(void **state)
 	close_world(&world);
 }
 
-/* What is in flight for a slot that has moved keeps its client's id, and so does what follows it: nothing of the
+/* A request in flight for a slot that has moved keeps its client's id, and so do those behind it: nothing of the
  * slot is folded before it is answered. */
 static void test_nothing_is_folded_behind_a_request_at_the_old_owner(void **state)
 {
@@ -413,7 +415,7 @@ static void test_nothing_is_folded_behind_a_request_at_the_old_owner(void **stat
 	say(&world, 'A', "INCR {a}k");
 	say(&world, 'B', "INCR {a}k");
 	end_round(&world);
-	sent(&world, "INCR {a}k"); /* B's */
+	sent(&world, "INCR {a}k"); /* of B */
 	assert_int_not_equal(world.ops[0]->client, world.ops[1]->client);
 	assert_int_equal(world.ops[0]->client, client);
 	reply(&world, "MGET", "*2\r\n$-1\r\n$-1\r\n");
@@ -432,7 +434,7 @@ static void test_a_queue_that_has_moved_leaves_room_for_others(void **state)
 
 	(void)state;
 	open_world(&world);
-	/* {b}k comes to where {a}k was. */
+	/* {b}k moves to where {a}k was. */
 	say(&world, 'A', "INCR {a}k");
 	end_round(&world);
 	sent(&world, "INCR {a}k");

@@ -1,8 +1,8 @@
-/* Folding, rule by rule: what may be folded, which batches a queue becomes, who gets what from a reply.
+/* Goal: the rules of folding: which commands fold, which batches a queue becomes, and which answer each member gets
+ * from a batch's reply or refusal.
  *
- * Queues are written as text, "a:INCR k; b:GET k; c3:TTL k": client, 3 for RESP3, the words. Plans and
- * answers are read back as text too. That folded answers are right in every mixture is shown by
- * test_fold_random; here stand the rules themselves, and every kind of refusal. */
+ * Method: queues are written as text, "a:INCR k; b:GET k; c3:TTL k": client, 3 for RESP3, arguments. Plans and
+ * answers are compared as text. test_fold_random shows that folded answers are right in every mixture. */
 #include "absorb/fold/fold.h"
 #include "base/mem.h"
 
@@ -23,8 +23,8 @@ struct desk {
 	struct hs_fold_member members[ASKS_MAX];
 	struct hs_bytes argv[ASKS_MAX][WORDS_MAX];
 	size_t count;
-	char text[TEXT_MAX];  /* the queue's, cut into words */
-	char shown[TEXT_MAX]; /* a plan or answers */
+	char text[TEXT_MAX];  /* the text of the queue, cut into arguments */
+	char shown[TEXT_MAX]; /* a plan or answers as text */
 	struct hs_link plan;
 };
 
@@ -39,7 +39,7 @@ static void show(struct desk *desk, const char *format, ...)
 	va_end(args);
 }
 
-/* "a3:GET k"; '' is the empty word. */
+/* "a3:GET k"; '' is the empty argument. */
 static struct hs_fold_member *read_ask(struct desk *desk, char *line)
 {
 	struct hs_fold_member *ask = &desk->members[desk->count];
@@ -91,7 +91,7 @@ static void drop_plan(struct desk *desk)
 	}
 }
 
-/* The next flight as "INCRBY k 2 for a b | TTL k for c". */
+/* The batches to be sent next, as "INCRBY k 2 for a b | TTL k for c". */
 static const char *plan(struct desk *desk)
 {
 	desk->shown[0] = '\0';
@@ -172,7 +172,7 @@ static const char *answer(struct desk *desk, const char *reply)
 		assert_true(hs_list_empty(&desk_.fold.waiting));                                   \
 	} while (0)
 
-/* ---- what may be folded ---- */
+/* ---- which commands fold ---- */
 
 static void test_kinds(void **state)
 {
@@ -332,7 +332,7 @@ static void test_equal_reads_share_a_batch(void **state)
 	assert_plan("a:GET k; b3:GET k; c3:GET k", "GET k for a | GET k for b c");
 	assert_plan("a:GETRANGE k 0 12; b:GETRANGE k 01 2; c:GETRANGE k 0 12",
 		    "GETRANGE k 0 12 for a c | GETRANGE k 01 2 for b");
-	/* A write stands between. */
+	/* A write stands between the reads. */
 	assert_plan("a:TTL k; b:INCR k; c:TTL k; d:TTL k",
 		    "TTL k for a | INCR k for b | TTL k for c d");
 }
@@ -346,19 +346,19 @@ static void test_adds_become_one_command(void **state)
 	assert_plan("a:INCRBY k 0; b:DECR k; c:DECR k", "INCRBY k -2 for a b c");
 	assert_plan("a:INCR k; b:DECR k; c:INCR k", "INCRBY k 1 for a b c");
 	assert_plan("a:INCRBY k 3; b:DECRBY k 10; c:INCR k; b:DECR k", "INCRBY k -7 for a b c b");
-	/* Nothing in sum is still asked: whether there is a number, and which. */
+	/* A sum of 0 is still sent: the reply says whether the value is a number, and which. */
 	assert_plan("a:INCR k; b:DECR k", "INCRBY k 0 for a b");
 	assert_plan("a:INCRBY k 0; b:INCRBY k 0", "INCRBY k 0 for a b");
 	assert_plan("a:INCR k; b:GET k; c:STRLEN k; d:EXISTS k; e:INCR k",
 		    "INCRBY k 2 for a b c d e");
-	/* A batch that is not the last one takes no more. */
+	/* Only the last batch takes further members. */
 	assert_plan("a:INCR k; b:TTL k; c:GET k; d:INCR k",
 		    "INCR k for a | TTL k for b | GET k for c | INCR k for d");
-	/* What was read before the first of them does not follow from it. */
+	/* A read before the first increment cannot be answered from the INCRBY's reply. */
 	assert_plan("a:GET k; b:INCR k; c:GET k", "GET k for a | INCRBY k 1 for b c");
 }
 
-/* However the signs are: a number is never near both limits. */
+/* With either sign: a number is never near both limits. */
 static void test_range_of_adds(void **state)
 {
 	(void)state;
@@ -370,7 +370,7 @@ static void test_range_of_adds(void **state)
 		    "INCRBY k -4611686018427387903 for a b | INCRBY k 0 for c d");
 	assert_plan("a:INCRBY k 2305843009213693952; b:DECRBY k 2305843009213693951; c:DECR k",
 		    "INCRBY k 1 for a b | DECR k for c");
-	/* What is as large by itself has those behind it that add nothing. */
+	/* An amount that reaches the limit alone is followed only by members that add nothing. */
 	assert_plan("a:INCRBY k 4611686018427387904; b:GET k; c:INCRBY k 0; d:INCR k",
 		    "INCRBY k 4611686018427387904 for a b | INCRBY k 1 for c d");
 	assert_plan("a:INCRBY k 9223372036854775807; b:INCR k",
@@ -381,7 +381,7 @@ static void test_range_of_adds(void **state)
 		    "INCR k for a | INCRBY k -9223372036854775808 for b");
 }
 
-/* The other sign needs another batch, and a client is in one only. */
+/* The other sign needs another batch, and a client is in one batch only. */
 static void test_a_client_has_one_sign(void **state)
 {
 	struct desk desk;
@@ -395,11 +395,11 @@ static void test_a_client_has_one_sign(void **state)
 	drop_plan(&desk);
 	assert_string_equal(plan(&desk), "INCR k for a");
 	drop_plan(&desk);
-	/* Behind 0 comes either. */
+	/* Behind 0 either sign may come. */
 	assert_plan("a:INCRBY k 0; a:INCR k; b:INCRBY k 0; b:DECR k", "INCRBY k 0 for a a b b");
-	/* Where the value is known the order asked is the order. */
+	/* If the value is known, members run in their order. */
 	assert_plan("a:SET k 5; a:INCR k; a:DECRBY k 3; b:INCR k", "SET k 4 for a a a b");
-	/* A sign that does not suit is no reason for those of others. */
+	/* A client whose sign does not fit does not keep other clients out. */
 	assert_plan("b:GET k; a:INCR k; c:DECR k", "GET k for b | INCRBY k 0 for a c");
 }
 
@@ -413,7 +413,7 @@ static void test_sets_become_the_last(void **state)
 	assert_plan("a:SET k v; b:INCR k", "SET k v for a b");
 	assert_plan("a:SET k 9223372036854775807; b:INCR k", "SET k 9223372036854775807 for a b");
 	assert_plan("a:INCR k; b:SET k 1; c:INCR k", "INCR k for a | SET k 2 for b c");
-	/* The last SET's expiry, as it had it; an add keeps it. */
+	/* The last SET's expiry, as written; an increment keeps it. */
 	assert_plan("a:SET k 1 EX 10; b:SET k 2", "SET k 2 for a b");
 	assert_plan("a:SET k 1; b:set k 2 px 7", "set k 2 px 7 for a b");
 	assert_plan("a:SET k 1 EX 10; b:INCR k", "SET k 2 EX 10 for a b");
@@ -435,7 +435,7 @@ static void test_a_client_is_in_one_batch(void **state)
 	drop_plan(&desk);
 	assert_string_equal(plan(&desk), "TTL k for a b c");
 	drop_plan(&desk);
-	/* What it asked behind waits too, and all others go by. */
+	/* The client's later requests wait, too; those of other clients pass. */
 	desk_init(&desk, "a:GET k; b:INCR k; a:GET k; c:INCR k; b:TTL k; b:INCR k; d:GET k");
 	assert_string_equal(plan(&desk), "GET k for a | INCRBY k 2 for b c d");
 	drop_plan(&desk);
@@ -445,7 +445,7 @@ static void test_a_client_is_in_one_batch(void **state)
 	drop_plan(&desk);
 	assert_string_equal(plan(&desk), "");
 
-	/* An ask goes from one queue to another. */
+	/* A member moves from one queue to another. */
 	hs_fold_init(&other);
 	hs_list_init(&more);
 	hs_fold_add(&other, &desk.members[0]);
@@ -528,7 +528,7 @@ struct crowd {
 	char number[HS_NUM_TEXT_MAX];
 };
 
-/* `kinds` different reads (or INCR for 0), one behind the other, by as many clients. */
+/* `kinds` different reads in turn (0: INCR), by as many clients. Returns the number of batches. */
 static size_t batches_of_crowd(size_t count, size_t kinds)
 {
 	struct crowd *crowd = hs_mem_zalloc(count * sizeof *crowd);
@@ -577,7 +577,7 @@ static void test_many_waiters(void **state)
 	assert_int_equal(batches_of_crowd(20000, 0), 1);
 	assert_int_equal(batches_of_crowd(20000, 1), 1);
 	assert_int_equal(batches_of_crowd(20000, 48), 48);
-	/* Beyond what the table of reads holds they are batches of their own. */
+	/* Reads beyond what the table holds are batches of their own. */
 	assert_int_equal(batches_of_crowd(4 * 60, 60), 48 + 4 * 12);
 	assert_int_equal(batches_of_crowd(20000, 20000), 20000);
 }
@@ -592,7 +592,7 @@ static void test_answers_of_reads(void **state)
 	assert_answers("a:GET k; b:GET k", "$-1\r\n", "a$-1, b$-1");
 	assert_answers("a3:GET k; b3:GET k", "_\r\n", "a_, b_");
 	assert_answers("a:GET k; b:GET k", "-LOADING soon\r\n", "a-LOADING soon, b-LOADING soon");
-	/* A batch of one is answered with whatever came. */
+	/* A batch of one is answered with the reply as it came. */
 	desk_init(&desk, "a:INCR k");
 	plan(&desk);
 	assert_string_equal(answer(&desk, "-ERR increment or decrement would overflow\r\n"),
@@ -616,7 +616,7 @@ static void test_answers_of_adds(void **state)
 	assert_answers("a:INCRBY k 9223372036854775807; b:GET k", ":9223372036854775807\r\n",
 		       "a:9223372036854775807, b$19/9223372036854775807");
 	assert_answers("a:INCRBY k -9223372036854775808; b:STRLEN k", ":-1\r\n", "a:-1, b:2");
-	/* Up and down; from nothing to nothing the key is there. */
+	/* Sums that rise and fall; also when the sum is 0, the key exists afterwards. */
 	assert_answers("a:INCR k; b:GET k; c:DECRBY k 5; d:STRLEN k; e:INCRBY k 2; c:GET k",
 		       ":98\r\n", "a:101, b$3/101, c:96, d:2, e:98, c$2/98");
 	assert_answers("a:INCR k; b:DECR k; c:GET k; d:EXISTS k; e:STRLEN k", ":0\r\n",
@@ -624,13 +624,13 @@ static void test_answers_of_adds(void **state)
 	assert_answers("a:DECR k; b:EXISTS k; c:INCR k", ":0\r\n", "a:-1, b:1, c:0");
 }
 
-/* Adds that leave the numbers in the order asked, and do not in another. */
+/* Increments that do not overflow in the order of the requests, but would in another order. */
 static void test_adds_near_the_upper_limit(void **state)
 {
 	(void)state;
 	assert_answers("a:INCR k; b:DECR k", ":9223372036854775807\r\n",
 		       "b:9223372036854775806, a:9223372036854775807");
-	/* As asked it is well, if only just. */
+	/* In the order of the requests it fits, just. */
 	assert_answers("a:DECR k; b:INCR k", ":9223372036854775807\r\n",
 		       "a:9223372036854775806, b:9223372036854775807");
 	assert_answers("a:INCR k; b:DECR k; c:INCR k; d:DECR k", ":9223372036854775806\r\n",
@@ -640,8 +640,7 @@ static void test_adds_near_the_upper_limit(void **state)
 		       ":9223372036854775806\r\n",
 		       "b:9223372036854775804, b:9223372036854775800, a:9223372036854775805, "
 		       "a:9223372036854775806, c:9223372036854775806");
-	/* With all that was asked by clients who add, take away, do neither. The number was at the
-	 * limit. */
+	/* With requests behind them, by clients that add, subtract, do neither. The number was at the limit. */
 	assert_answers(
 		"a:INCR k; b:GET k; c:GET k; a:STRLEN k; b:EXISTS k; b:DECRBY k 2; d:DECR k; "
 		"c:EXISTS k; b:GET k; e3:STRLEN k; a:GET k",
@@ -649,7 +648,7 @@ static void test_adds_near_the_upper_limit(void **state)
 		"b$19/9223372036854775807, b:1, b:9223372036854775805, "
 		"d:9223372036854775804, b$19/9223372036854775804, a:9223372036854775805, "
 		"c$19/9223372036854775805, a:19, c:1, e:19, a$19/9223372036854775805");
-	/* From the nearest number that is near, 2^62 + 2, and from the one before it. */
+	/* From the first number that counts as near the limit, 2^62 + 2, and from the one below it. */
 	assert_answers("a:INCRBY k 2305843009213693952; b:INCRBY k 2305843009213693950; c:DECR k",
 		       ":9223372036854775806\r\n",
 		       "a:6917529027641081857, b:9223372036854775807, c:9223372036854775806");
@@ -722,7 +721,7 @@ static void test_adds_refused(void **state)
 	assert_answers("a:INCR k; b:GET k", "-MISCONF x\r\n", "a-MISCONF x, b again");
 	assert_answers("a:INCR k; b:GET k", "-READONLY x\r\n", "a-READONLY x, b again");
 	assert_answers("a:INCR k; b:GET k", "-NOREPLICAS x\r\n", "a-NOREPLICAS x, b again");
-	/* INCR may be there, or allowed, where INCRBY is not. */
+	/* The server may have, or allow, INCR but not INCRBY. */
 	assert_answers("a:INCR k; b:GET k", "-NOPERM x\r\n", "a again, b again");
 	assert_answers("a:INCR k; b:GET k", "-ERR unknown command 'INCRBY'\r\n",
 		       "a again, b again");
@@ -749,7 +748,7 @@ static void test_every_member_gets_an_error_of_the_batch(void **state)
 		"LOADING x",
 		"BUSY x",
 		"ERR shutting down: the outcome of this command is unknown",
-		/* Would be a refusal if it were sure of it. */
+		/* the error would be a refusal if it did not say that the outcome is unknown */
 		"MISCONF cannot sync the log: x; whether this was done is unknown",
 	};
 	char reply[200], expected[600];
@@ -762,7 +761,7 @@ static void test_every_member_gets_an_error_of_the_batch(void **state)
 		assert_answers("a:INCR k; b:GET k; c3:INCR k", reply, expected);
 		assert_answers("a:SET k 1; b:GET k; c3:INCR k", reply, expected);
 	}
-	/* RESP3 has errors with a length; not every client in the batch may know them. */
+	/* RESP3 has errors with a length; a RESP2 client in the batch does not know them. */
 	assert_answers("a:INCR k; b3:GET k", "!9\r\nLOADING\r\n\r\n", "a-LOADING  , b-LOADING  ");
 }
 
@@ -791,11 +790,11 @@ static void test_unexpected_replies(void **state)
 	}
 	assert_answers("a:INCR k; b:GET k", "+OK\r\n", all);
 	assert_answers("a:SET k 1; b:GET k", ":1\r\n", all);
-	/* No number is the one before such a sum. */
+	/* No number precedes such a sum. */
 	assert_answers("a:INCR k; b:INCR k", ":-9223372036854775808\r\n", all);
 }
 
-/* What is run again runs later; what its client asked behind it must not have run before. */
+/* A retried request runs later: requests of the same client behind it must not have run before. */
 static void test_retry_keeps_a_client_s_order(void **state)
 {
 	(void)state;

@@ -1,11 +1,10 @@
-/* Folding against a key that knows none.
+/* Goal: folded requests get the replies that they would get one by one, in every mixture.
  *
- * Tens of thousands of worlds are drawn from seeds (tests/lib/fold_world.h): queues of every mixture,
- * numbers at both ends that many move up and down, values that are no numbers, keys that are missing
- * or of another type, servers that refuse, clients with several asks and of both dialects, strangers
- * who write in between. Each world is run folded and then one by one in the order in which the fold
- * says things happened, which must be the one that is due. A seed that fails is printed; give it to
- * the test that runs one. */
+ * Method: tens of thousands of worlds are drawn from seeds (tests/lib/fold_world.h): queues of every mixture,
+ * numbers near both limits that many clients change, values that are no numbers, missing keys and keys of another
+ * type, servers that refuse, clients with several requests and of both dialects, writes by other clients in between.
+ * Each world runs folded, and then one by one in the order that the fold reports, which must be the right one. A
+ * seed that fails is printed; to run it alone, narrow the loop over the seeds. */
 #include "tests/lib/fold_world.h"
 
 #include <setjmp.h>
@@ -40,7 +39,7 @@ static void test_folded_replies_equal_single_replies(void **state)
 	(void)state;
 	for (uint64_t seed = 1; seed <= WORLDS; seed++)
 		run_seed(seed, &tally);
-	/* Worlds in which nothing is folded would prove nothing. */
+	/* A run in which hardly any request was folded would test nothing. */
 	assert_true(tally.batches < tally.members * 3 / 4);
 	assert_true(tally.folded > tally.members / 4);
 	assert_true(tally.mixed > tally.members / 50);

@@ -1,11 +1,11 @@
-/* Goal: who waits for a hot key, and for how long (absorb/fold/stage.c): joins, one flight at a time, limits,
- * those who go away while they wait, errors, and keys that turn hot and cool.
+/* Goal: which requests wait for a hot key, and for how long (absorb/fold/stage.c): joining, one batch in flight at a
+ * time, limits, clients that disconnect while they wait, errors, and keys that become hot and cool.
  *
- * Method: scripts against a core whose engine is the test (tests/lib/fold_stage_world.h). What folding makes
- * of asks is tested in test_fold_plan.c, a client's own order in test_fold_order.c. */
+ * Method: scripts against a core whose engine is the test (tests/lib/fold_stage_world.h). test_fold_plan.c tests
+ * what folding makes of requests, test_fold_order.c a client's own order. */
 #include "tests/lib/fold_stage_world.h"
 
-/* ---- joins and flights ---- */
+/* ---- joins, and one batch in flight ---- */
 
 static void test_a_single_request_is_sent_as_it_came(void **state)
 {
@@ -14,7 +14,7 @@ static void test_a_single_request_is_sent_as_it_came(void **state)
 	(void)state;
 	open_world(&world);
 	say(&world, 'A', "incr {a}k");
-	sent(&world, ""); /* others may come in this round */
+	sent(&world, ""); /* other requests may come in this round */
 	end_round(&world);
 	sent(&world, "incr {a}k");
 	reply(&world, "incr", ":1\r\n");
@@ -78,8 +78,8 @@ static void answer_kind(struct world *world, enum hs_op_kind kind)
 	fail_msg("nothing of that kind is under way");
 }
 
-/* The engine answers UNTRACK before a folded batch that was sent earlier. Both requests are put away: a server
- * that stops waits until the core has none in flight. */
+/* The engine answers UNTRACK before a folded batch that was sent earlier. Both requests are freed: shutdown waits
+ * until the core has none in flight. */
 static void test_tracking_ends_while_a_batch_is_in_flight(void **state)
 {
 	static struct world world;
@@ -102,7 +102,7 @@ static void test_tracking_ends_while_a_batch_is_in_flight(void **state)
 	close_world(&world);
 }
 
-/* Two requests for a command are not worth it when three are wanted; folding is tried again later. */
+/* Two requests per command are too few when three are required; folding is tried again later. */
 static void test_folding_pauses_when_it_gains_nothing(void **state)
 {
 	static struct world world;
@@ -183,7 +183,7 @@ static void test_both_dialects(void **state)
 	close_world(&world);
 }
 
-/* Replies keep the order of requests, whatever is finished first (law 1). */
+/* Replies keep the order of requests, whichever finishes first (law 1). */
 static void test_replies_in_turn(void **state)
 {
 	static struct world world;
@@ -227,7 +227,7 @@ static void test_reads_at_once_do_not_wait(void **state)
 	close_world(&world);
 }
 
-/* ---- limits, and those who go ---- */
+/* ---- limits, and clients that disconnect ---- */
 
 static void test_busy_at_the_limit(void **state)
 {
@@ -247,7 +247,7 @@ static void test_busy_at_the_limit(void **state)
 	say(&world, 'C', "GET {b}k");
 	assert_int_equal(counted(&hs_fold_stats(world.core)->busy), 1);
 	reply(&world, "GET", "$1\r\n1\r\n");
-	say(&world, 'C', "GET {a}k"); /* they are not away yet */
+	say(&world, 'C', "GET {a}k"); /* those before are not sent yet */
 	end_round(&world);
 	sent(&world, "GET {b}k | GET {a}k");
 	say(&world, 'C', "GET {a}k"); /* now there is room */
@@ -264,7 +264,7 @@ static void test_busy_at_the_limit(void **state)
 	close_world(&world);
 }
 
-/* One reply may be larger than the limit, one with more behind it may not. */
+/* One reply may exceed the limit; one with further replies behind it may not. */
 static void test_many_replies_at_once_keep_the_output_limit(void **state)
 {
 	static struct world world;
@@ -287,8 +287,8 @@ static void test_many_replies_at_once_keep_the_output_limit(void **state)
 	close_world(&world);
 }
 
-/* Replies that others share wait for their turn behind one that is still under way: the client is cut off
- * when they reach the limit, and the rest are not even copied. */
+/* Shared replies wait behind one that is still in flight: the client is disconnected when they reach the limit, and
+ * the rest are not even copied. */
 static void test_shared_replies_out_of_turn_keep_the_output_limit(void **state)
 {
 	static struct world world;
@@ -311,7 +311,7 @@ static void test_shared_replies_out_of_turn_keep_the_output_limit(void **state)
 	close_world(&world);
 }
 
-/* Its own waiters are sent for what comes behind them, and all are refused from inside. */
+/* A client's own waiters are sent for the sake of its next command, and all are refused inside submit. */
 static void test_refusals_in_a_row_keep_the_output_limit(void **state)
 {
 	static struct world world;
@@ -344,7 +344,7 @@ static void test_a_client_that_disconnects_while_waiting_is_left_out(void **stat
 	assert_int_equal(counted(&hs_fold_stats(world.core)->waiting), 2);
 	end_round(&world);
 	sent(&world, "INCRBY {a}k 2");
-	/* Who goes later is answered into the void. */
+	/* The answer of a client that disconnects later is dropped. */
 	say(&world, 'C', "INCR {a}k");
 	leave(&world, 'C');
 	reply(&world, "INCRBY", ":2\r\n");
@@ -367,9 +367,9 @@ static void test_a_client_that_disconnects_before_a_retry_is_left_out(void **sta
 	leave(&world, 'B');
 	reply(&world, "INCRBY", "-ERR increment or decrement would overflow\r\n");
 	sent(&world, "INCR {a}k");
-	say(&world, 'A', "APPEND {a}k x"); /* behind the second try */
+	say(&world, 'A', "APPEND {a}k x"); /* behind the retry */
 	sent(&world, "APPEND {a}k x");
-	say(&world, 'C', "INCR {a}k"); /* which is under way for the key */
+	say(&world, 'C', "INCR {a}k"); /* which is in flight for the key */
 	end_round(&world);
 	sent(&world, "");
 	reply(&world, "INCR", ":9\r\n");
@@ -401,12 +401,12 @@ static void test_an_unknown_outcome_is_reported_to_all(void **state)
 	received(&world, 'B', unknown);
 	received(&world, 'C', unknown);
 	end_round(&world);
-	sent(&world, ""); /* and nothing is tried again */
+	sent(&world, ""); /* nothing is retried */
 	assert_int_equal(counted(&hs_core_stats(world.core)->command[HS_CMD_ID_INCR].failed), 2);
 	close_world(&world);
 }
 
-/* An engine that takes nothing says so while it is handed something: who waited for that goes on. */
+/* An engine may refuse an operation inside submit: requests that waited for it continue. */
 static void test_refused_at_once(void **state)
 {
 	static const char down[] = "-CLUSTERDOWN not sent\r\n";
@@ -415,14 +415,14 @@ static void test_refused_at_once(void **state)
 	(void)state;
 	open_world(&world);
 	world.refusal = down;
-	say(&world, 'A', "INCR {a}k"); /* together */
+	say(&world, 'A', "INCR {a}k"); /* in one batch */
 	say(&world, 'B', "INCR {a}k");
 	say(&world, 'A', "PING");
 	say(&world, 'A', "DEL {a}k");
 	end_round(&world);
 	received(&world, 'A', "-CLUSTERDOWN not sent\r\n+PONG\r\n-CLUSTERDOWN not sent\r\n");
 	received(&world, 'B', down);
-	/* One by one, with more behind each that has to wait for it. */
+	/* One by one, each with a request behind it that has to wait. */
 	say(&world, 'A', "GET {a}k");
 	say(&world, 'B', "INCR {a}k");
 	say(&world, 'A', "DEL {a}k");
@@ -434,7 +434,7 @@ static void test_refused_at_once(void **state)
 		 "sent\r\n");
 	received(&world, 'B', "-CLUSTERDOWN not sent\r\n-CLUSTERDOWN not sent\r\n");
 	assert_int_equal(world.client[0]->in.len, 0);
-	/* And a second try. */
+	/* Also with a retry. */
 	world.refusal = NULL;
 	say(&world, 'A', "INCR {a}k");
 	say(&world, 'B', "INCR {a}k");
@@ -460,16 +460,16 @@ static void test_hot_and_cool(void **state)
 	stats = hs_fold_stats(world.core);
 	say(&world, 'A', "INCR {a}k");
 	say(&world, 'B', "INCR {a}k");
-	sent(&world, "INCR {a}k | INCR {a}k"); /* not hot: straight */
+	sent(&world, "INCR {a}k | INCR {a}k"); /* not hot: sent at once */
 	make_hot(&world, "{a}k");
 	say(&world, 'C', "INCR {a}k");
-	say(&world, 'A', "INCR {a}k"); /* behind what it had under way */
+	say(&world, 'A', "INCR {a}k"); /* behind A's requests in flight */
 	end_round(&world);
 	sent(&world, "INCRBY {a}k 2");
 	for (int i = 0; i < 2; i++)
 		reply(&world, "INCR", ":1\r\n");
 	reply(&world, "INCRBY", ":4\r\n");
-	/* One request in 15 is less than it takes to turn hot, and enough to stay so. */
+	/* One request in 15 is too few to become hot, and enough to stay hot. */
 	for (int i = 0; i < 150; i++) {
 		for (int j = 0; j < 30; j++) {
 			char words[32];
@@ -483,7 +483,7 @@ static void test_hot_and_cool(void **state)
 		hs_core_tick(world.core, later(&world, 10000));
 	}
 	assert_int_equal(counted(&stats->keys), 1);
-	/* Not while somebody is in its queue. */
+	/* A key with waiting requests does not cool. */
 	say(&world, 'B', "GET {a}k");
 	end_round(&world);
 	sent(&world, "GET {a}k");
@@ -512,9 +512,9 @@ static void test_folding_is_turned_off_while_requests_wait(void **state)
 	world.options.fold = false;
 	hs_core_configure(world.core, &world.options);
 	hs_core_tick(world.core, later(&world, 100));
-	say(&world, 'D', "INCR {a}k"); /* straight */
+	say(&world, 'D', "INCR {a}k"); /* sent at once */
 	sent(&world, "INCR {a}k");
-	say(&world, 'B', "INCR {a}k"); /* not before its first one */
+	say(&world, 'B', "INCR {a}k"); /* not before B's first request */
 	sent(&world, "");
 	reply(&world, "INCR", ":1\r\n");
 	reply(&world, "INCR", ":2\r\n");

@@ -1,5 +1,6 @@
-/* Goal: patterns match exactly as Redis's do, oddities included, and a hostile one costs little.
- * Method: a table of patterns and texts; the answers were taken from a Redis server's KEYS. */
+/* Goal: patterns match exactly as in Redis, special cases included, and a hostile pattern costs little.
+ *
+ * Method: a table of patterns and texts; the results are those of KEYS on a Redis server. */
 #include "base/glob.h"
 
 #include <setjmp.h>
@@ -100,7 +101,7 @@ static void test_bytes_of_zero_are_bytes(void **state)
 	assert_false(hs_glob_match(HS_LIT("a\0*"), HS_LIT("ab"), false));
 }
 
-/* With a star that backtracked into every earlier one this would never end. */
+/* Backtracking into every earlier star, this would never end. */
 static void test_hostile_pattern_ends(void **state)
 {
 	char pattern[200], text[2000];

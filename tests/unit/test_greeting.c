@@ -1,7 +1,8 @@
-/* Goal: a server is greeted with what the operator configured, and whatever it answers is either READY or
+/* Goal: the greeting sent to a server follows the configuration, and the server's answers lead to READY, or to
  * FAILED with a reason that tells the operator what to check.
- * Method: the composed greeting is compared byte for byte; answers are given whole, cut at every byte, and
- * byte by byte, in blocks of their own length. */
+ *
+ * Method: the composed greeting is compared byte for byte. Answers are given whole, cut at every byte, and byte by
+ * byte, in allocations of their own length. */
 #include "upstream/greeting.h"
 
 #include "base/mem.h"
@@ -90,10 +91,10 @@ static void test_composed_greetings(void **state)
 		"$7\r\nSETNAME\r\n$8\r\nheatsink\r\n");
 }
 
-/* What comes of one greeting: its answer is given as a piece of `cut` bytes and then pieces of `size` bytes. */
+/* The outcome of one greeting, whose answer is given as a piece of `cut` bytes and then pieces of `size` bytes. */
 struct answered {
 	enum hs_greeting_step step;
-	size_t given, used; /* bytes in all; how many of them were the greeting's */
+	size_t given, used; /* bytes in all; bytes that belong to the greeting */
 	int64_t server_id;
 	char why[HS_GREETING_WHY_BYTES];
 };
@@ -126,7 +127,7 @@ static struct answered answer(const struct hs_login *who, const char *id, struct
 	return answered;
 }
 
-/* Whole, cut in two anywhere, byte by byte: READY with `greeting` bytes used of `bytes`. */
+/* Whole, cut in two anywhere, and byte by byte: READY, with `greeting` of `bytes` used. */
 static void expect_ready(const struct hs_login *who, const char *id, struct hs_bytes bytes,
 			 size_t greeting, int64_t server_id)
 {
@@ -167,12 +168,12 @@ static void test_ready_when_all_is_answered(void **state)
 		     sizeof(HELLO_3 "$40\r\n" MYID "\r\n") - 1, 42);
 	expect_ready(&user, MYID, HS_LIT(HELLO_3 "+OK\r\n$40\r\n" MYID "\r\n"),
 		     sizeof(HELLO_3 "+OK\r\n$40\r\n" MYID "\r\n") - 1, 42);
-	/* A server that says no number. */
+	/* A server that sends no client id. */
 	expect_ready(&anybody, "", HS_LIT("%1\r\n$5\r\nproto\r\n:3\r\n"),
 		     sizeof "%1\r\n$5\r\nproto\r\n:3\r\n" - 1, 0);
 }
 
-/* What follows belongs to the first replies. */
+/* The bytes behind the greeting belong to the first replies. */
 static void test_bytes_behind_the_greeting(void **state)
 {
 	struct hs_login anybody = login("", "", 0), user = login("me", "pw", 7);
@@ -207,14 +208,14 @@ static void test_the_server_refuses(void **state)
 		      "username-password pair)");
 	expect_failed(&user, "", HS_LIT("-ERR max number of clients reached\r\n"),
 		      HS_GREETING_REFUSED ": ERR max number of clients reached");
-	/* SELECT's and CLUSTER MYID's answers count as HELLO's. */
+	/* Answers to SELECT and CLUSTER MYID count like HELLO's. */
 	expect_failed(&anybody, "", HS_LIT(HELLO_3 "-ERR DB index is out of range\r\n"),
 		      HS_GREETING_REFUSED ": ERR DB index is out of range");
 	expect_failed(&user, MYID, HS_LIT(HELLO_3 "-ERR cluster support disabled\r\n"),
 		      HS_GREETING_REFUSED ": ERR cluster support disabled");
 }
 
-/* Of a classic greeting, whose last word is PING: what one server answers, in pieces of one byte. */
+/* The result of a classic greeting, which ends with PING, when a server answers `text`, byte by byte. */
 static enum hs_greeting_step answer_classic(const struct hs_login *who, const char *text)
 {
 	struct hs_greeting_options options = {
@@ -233,7 +234,7 @@ static enum hs_greeting_step answer_classic(const struct hs_login *who, const ch
 	return step;
 }
 
-/* A server that refuses PING may serve requests all the same. */
+/* A server that refuses PING may still serve requests. */
 static void test_a_classic_greeting_that_is_refused(void **state)
 {
 	static const char *const harmless[] = {
@@ -255,7 +256,7 @@ static void test_a_classic_greeting_that_is_refused(void **state)
 		assert_int_equal(answer_classic(&anybody, harmless[i]), HS_GREETING_READY);
 	for (size_t i = 0; i < sizeof refuses / sizeof *refuses; i++)
 		assert_int_equal(answer_classic(&anybody, refuses[i]), HS_GREETING_FAILED);
-	/* An error to AUTH is no error to PING. */
+	/* The same error to AUTH is a failure. */
 	assert_int_equal(answer_classic(&user, "-MISCONF of AUTH\r\n"), HS_GREETING_FAILED);
 	assert_int_equal(
 		answer_classic(&user,
@@ -292,7 +293,7 @@ static void test_answers_that_are_too_long(void **state)
 	hs_mem_release(bytes);
 }
 
-/* The caller may free its text of the id once the greeting is begun. */
+/* The caller may free its text of the id once the greeting has begun. */
 static void test_the_id_is_its_own_copy(void **state)
 {
 	struct hs_login anybody = login("", "", 0);

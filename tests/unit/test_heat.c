@@ -1,8 +1,7 @@
-/* Heat, one idea at a time: what is counted, for how long it is remembered, how it is forgotten.
+/* Goal: heat, one property at a time: which requests count, for how long, and how counts are reset.
  *
- * The tests tell the time themselves and read what comes out of the front door (heat/heat.h). Names
- * and rows are test_heat_rows's, bounds under any stream test_heat_bounds's, readers beside writers
- * test_heat_threads's. */
+ * Method: the test sets the time and reads through heat/heat.h. test_heat_rows.c tests names and rows,
+ * test_heat_bounds.c bounds under any stream, test_heat_threads.c readers beside a writer. */
 #include "heat/internal.h"
 #include "tests/lib/heat_fixture.h"
 
@@ -10,7 +9,7 @@
 
 /* ---- windows and time ---- */
 
-/* Even traffic shows as its rate in both windows, from the beginning on. */
+/* Even traffic shows as its rate in both windows, from the beginning. */
 static void test_an_even_rate_shows_at_once(void **state)
 {
 	struct fixture *fixture = *state;
@@ -22,7 +21,7 @@ static void test_an_even_rate_shows_at_once(void **state)
 			struct hs_heat_row row = find(fixture, HS_HEAT_KEYS, "even");
 
 			for (enum hs_heat_window w = 0; w < HS_HEAT_WINDOWS; w++) {
-				/* They come in steps of a millisecond. */
+				/* The requests come in steps of a millisecond. */
 				assert_true(fabs(row.window[w].ops_low / 2000 - 1) < 0.01);
 				assert_true(fabs(row.window[w].bytes_low / 200000 - 1) < 0.01);
 				assert_near(row.window[w].ops_high, row.window[w].ops_low);
@@ -33,13 +32,14 @@ static void test_an_even_rate_shows_at_once(void **state)
 	}
 }
 
-/* What happened at one moment fades by e in each window's time, whether or not the worker is told. */
+/* Counts decay by a factor of e per window length, whether or not the worker's clock is set. */
 static void test_windows_decay(void **state)
 {
 	struct fixture *fixture = *state;
 	struct hs_heat_row first, later;
 
-	pass(fixture, 100 * SECOND); /* both windows are full: rates are counts by the window */
+	/* both windows are full: a rate is a count divided by the window */
+	pass(fixture, 100 * SECOND);
 	reads_of(fixture, "burst", 5000);
 	first = find(fixture, HS_HEAT_KEYS, "burst");
 	assert_near(first.window[HS_HEAT_SHORT].ops_low, 5000 / SHORT_S);
@@ -61,8 +61,8 @@ static void test_windows_decay(void **state)
 	assert_near(later.window[HS_HEAT_LONG].ops_low, 500 * exp(-1));
 }
 
-/* Five thousand requests are less than half of one in the short window after ten times its length,
- * and in the long one stay for much longer. */
+/* After ten times the short window, five thousand requests count less than half a request in it; in the long window
+ * they stay for much longer. */
 static void test_cooled_keys_leave_the_list(void **state)
 {
 	struct fixture *fixture = *state;
@@ -125,7 +125,7 @@ static void test_time_jumps_ahead(void **state)
 	assert_non_null(listed(fixture, "last"));
 }
 
-/* A reader whose time is behind the worker's reads what there is. */
+/* A reader whose clock is behind the worker's reads the present counts. */
 static void test_reader_behind_the_worker(void **state)
 {
 	struct fixture *fixture = *state;
@@ -157,7 +157,7 @@ static void test_reset_forgets_tables_and_nothing_else(void **state)
 	hs_heat_read_partition(fixture->heat, access.partition, &before);
 	fixture->now_us += SECOND;
 	hs_heat_reset(fixture->heat, fixture->now_us);
-	/* The worker has not looked yet: readers forget at once. */
+	/* The worker has not acted on the reset yet: readers already see empty tables. */
 	for (int told = 0; told < 2; told++) {
 		fixture->now_us += SECOND;
 		for (enum hs_heat_what what = 0; what < HS_HEAT_TABLES; what++)
@@ -172,7 +172,7 @@ static void test_reset_forgets_tables_and_nothing_else(void **state)
 	assert_memory_equal(&before, &after, sizeof after);
 	hs_heat_read_ranges(fixture->heat, ranges);
 	assert_int_equal(ranges[access.slot / (HS_SLOTS / HS_HEAT_RANGES)], 1000);
-	/* And what comes is counted from there: 300 in three seconds. */
+	/* New requests count from the reset: 300 in three seconds. */
 	for (int i = 0; i < 100; i++) {
 		pass(fixture, 10 * MS);
 		reads_of(fixture, "user:1", 3);
@@ -189,7 +189,7 @@ static void test_noted_requests_count_when_settled(void **state)
 	struct hs_heat_access access = to(HS_LIT("noted:1"));
 	struct hs_heat_partition sum = {0};
 
-	hs_heat_settle(fixture->heat, 1000); /* nothing there */
+	hs_heat_settle(fixture->heat, 1000); /* nothing noted */
 	assert_int_equal(top(fixture, HS_HEAT_KEYS, HS_HEAT_BY_OPS, HS_HEAT_LONG), 0);
 	for (int round = 0; round < 2; round++) {
 		for (int i = 0; i < HS_HEAT_NOTES_MAX; i++)
@@ -204,7 +204,7 @@ static void test_noted_requests_count_when_settled(void **state)
 	assert_int_equal(sum.time_ns, (uint64_t)2 * HS_HEAT_NOTES_MAX * 7000);
 }
 
-/* Notes of one key in a row count together; what differs from them, and what failed, counts by itself. */
+/* Equal notes of one key in a row count together; different and failed requests count by themselves. */
 static void test_several_notes_before_settling(void **state)
 {
 	struct fixture *fixture = *state;
@@ -234,13 +234,13 @@ static void test_several_notes_before_settling(void **state)
 	assert_int_equal(sum.histogram[hs_coarse_histogram_bucket(1)], sum.reads);
 }
 
-/* A run counts accesses alike as one, and loses none of those that differ in key, time or outcome. */
+/* A run counts equal accesses as one, and loses none that differ in key, time or outcome. */
 static void test_runs(void **state)
 {
 	struct fixture *fixture = *state;
 	struct hs_heat_access one = to(HS_LIT("row:1")), missed = one;
 	struct hs_heat_partition sum = {0};
-	struct hs_heat_warmth warmth = hs_heat_run_end(fixture->heat); /* nothing there */
+	struct hs_heat_warmth warmth = hs_heat_run_end(fixture->heat); /* nothing in the run */
 
 	assert_int_equal(warmth.key.len, 0);
 	missed.missed = true;
@@ -285,7 +285,7 @@ static void test_partitions_count_exactly(void **state)
 	hs_heat_inflight(fixture->heat, 3, -2);
 	hs_heat_inflight(fixture->heat, 4, -1);
 	hs_heat_read_partition(fixture->heat, 3, &sum);
-	/* Added to what was there. */
+	/* Added to the earlier counts. */
 	assert_int_equal(sum.reads, 1000 + 10 + 1);
 	assert_int_equal(sum.writes, 4 + 1);
 	assert_int_equal(sum.errors, 4 + 1);
@@ -298,7 +298,7 @@ static void test_partitions_count_exactly(void **state)
 	hs_heat_read_partition(fixture->heat, 4, &sum);
 	assert_int_equal(sum.reads, 0);
 	assert_int_equal(sum.inflight, -1);
-	/* What has no key is in no table. */
+	/* Requests without a key are in no table. */
 	assert_int_equal(top(fixture, HS_HEAT_KEYS, HS_HEAT_BY_OPS, HS_HEAT_LONG), 1);
 	assert_int_equal(fixture->rows[0].partition, 3);
 }
@@ -343,7 +343,7 @@ static void test_memory_is_bounded(void **state)
 	hs_heat_destroy(&many);
 }
 
-/* The hash that is shown says nothing of where the tables keep a key: the id's seed is a secret. */
+/* The hash shown to operators does not reveal the place of a key in the tables, whose seed is a secret. */
 static void test_the_shown_hash_is_not_the_table_s(void **state)
 {
 	struct hs_heat_options options = {
@@ -373,7 +373,7 @@ static void test_the_shown_hash_is_not_the_table_s(void **state)
 	hs_heat_destroy(&other);
 }
 
-/* Who does not know the seed does not know where keys land. */
+/* Without the seed, the place of a key in the tables cannot be predicted. */
 static void test_seed_decides_where_keys_land(void **state)
 {
 	struct fixture *fixture = *state;

@@ -1,10 +1,9 @@
-/* The bounds of heat: whatever the stream, every interval contains the truth.
+/* Goal: whatever the stream of requests, every interval that heat shows contains the exact value.
  *
- * Streams are drawn from seeds: keys of all kinds, popularity of all shapes, values from nothing to
- * half a gigabyte, silence, workers that share the keys or split them or stand still. Beside the
- * tables (1 to 64 of them, from 8 entries to 4096) everything is counted exactly (tests/lib/exact.h).
- * Then every key, prefix and slot there ever was is looked up, tracked or not, and every list of the
- * hottest is read. */
+ * Method: streams are drawn from seeds: all kinds of keys, all shapes of popularity, values from nothing to half a
+ * gigabyte, silence, workers that share the keys, split them or stand still. Beside the tables (1 to 64, of 8 to
+ * 4096 entries) everything is counted exactly (tests/lib/exact.h). Then every key, prefix and slot is looked up,
+ * tracked or not, and every list of the hottest is read. */
 #include "base/mem.h"
 #include "base/prng.h"
 #include "base/slot.h"
@@ -20,7 +19,7 @@
 
 #include <cmocka.h>
 
-/* One thread, so the thread sanitizer has nothing to find here and takes fifty times as long. */
+/* One thread: the thread sanitizer can find nothing here and takes fifty times as long. */
 #if defined(__SANITIZE_THREAD__)
 enum { SLOWER = 20 };
 #elif defined(__SANITIZE_ADDRESS__)
@@ -51,8 +50,8 @@ struct world {
 
 /* ---- keys ---- */
 
-/* Keys of every kind: flat, of tenants, tagged, long ones that differ only behind what is kept of
- * them, bytes that are no text, the empty one. */
+/* Keys of every kind: flat, of tenants, tagged, long ones that differ only beyond the stored prefix, bytes that are
+ * no text, the empty key. */
 static size_t write_key(char *key, size_t number)
 {
 	unsigned n = (unsigned)number;
@@ -84,7 +83,7 @@ static void world_init(struct world *world, uint64_t seed, size_t tables, uint32
 {
 	*world = (struct world){.count = tables, .keys_count = keys_count};
 	hs_prng_init(&world->prng, seed);
-	/* Long after the machine started, or soon. */
+	/* Long after the machine started, or soon after. */
 	world->now_us = hs_prng_below(&world->prng, 2)
 				? (1 + hs_prng_below(&world->prng, 1u << 30)) * MS
 				: MS;
@@ -147,9 +146,9 @@ struct phase {
 	enum dealing dealing;
 	double writes;	  /* share */
 	uint64_t per_ms;  /* accesses */
-	uint64_t step_ms; /* how far time goes on at once */
+	uint64_t step_ms; /* length of one step of the clock */
 	size_t accesses;
-	size_t key, burst, table; /* the one that is hot, bursts, or gets everything */
+	size_t key, burst, table; /* the key or table that is hot, bursts, or gets every access */
 	bool noted;		  /* counted in batches */
 };
 
@@ -189,7 +188,7 @@ static size_t draw_key(struct world *world, struct phase *phase, size_t i)
 	size_t any = (size_t)below(world, keys);
 
 	switch (phase->shape) {
-	case ZIPF: /* the exponential of something even: each power of two as often as the next */
+	case ZIPF: /* the exponential of a uniform number: each power of two as often as the next */
 		return (size_t)pow((double)keys, hs_prng_unit(&world->prng)) - 1;
 	case BURSTS:
 		if (phase->burst == 0) {
@@ -198,7 +197,7 @@ static size_t draw_key(struct world *world, struct phase *phase, size_t i)
 		}
 		phase->burst--;
 		return phase->key;
-	case ROTATING: { /* five keys take most, for 40 ms; then it is five others */
+	case ROTATING: { /* five keys take most accesses for 40 ms; then five others do */
 		size_t era = (size_t)(world->now_us / (40 * MS));
 
 		return chance(world, 0.8) ? (era * 31 + (size_t)below(world, 5)) % keys : any;
@@ -311,7 +310,7 @@ static void run_scenario(uint64_t seed)
 		}
 	}
 	exact_check_tops(&world.exact, world.heats, world.count, world.now_us + MS);
-	/* Nobody tells the workers the time any more. */
+	/* No worker's clock is set from here on. */
 	for (size_t i = 0; i < 5; i++)
 		check(&world, later_ms[i] * MS);
 	world_deinit(&world);
@@ -326,8 +325,8 @@ static void test_any_stream(void **state)
 	}
 }
 
-/* Tiny values, then huge ones, then tiny ones again, each for long enough that the tables follow,
- * while keys come and go in a table that is much too small. */
+/* Tiny values, then huge ones, then tiny ones again, each for long enough that the tables follow, while keys come
+ * and go in a table that is much too small. */
 static void test_sizes_that_change(void **state)
 {
 	(void)state;
@@ -354,8 +353,8 @@ static void test_sizes_that_change(void **state)
 	}
 }
 
-/* Batches in which entries come, become known, are driven out and come again, in a table of eight:
- * what a note has found must still be so when it is counted. */
+/* Batches in which entries appear, become known, are evicted and return, in a table of eight: an entry that a note
+ * refers to must still be valid when the note is counted. */
 static void test_within_a_batch(void **state)
 {
 	(void)state;
@@ -383,8 +382,7 @@ static void test_within_a_batch(void **state)
 	}
 }
 
-/* More keys than any tag can tell apart go through eight entries; two that look alike to the table
- * must not be taken for each other. */
+/* More keys than tags can distinguish go through eight entries; two with equal tags must not be confused. */
 static void test_many_distinct_keys(void **state)
 {
 	struct world world;
@@ -415,8 +413,8 @@ static void add_times(struct world *world, const struct hs_heat_access *access, 
 	exact_add(&world->exact, access, times, world->now_us);
 }
 
-/* One key takes a million requests a second, for longer than the long window: so many additions that
- * a sum in single precision could lose its way. */
+/* One key gets a million requests a second for longer than the long window: so many additions that a sum in single
+ * precision could drift. */
 static void test_a_very_hot_key(void **state)
 {
 	struct world world;
@@ -438,8 +436,8 @@ static void test_a_very_hot_key(void **state)
 	world_deinit(&world);
 }
 
-/* A key whose values are small but for a giant now and then: next to the giants' sum a small value
- * is less than single precision can tell. */
+/* A key with small values and now and then a giant one: beside the giants' sum a small value is below single
+ * precision. */
 static void test_small_values_after_a_giant(void **state)
 {
 	struct world world;
@@ -458,7 +456,7 @@ static void test_small_values_after_a_giant(void **state)
 	world_deinit(&world);
 }
 
-/* What two requests of each worker are, as a rate. */
+/* Two requests of each worker, as a rate. */
 static double two_requests(const struct world *world, enum hs_heat_window window)
 {
 	double full = -expm1(-(double)(world->now_us - world->exact.start_us) / 1e6 /
@@ -467,8 +465,8 @@ static double two_requests(const struct world *world, enum hs_heat_window window
 	return 2 * (double)world->count / exact_window_s(window) / full;
 }
 
-/* Bounds that are always right could be useless. While all keys fit, they are exact but for the
- * request with which an entry began. */
+/* Bounds that are always right could be useless. While all keys fit, they are exact except for the request that
+ * created the entry. */
 static void test_exact_while_all_keys_fit(void **state)
 {
 	struct world world;
@@ -507,8 +505,8 @@ static void test_exact_while_all_keys_fit(void **state)
 	world_deinit(&world);
 }
 
-/* With a hundred times more keys than entries, the hottest are still known to a few per cent, and
- * what is not tracked is known to be less than they are. */
+/* With a hundred times more keys than entries, the rates of the hottest keys are within a few per cent, and
+ * untracked keys are known to be below them. */
 static void test_tight_where_it_matters(void **state)
 {
 	struct world world;

@@ -1,7 +1,6 @@
-/* The rows of heat: how keys, prefixes and slots are named, found and listed, and what is said of
- * them.
+/* Goal: rows of heat: how keys, prefixes and slots are named, found and listed, and which numbers a row shows.
  *
- * The tests ask for keys at times of their own and read the lists. */
+ * Method: the test counts requests at times of its own and reads the lists. */
 #include "tests/lib/heat_fixture.h"
 
 /* ---- names ---- */
@@ -44,7 +43,7 @@ static void test_any_bytes_are_a_name(void **state)
 	}
 }
 
-/* Of a long key the beginning is kept and its length; two with the same beginning are two. */
+/* Of a long key, the row has the beginning and the length; two keys with the same beginning are two rows. */
 static void test_long_names_are_cut(void **state)
 {
 	struct fixture *fixture = *state;
@@ -123,7 +122,7 @@ static void test_prefixes_have_three_levels(void **state)
 	assert_int_equal(find(fixture, HS_HEAT_PREFIXES, "a:b:c:d:").workers, 0);
 }
 
-/* A colon is looked for so far into a key and no further. */
+/* Colons are searched up to a limit, and not beyond it. */
 static void test_prefixes_far_into_a_key(void **state)
 {
 	struct fixture *fixture = *state;
@@ -144,7 +143,7 @@ static void test_prefixes_far_into_a_key(void **state)
 	assert_int_equal(fixture->rows[0].name[0], 'o');
 }
 
-/* A tenant that is hot through a thousand keys is one line. */
+/* A tenant that is hot through a thousand keys shows as one prefix. */
 static void test_a_tenant_shows_as_one_line(void **state)
 {
 	struct fixture *fixture = *state;
@@ -186,7 +185,7 @@ static void test_slots(void **state)
 	assert_int_equal(row.workers, 0);
 }
 
-/* ---- what a row says ---- */
+/* ---- the numbers of a row ---- */
 
 static void test_reads_and_writes_apart(void **state)
 {
@@ -218,7 +217,7 @@ static void test_reads_and_writes_apart(void **state)
 	assert_true(row_is(&fixture->rows[0], "written"));
 }
 
-/* What is huge matters also when it is asked for a few times a second. */
+/* A huge value matters also at a few requests a second. */
 static void test_a_rare_large_value_stays_listed(void **state)
 {
 	struct fixture *fixture = *state;
@@ -266,7 +265,7 @@ static void test_misses_and_conflicts(void **state)
 	assert_near(fixture->rows[0].window[HS_HEAT_SHORT].misses, 0);
 }
 
-/* Percentiles are right within the width of a step of the ladder. */
+/* Percentiles are right within the width of a histogram bucket. */
 static void test_percentiles(void **state)
 {
 	struct fixture *fixture = *state;
@@ -285,7 +284,7 @@ static void test_percentiles(void **state)
 	assert_true(fixture->rows[1].p99_us >= 4 && fixture->rows[1].p99_us <= 8);
 	row = find(fixture, HS_HEAT_KEYS, "unknown");
 	assert_true(row.p50_us == 0 && row.p99_us == 0);
-	/* What was slow long ago no longer counts. */
+	/* Slow requests of long ago do not count. */
 	for (int i = 0; i < 100; i++) {
 		pass(fixture, SECOND);
 		reads_of(fixture, "slow", 50);
@@ -294,7 +293,7 @@ static void test_percentiles(void **state)
 	assert_true(row.p99_us <= 8);
 }
 
-/* So many that a small counter overflows. */
+/* So many that a small counter would overflow. */
 static void test_percentiles_of_many(void **state)
 {
 	struct fixture *fixture = *state;
@@ -334,7 +333,7 @@ static void test_workers_add_up(void **state)
 	assert_int_equal(row.workers, 2);
 	assert_int_equal(row.total_reads, 20);
 	assert_near(row.window[HS_HEAT_SHORT].ops_low, 20 / SHORT_S);
-	/* Each may have missed the request with which it began. */
+	/* Each worker may have missed the request that created its entry. */
 	assert_true(row.window[HS_HEAT_SHORT].ops_high >= row.window[HS_HEAT_SHORT].ops_low);
 	assert_true(row.window[HS_HEAT_SHORT].ops_high <= 24 / SHORT_S);
 	assert_near(hs_heat_total(heats, 3, HS_HEAT_SHORT, START + 100 * SECOND), 30 / SHORT_S);
@@ -342,7 +341,7 @@ static void test_workers_add_up(void **state)
 			 2);
 	assert_true(row_is(&fixture->rows[0], "both"));
 	assert_int_equal(fixture->rows[1].workers, 1);
-	/* No worker, no answer. */
+	/* Without workers there are no rows. */
 	assert_int_equal(hs_heat_top(heats, 0, &query, START, fixture->rows, ROWS), 0);
 	assert_near(hs_heat_total(heats, 0, HS_HEAT_SHORT, START), 0);
 	for (int i = 0; i < 3; i++)
@@ -368,7 +367,7 @@ static void test_an_array_of_few_rows(void **state)
 	assert_int_equal(hs_heat_top(&fixture->heat, 1, &query, START, fixture->rows, 21), 20);
 }
 
-/* Eight entries, a thousand keys: the two hot ones stay, and nobody else is as hot as the first. */
+/* Eight entries, a thousand keys: the two hot ones stay, and no other key is shown as hot as the first. */
 static void test_a_table_much_too_small(void **state)
 {
 	struct fixture *fixture = *state;
@@ -399,8 +398,8 @@ static void test_a_table_much_too_small(void **state)
 	}
 }
 
-/* What may have been missed fades like what was seen: two minutes after a storm of keys nobody can
- * have had more than a trace of it, whether or not the set was touched again. */
+/* The bound on missed requests decays like the counts: two minutes after a storm of keys no key can have had more
+ * than a trace of it, whether or not the set was touched again. */
 static void test_missed_requests_decay(void **state)
 {
 	struct fixture *fixture = *state;
@@ -428,7 +427,7 @@ static void test_missed_requests_decay(void **state)
 	}
 }
 
-/* A new key that becomes hot in a full and busy table gets its name, its totals and its times. */
+/* A new key that becomes hot in a full and busy table gets its name, totals and times. */
 static void test_newcomers_get_their_name(void **state)
 {
 	struct fixture *fixture = *state;

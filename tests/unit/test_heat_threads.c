@@ -1,11 +1,10 @@
-/* Readers beside writers: heat is read by any thread while its worker goes on counting, and what is
- * read makes sense.
+/* Goal: any thread may read heat while its worker goes on counting; every row that it reads is consistent.
  *
- * Each writer hammers its own table: keys that come and go in tables much too small for them, so that
- * entries change hands all the time. Names say where they belong: "w2:00123_00123_00123_…" repeats its
- * number and is asked for with its true slot and partition and a size that follows from the number, so
- * a row put together from two keys gives itself away. Readers list, look up and reset meanwhile. One table is stuck: its worker
- * stopped after a first run. The thread sanitizer runs this very test. */
+ * Method: each writer hammers its own table, with keys that come and go in tables much too small for them, so that
+ * entries change owners all the time. A name says where it belongs: "w2:00123_00123_00123_…" repeats its number, and
+ * has the slot, partition and request size that follow from the number, so that a row mixed from two keys is
+ * detected. Readers list, look up and reset meanwhile. One table is stuck: its worker stopped after a first run. The
+ * thread sanitizer runs this test, too. */
 #include "heat/heat.h"
 
 #include "base/prng.h"
@@ -25,20 +24,20 @@
 
 enum {
 	WRITERS = 3,
-	STUCK = WRITERS, /* the number of the table that nobody advances */
+	STUCK = WRITERS, /* the number of the table whose worker has stopped */
 	TABLES = WRITERS + 1,
 	READERS = 3,
 	KEYS = 2000,
 	PARTITIONS = 8,
 #ifdef __SANITIZE_THREAD__
-	LISTS = 8, /* read by each reader of large tables; writers go on until all are read */
+	LISTS = 8, /* read by each reader of large tables; writers continue until all are read */
 #elif defined(__SANITIZE_ADDRESS__)
 	LISTS = 25,
 #else
 	LISTS = 150,
 #endif
 	LISTS_MOST = 1000000,
-	FIRST = 5000, /* accesses of a worker at least */
+	FIRST = 5000, /* least number of accesses of a worker */
 	PER_MS = 200,
 	LATE_US = 50000, /* more than half a short window */
 	ROWS = 400,
@@ -49,8 +48,8 @@ enum {
 
 struct shared {
 	struct hs_heat *heats[TABLES];
-	_Atomic uint64_t now_us; /* the furthest a writer got */
-	_Atomic int reading;	 /* readers that are not done */
+	_Atomic uint64_t now_us; /* the latest time of any writer */
+	_Atomic int reading;	 /* readers that are not finished */
 	_Atomic uint64_t written;
 	_Atomic uint64_t answers;
 	_Atomic uint64_t complaints;
@@ -100,8 +99,8 @@ static struct hs_heat_access access_to(char text[KEY_BYTES + 1], size_t writer, 
 	};
 }
 
-/* Hot keys change every 2 ms: the few of this moment, and anybody. Goes on for as long as somebody
- * reads, but for `least` accesses in any case. */
+/* Hot keys change every 2 ms: a few at a time, and between them any key. Continues while a reader is active, and for
+ * at least `least` accesses. */
 static void write_some(struct shared *shared, size_t table, struct hs_prng *prng, size_t least)
 {
 	char text[HS_HEAT_NOTES_MAX][KEY_BYTES + 1];
@@ -152,9 +151,8 @@ static void *writer(void *argument)
 
 static void check_numbers(struct shared *shared, uint64_t now_us, const struct hs_heat_row *row)
 {
-	/* All writers together make this many a second. Right behind a reset, when hardly any time
-	 * has passed, what is counted while the reader looks makes the rate look high; and so it does
-	 * when time has passed since the reader looked at the clock. */
+	/* All writers together make this many a second. The rate looks higher right behind a reset, when hardly any
+	 * time has passed, and when time has passed since the reader read the clock. */
 	bool late = shared->now_us - now_us > LATE_US;
 	const double ops_max = shared->resets || late ? INFINITY : 1000.0 * PER_MS * TABLES * 20;
 
@@ -173,7 +171,7 @@ static void check_numbers(struct shared *shared, uint64_t now_us, const struct h
 	expect(shared, row->p50_us <= row->p99_us);
 }
 
-/* The name is one that a writer made, and all that is said with it is its own. */
+/* The name was made by a writer, and all numbers of the row belong to it. */
 static void check_key(struct shared *shared, const struct hs_heat_row *row)
 {
 	struct hs_bytes name = {row->name, row->name_len};
@@ -194,7 +192,7 @@ static void check_key(struct shared *shared, const struct hs_heat_row *row)
 	expect(shared, number < KEYS);
 	expect(shared, row->slot == hs_slot_of(name));
 	expect(shared, row->partition == row->slot * PARTITIONS / HS_SLOTS);
-	/* Every request for it has the same size. */
+	/* Every request for the key has the same size. */
 	bytes = (row->total_reads + row->total_writes) * size_of((unsigned)number);
 	expect(shared, row->total_bytes <= bytes + 1000 * 100);
 	expect(shared, bytes <= row->total_bytes + 1000 * 100);
@@ -202,8 +200,8 @@ static void check_key(struct shared *shared, const struct hs_heat_row *row)
 		double size = (double)size_of((unsigned)number);
 		double mean = row->window[w].bytes_low / row->window[w].ops_low;
 
-		/* Counted one after the other: a few requests may be in one and not the other. Right
-		 * behind a reset there are no more than a few. */
+		/* The numbers are counted one after the other: a few requests may be in one and not in the other.
+		 * Right behind a reset there are only a few. */
 		expect(shared, shared->resets || row->window[w].ops_low < 2000 ||
 				       (mean > 0.5 * size && mean < 2 * size));
 	}
@@ -226,13 +224,13 @@ static void check_list(struct shared *shared, struct hs_heat *const *heats, size
 		for (size_t j = 0; j < i; j++)
 			expect(shared, rows[i].id != rows[j].id);
 		if ((i + now_us / 1000) % 4 != 0)
-			continue; /* a few are enough: lists are what is to be read often */
+			continue; /* a few lookups are enough: lists are to be read often */
 		hs_heat_find(heats, count, query->what, name, rows[i].slot, now_us, &same);
-		/* While a reset is on its way to every worker, nobody knows how large tables are. */
+		/* While a reset is in progress on some workers, the size of tables is unknown. */
 		expect(shared, same.id == rows[i].id || (shared->resets && same.workers == 0));
 		check_numbers(shared, now_us, &same);
 	}
-	/* The table that nobody writes is easily read. */
+	/* The stuck table, which has no writer, is read easily. */
 	if (count == 1 && heats[0] != shared->heats[STUCK])
 		shared->answers += found;
 }
@@ -265,7 +263,7 @@ static void *reader(void *argument)
 	uint64_t seen = 0;
 
 	hs_prng_init(&prng, 100 + party->number);
-	/* And on until a table was met in which its writer had begun; but not for ever. */
+	/* And on until a table with a running writer was read; but not for ever. */
 	for (int i = 0; i < shared->lists || (shared->answers == 0 && i < LISTS_MOST); i++) {
 		struct hs_heat_query query = {
 			.what = (enum hs_heat_what)hs_prng_below(&prng, HS_HEAT_TABLES),
@@ -341,7 +339,7 @@ static void test_reading_while_counting(void **state)
 	destroy(&shared);
 }
 
-/* One set, which is all a list has to read, and every new key takes somebody's place in it. */
+/* One set: a list reads this set only, and every new key evicts another one. */
 static void test_reading_a_single_set(void **state)
 {
 	struct shared shared = {.lists = LISTS * 30};
@@ -360,7 +358,8 @@ static void test_resetting_while_counting(void **state)
 	destroy(&shared);
 }
 
-/* The stuck worker's last requests fade for readers all the same, and its clock shows it. */
+/* Rates of a stuck worker decay when other threads read them; hs_heat_seen_us stays behind and shows that it is
+ * stuck. */
 static void test_a_stuck_worker_cools(void **state)
 {
 	struct shared shared = {.lists = LISTS};

@@ -1,7 +1,7 @@
-/* The histogram: percentiles within 1 % of the exact ones, whatever the shape of the values, and
- * many histograms added up say the same as one that saw everything.
+/* Goal: percentiles are within 1 % of the exact ones, whatever the distribution, and merged histograms equal one
+ * that recorded every value.
  *
- * The exact answer comes from sorting the very same values. */
+ * Method: the exact percentiles come from sorting the same values. */
 #include "base/histogram.h"
 
 #include "base/prng.h"
@@ -24,7 +24,7 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Even over `bits` powers of two: as many values around a microsecond as around a second. */
+/* Uniform over `bits` powers of two: as many values around a microsecond as around a second. */
 static uint64_t draw(struct hs_prng *prng, unsigned bits)
 {
 	return hs_prng_next(prng) >> (64 - 1 - hs_prng_below(prng, bits));
@@ -52,7 +52,7 @@ static void test_percentiles_are_within_a_hundredth(void **state)
 	}
 	qsort(values, VALUES, sizeof *values, by_size);
 	for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
-		/* VALUES makes every rank a whole number. */
+		/* VALUES makes every rank an integer. */
 		size_t rank = (size_t)(shares[i] * VALUES + 0.5);
 		size_t at = rank ? rank - 1 : 0;
 
@@ -63,7 +63,7 @@ static void test_percentiles_are_within_a_hundredth(void **state)
 	free(values);
 }
 
-/* Every bucket's edges, seen from outside: a lone value between two others comes back. */
+/* Both edges of every bucket: a value between two others is returned. */
 static void test_around_every_power_of_two(void **state)
 {
 	(void)state;
@@ -101,7 +101,7 @@ static void test_merged_equals_one_histogram(void **state)
 	hs_prng_init(&prng, 3);
 	hs_histogram_merge(&merged, &parts[0]); /* empty into empty */
 	for (int i = 0; i < VALUES; i++) {
-		uint64_t value = 5 + draw(&prng, 50); /* some beyond the last bucket */
+		uint64_t value = 5 + draw(&prng, 50); /* some are beyond the last bucket */
 
 		hs_histogram_add(&one, value);
 		hs_histogram_add(&parts[i % 3], value);

@@ -1,9 +1,8 @@
-/* A HOTKEYS session: sums are those since START and no more, whichever workers served a key; it
- * ends when it is to end; slots keep out what is not theirs; many keys do not crowd out the heavy
- * ones.
+/* Goal: the sums of a HOTKEYS session include the requests since START and no others, from whichever worker. The
+ * session ends on time, the slots it names exclude other keys, and many light keys do not push out the heavy ones.
  *
- * Real heat of one or several workers, fed access by access at a time that the test makes up. With
- * few keys every one of them is hot from its first access, so sums are compared exactly. */
+ * Method: the heat of one or several workers, fed access by access at times that the test sets. With few keys, each
+ * is hot from its first access, so sums are compared exactly. */
 #include "telemetry/hotkeys.h"
 
 #include "base/err.h"
@@ -26,7 +25,7 @@ struct world {
 	size_t count;
 	struct hs_hotkeys *hotkeys;
 	uint64_t now_us;
-	uint64_t cpu_us; /* user; a third of it is the system's */
+	uint64_t cpu_us; /* user time; the system time is a third of it */
 };
 
 static void world_init(struct world *world, size_t workers)
@@ -101,7 +100,7 @@ static void start(struct world *world, struct hs_hotkeys_options options)
 	assert_int_equal(hs_hotkeys_start(world->hotkeys, &options, now(world), cpu(world)), 0);
 }
 
-/* The sum of a key in a list; 0 when it is not there. */
+/* The sum of a key in a list; 0: not listed. */
 static uint64_t sum_of(const struct world *world, enum hs_hotkeys_metric metric, const char *name)
 {
 	struct hs_hotkeys_key keys[HS_HOTKEYS_COUNT_MAX];
@@ -141,14 +140,14 @@ static void test_start_stop_and_reset(void **state)
 	assert_int_equal(hs_hotkeys_stop(world.hotkeys), HS_ENOTFOUND);
 	assert_false(hs_hotkeys_active(world.hotkeys));
 
-	/* What it gathered stays, and does not change any more. */
+	/* The results stay, and do not change any more. */
 	pass(&world, SECOND);
 	add(&world, 0, "a", 1, 10, 20);
 	read_it(&world);
 	assert_int_equal(sum_of(&world, HS_HOTKEYS_NET, "a"), 10);
 	assert_int_equal(hs_hotkeys_totals(world.hotkeys)->all[HS_HOTKEYS_NET], 10);
 
-	/* The next one starts from nothing. */
+	/* The next session starts from zero. */
 	start(&world, options);
 	read_it(&world);
 	assert_int_equal(sum_of(&world, HS_HOTKEYS_NET, "a"), 0);
@@ -202,7 +201,7 @@ static void test_lists_are_in_order_and_as_long_as_asked_for(void **state)
 	(void)state;
 	world_init(&world, 1);
 	start(&world, options_of(HS_HOTKEYS_COUNT_MAX));
-	/* The more bytes, the less time; one takes no bytes and one no time. */
+	/* The more bytes, the less time; one key takes no bytes and one no time. */
 	for (uint64_t i = 0; i < 100; i++) {
 		snprintf(name, sizeof name, "k%02u", (unsigned)i);
 		add(&world, 0, name, (uint16_t)i, i, 99 - i);
@@ -248,7 +247,7 @@ static void test_duration_ends_it(void **state)
 	read_it(&world);
 	assert_true(hs_hotkeys_active(world.hotkeys));
 
-	/* It is to end now, though it was read a moment ago. */
+	/* It ends on time, although it was read just before. */
 	add(&world, 0, "a", 1, 1, 1);
 	pass(&world, 1500);
 	assert_true(hs_hotkeys_due(world.hotkeys, now(&world)));
@@ -352,8 +351,8 @@ static void test_runs_of_slots(void **state)
 	assert_false(hs_hotkeys_slots(&options, &first, &last));
 }
 
-/* More keys than are summed up, at every reading others; the heavy ones come when there is no place
- * left, with the worker that is read last. */
+/* More keys than the session can sum up, other ones at every reading; the heavy keys come when the table is full,
+ * from the worker that is read last. */
 static void test_heavy_keys_are_found_among_many(void **state)
 {
 	enum { READINGS = 10, SMALL = 170 * WORKERS_MAX, HEAVY = 100 };
@@ -378,7 +377,7 @@ static void test_heavy_keys_are_found_among_many(void **state)
 		read_it(&world);
 		pass(&world, SECOND);
 	}
-	/* The first few accesses went by before they were found hot. */
+	/* The first accesses came before the keys were hot. */
 	assert_true(hs_hotkeys_top(world.hotkeys, HS_HOTKEYS_NET, keys) == 10);
 	assert_memory_equal(keys[0].name, "bytes", 5);
 	assert_in_range(keys[0].sums[HS_HOTKEYS_NET], most * 9 / 10, most);
@@ -390,8 +389,7 @@ static void test_heavy_keys_are_found_among_many(void **state)
 	world_deinit(&world);
 }
 
-/* HEAT RESET in the middle of a session: only what came between the last reading and it is lost,
- * and here that is nothing. */
+/* HEAT RESET during a session loses only the requests since the last reading; here there are none. */
 static void test_a_reset_of_the_tables_is_survived(void **state)
 {
 	struct world world;
@@ -415,8 +413,7 @@ static void test_a_reset_of_the_tables_is_survived(void **state)
 	world_deinit(&world);
 }
 
-/* A key with a long past that nobody asks for goes out of sight; when it comes back in a session,
- * its past does not count. */
+/* A key with much past traffic drops out of the tables; when it returns during a session, its past does not count. */
 static void test_traffic_before_the_session_does_not_count(void **state)
 {
 	struct world world;
@@ -425,7 +422,7 @@ static void test_traffic_before_the_session_does_not_count(void **state)
 	world_init(&world, 1);
 	for (int i = 0; i < 100000; i++)
 		add(&world, 0, "quiet", 1, 100, 100);
-	/* Idle, the worker does not even look at the time. */
+	/* An idle worker does not even read the clock. */
 	world.now_us += 300 * (uint64_t)SECOND;
 	start(&world, options_of(10));
 	pass(&world, SECOND);
@@ -434,15 +431,15 @@ static void test_traffic_before_the_session_does_not_count(void **state)
 		pass(&world, SECOND);
 		read_it(&world);
 	}
-	/* Its first access of the session brought it back into sight, or into the table anew. */
+	/* Its first access of the session brought it back into the list, or into the table. */
 	assert_in_range(sum_of(&world, HS_HOTKEYS_NET, "quiet"), 400, 500);
 	world_deinit(&world);
 }
 
 enum { KEYS = 40, ROUNDS = 20000 };
 
-/* Random traffic on few keys over several workers, with idle times, resets and sessions that come
- * and go. Returns in `truth` what the last session should have summed up. */
+/* Random traffic on few keys over several workers, with idle times, resets and sessions. `truth` gets the exact sums
+ * of the last session. */
 static void run_random(struct world *world, uint64_t idle_us_max,
 		       uint64_t truth[HS_HOTKEYS_METRICS][KEYS])
 {
@@ -493,7 +490,7 @@ static void test_random_sessions_are_exact(void **state)
 	world_deinit(&world);
 }
 
-/* With long silences keys are out of sight when a session starts; what they had does not count. */
+/* After long silences keys are out of the tables when a session starts; their earlier requests do not count. */
 static void test_silent_keys_never_count_too_much(void **state)
 {
 	uint64_t truth[HS_HOTKEYS_METRICS][KEYS] = {{0}};

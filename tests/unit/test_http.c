@@ -1,7 +1,8 @@
-/* Goal: requests are answered, and every limit holds: connections, time, the size of a request, of
- * an answer and of all answers that nobody reads.
- * Method: socket pairs instead of a network and a time that the test sets, so nothing waits: the
- * HTTP side is run until it has nothing to do, then the other end is looked at. */
+/* Goal: the HTTP side answers requests and enforces every limit: connections, time, the size of a request, of an
+ * answer and of all unread answers.
+ *
+ * Method: socket pairs instead of a network, and a time set by the test, so that no test waits: the HTTP side runs
+ * until it is idle, then the test reads the other end. */
 #include "http/http.h"
 
 #include "base/mem.h"
@@ -59,7 +60,7 @@ static unsigned compose_sorry(void *context, const struct hs_http_request *reque
 	return 503;
 }
 
-/* Says how often it was asked. */
+/* Answers with the number of requests so far. */
 static unsigned compose_count(void *context, const struct hs_http_request *request,
 			      struct hs_buf *body)
 {
@@ -114,7 +115,7 @@ struct world {
 	struct hs_http *http;
 	uint64_t now_us;
 	struct hs_buf asked; /* a letter for each time /shared was composed */
-	struct hs_buf heard; /* what the last `hear` read, zero terminated */
+	struct hs_buf heard; /* the bytes that the last `hear` read, zero terminated */
 };
 
 static int setup(void **state)
@@ -151,7 +152,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Until nothing is readable and nothing is due. */
+/* Runs until nothing is readable and no deadline is due. */
 static void run(struct world *world)
 {
 	struct pollfd fd = {.fd = hs_http_fd(world->http), .events = POLLIN};
@@ -167,7 +168,7 @@ static int connect_to(struct world *world)
 	int fds[2], small = 64 * 1024;
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
-	/* So that a large answer does not fit, however the system is tuned. */
+	/* A small buffer, so that a large answer does not fit on any system. */
 	assert_int_equal(setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &small, sizeof small), 0);
 	hs_http_add(world->http, fds[1], &nowhere, sizeof nowhere, world->now_us);
 	run(world);
@@ -180,7 +181,7 @@ static void say(struct world *world, int fd, const char *text)
 	run(world);
 }
 
-/* Everything there is to read. Returns whether the other side has closed. */
+/* Reads all bytes there are. Returns whether the other side has closed. */
 static bool hear(struct world *world, int fd)
 {
 	ssize_t got;
@@ -255,7 +256,7 @@ static void test_many_requests_on_a_connection(void **state)
 	say(world, fd, GET("/small") GET("/echo?text=b"));
 	hear(world, fd);
 	assert_heard(world, "{\"a\":1}HTTP/1.1 200 OK\r\n");
-	/* Errors leave the connection open, and so does a body that nobody wanted. */
+	/* Errors leave the connection open, and so does an unwanted body. */
 	say(world, fd, GET("/nosuch") GET("/echo?what=1"));
 	assert_false(hear(world, fd));
 	say(world, fd, "GET /small HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc");
@@ -283,7 +284,7 @@ static void test_missing_pages(void **state)
 	assert_int_equal(hs_http_stats(world->http)->errors, 3);
 }
 
-/* Nothing that a path decodes to is passed over, a zero byte least of all. */
+/* No decoded byte of a path is skipped, not even a zero byte. */
 static void test_paths_are_compared_whole(void **state)
 {
 	static const char *const wrong[] = {
@@ -298,7 +299,7 @@ static void test_paths_are_compared_whole(void **state)
 		say(world, fd, wrong[i]);
 		assert_false(hear(world, fd));
 		assert_heard(world, "HTTP/1.1 404 Not Found\r\n");
-		/* The next request is judged by itself. */
+		/* The next request is parsed on its own. */
 		say(world, fd, GET("/sm%61ll"));
 		assert_false(hear(world, fd));
 		assert_heard(world, "{\"a\":1}");
@@ -385,7 +386,7 @@ static void test_a_second_host_header(void **state)
 	assert_heard(world, "400 Bad Request\r\n");
 }
 
-/* Connections that send nothing, and those that send half a request, make room for others. */
+/* Connections without a request, and those with half of one, are closed when others need room. */
 static void test_idle_connections_make_room(void **state)
 {
 	struct world *world = *state;
@@ -393,7 +394,7 @@ static void test_idle_connections_make_room(void **state)
 
 	for (int i = 0; i < CONNECTIONS; i++)
 		fds[i] = connect_to(world);
-	say(world, fds[0], GET("/small")); /* the latest that was active */
+	say(world, fds[0], GET("/small")); /* the one active last */
 	hear(world, fds[0]);
 	say(world, fds[1], "GET /small HTTP/1.1\r\nHost:");
 	for (int i = 0; i < 2; i++) {
@@ -401,13 +402,13 @@ static void test_idle_connections_make_room(void **state)
 		say(world, more[i], GET("/small"));
 		assert_false(hear(world, more[i]));
 		assert_heard(world, "HTTP/1.1 200 OK\r\n");
-		/* Those that sent nothing leave before those that sent half a request. */
+		/* Connections without a request are closed before those with half of one. */
 		assert_true(hear(world, fds[2 + i]));
 		assert_int_equal(world->heard.len, 0);
 	}
 	assert_false(hear(world, fds[0]));
 	assert_false(hear(world, fds[1]));
-	/* Half a request each: the oldest one leaves, and health checks are answered. */
+	/* Half a request each: the oldest one is closed, and health checks are answered. */
 	for (int i = 2; i < 2 * CONNECTIONS; i++) {
 		more[i] = connect_to(world);
 		say(world, more[i], "GET /small HTTP/1.1\r\n");
@@ -427,8 +428,8 @@ static void test_idle_connections_make_room(void **state)
 	assert_int_equal(hs_http_stats(world->http)->connections, 0);
 }
 
-/* Every connection is busy with an answer that nobody reads: probes are answered in the reserved
- * places, others are told to try again, and a place that becomes free is used. */
+/* Every connection has an unread answer: health checks are answered in the reserved places, other requests are told
+ * to retry, and a place that becomes free is used. */
 static void test_busy_connections_leave_places_for_probes(void **state)
 {
 	struct world *world = *state;
@@ -448,7 +449,7 @@ static void test_busy_connections_leave_places_for_probes(void **state)
 		assert_heard(world, "\r\n\r\nall connections are busy with answers: try again\n");
 	}
 	assert_int_equal(hs_http_stats(world->http)->refused, 3 * RESERVED);
-	/* Idle ones do not keep the reserved places either. */
+	/* Idle connections do not hold the reserved places, either. */
 	for (int i = 0; i < RESERVED; i++)
 		idle[i] = connect_to(world);
 	ask(world, GET("/probe"));
@@ -469,7 +470,7 @@ static void test_busy_connections_leave_places_for_probes(void **state)
 	assert_int_equal(hs_http_stats(world->http)->connections, 0);
 }
 
-/* Probes that do not take their answers hold the reserved places as well, until they are late. */
+/* Health checks that do not read their answers hold the reserved places until they time out. */
 static void test_one_connection_too_many(void **state)
 {
 	struct world *world = *state;
@@ -561,7 +562,7 @@ static void test_a_connection_that_never_reads_is_closed(void **state)
 
 	say(world, fd, GET("/large"));
 	assert_int_equal(hs_http_stats(world->http)->unread_bytes, LARGE);
-	/* Somebody else is served meanwhile. */
+	/* Another client is served meanwhile. */
 	ask(world, GET("/small"));
 	assert_heard(world, "200 OK");
 	wait_out(world);
@@ -595,7 +596,7 @@ static void test_answers_are_bounded(void **state)
 	ask(world, GET("/large?size=2097153"));
 	assert_heard(world, "HTTP/1.1 500 ");
 	assert_heard(world, "the answer has 2097153 bytes, at most 2097152 are sent");
-	/* Three unread ones are all there is room for. */
+	/* There is room for three unread answers. */
 	for (int i = 0; i < 3; i++) {
 		fds[i] = connect_to(world);
 		say(world, fds[i], GET("/large"));
@@ -604,7 +605,7 @@ static void test_answers_are_bounded(void **state)
 	ask(world, GET("/large"));
 	assert_heard(world, "HTTP/1.1 503 ");
 	assert_heard(world, "3145728 bytes of answers wait to be read");
-	/* A probe is answered all the same. */
+	/* A health check is answered all the same. */
 	ask(world, GET("/small"));
 	assert_heard(world, "200 OK");
 	hear(world, fds[0]);
@@ -616,7 +617,7 @@ static void test_answers_are_bounded(void **state)
 	assert_int_equal(hs_http_stats(world->http)->unread_bytes, 0);
 }
 
-/* Whoever asks together hears the same; whoever comes later hears of the time in between. */
+/* Requests that come together share an answer; a later one gets a new answer. */
 static void test_simultaneous_requests_share_an_answer(void **state)
 {
 	struct world *world = *state;

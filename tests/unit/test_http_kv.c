@@ -1,6 +1,7 @@
-/* Goal: a key's bytes survive the path, an ETag is the value's, If-None-Match is understood, and
- * Cache-Control never promises more than the contract.
- * Method: the functions alone, with cases written down. */
+/* Goal: a key's bytes survive the path, an ETag depends on the value alone, If-None-Match is parsed, and
+ * Cache-Control promises no more than the contract.
+ *
+ * Method: the functions on their own, with tables of cases. */
 #include "http/kv.h"
 
 #include "base/err.h"
@@ -81,7 +82,7 @@ static void test_lists_of_etags(void **state)
 		{"\"a\",W/\"x\"", true},
 		{"\"a\"\t,\t\"b\" , \"x\"", true},
 		{",,\"x\",", true},
-		{"\"a,b\", \"x\"", true}, /* a comma inside */
+		{"\"a,b\", \"x\"", true}, /* a comma inside the tag */
 		{"", false},
 		{"x", false},
 		{"\"x", false},
@@ -94,7 +95,7 @@ static void test_lists_of_etags(void **state)
 		{"W/", false},
 		{"W", false},
 		{"\"a\"\"x\"", false},
-		{"\"a\", *", false}, /* a star stands alone */
+		{"\"a\", *", false}, /* a star is valid alone only */
 		{"*, \"a\"", false},
 		{"\"*\"", false},
 		{"bad, \"x\"", false},
@@ -102,7 +103,7 @@ static void test_lists_of_etags(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		/* At the end of its memory: reading further is found by a sanitizer. */
+		/* At the end of its allocation, so that a sanitizer reports a read beyond it. */
 		size_t len = strlen(cases[i].list);
 		char *list = malloc(len > 0 ? len : 1);
 
@@ -136,7 +137,7 @@ static void test_cache_control(void **state)
 					.ttl_us = 60 * S,
 					.stale_while_revalidate_us = S - 1},
 		       "public, max-age=1, must-revalidate");
-	/* What the rule keeps no longer, others keep no longer. */
+	/* Downstream caches store the value no longer than the rule's `ttl`. */
 	expect_control((struct hs_rule){.stale_us = 5 * S, .ttl_us = 3 * S},
 		       "public, max-age=3, must-revalidate");
 	expect_control((struct hs_rule){.stale_us = 100000,

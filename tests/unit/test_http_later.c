@@ -1,7 +1,8 @@
-/* Goal: a route that answers later holds nobody else up, and every request of it is answered once,
- * also when its client has gone or the whole side ends.
- * Method: socket pairs and a time that the test sets, as in test_http; a route that notes who waits,
- * and the test answers when it likes. */
+/* Goal: a route that answers later delays no other request, and each of its requests is answered once, also if the
+ * client has disconnected or the HTTP side shuts down.
+ *
+ * Method: socket pairs and a time set by the test, as in test_http.c. The route records its requests, and the test
+ * answers them when it wants. */
 #include "http/http.h"
 
 #include "base/mem.h"
@@ -91,7 +92,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Until nothing is readable and nothing is due. */
+/* Runs until nothing is readable and no deadline is due. */
 static void run(struct world *world)
 {
 	struct pollfd fd = {.fd = hs_http_fd(world->http), .events = POLLIN};
@@ -202,7 +203,7 @@ static void test_not_modified(void **state)
 	assert_null(strstr(world->heard, "value"));
 	assert_non_null(strstr(world->heard, "ETag: \"t\""));
 	assert_int_equal(hs_http_stats(world->http)->not_modified, 1);
-	/* Only what is there can be unchanged. */
+	/* Only an existing value can be unmodified. */
 	ask(world, fd, "/v/x", "If-None-Match: *\r\n");
 	give(world, 1, 404, "none", "");
 	assert_non_null(strstr(hear(world, fd), " 404 "));
@@ -227,7 +228,8 @@ static void test_too_large(void **state)
 	run(world);
 }
 
-/* The library looks at nobody who waits: what became of them shows when they are answered. */
+/* The library does not check connections of waiting requests: a disconnected client is noticed when its request is
+ * answered. */
 static void test_clients_that_left_or_are_late(void **state)
 {
 	struct world *world = *state;
@@ -246,7 +248,7 @@ static void test_clients_that_left_or_are_late(void **state)
 	close(late);
 }
 
-/* Who is answered last still hears it. */
+/* Requests answered at shutdown still reach their clients. */
 static void test_shutdown(void **state)
 {
 	struct world *world = *state;

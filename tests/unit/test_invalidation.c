@@ -1,5 +1,7 @@
-/* A key that is left out of an invalidation is a wrong value in a cache for ever.
- * Texts as servers send them, and as none does. */
+/* Goal: invalidation pushes are parsed: every key of a well-formed one, none of a malformed one. A key missed here
+ * would be served stale from a cache for ever.
+ *
+ * Method: a table of texts as servers send them, and malformed ones. */
 #include "engine/redis/invalidation.h"
 
 #include "base/buf.h"
@@ -10,7 +12,7 @@
 
 #include <cmocka.h>
 
-/* What it says: "a b ." with a point at the end, "all", "a !" for what is broken. */
+/* The result as text: "a b ." for keys, with a point at the end; "all"; "a !" if the rest is malformed. */
 static void says(const char *text, const char *wanted)
 {
 	struct hs_invalidation invalidation;

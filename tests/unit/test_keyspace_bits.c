@@ -1,6 +1,7 @@
-/* Goal: bit commands and LCS answer with Redis 7.0's exact replies.
- * Method: scripts of commands with their whole replies, taken from a Redis server; counting and
- * finding bits also against a slow and obvious way of doing it. */
+/* Goal: bit commands and LCS give exactly Redis 7.0's replies.
+ *
+ * Method: scripts of commands with their whole replies, taken from a Redis server. BITCOUNT and BITPOS are also
+ * compared with a simple loop over bits. */
 #include "tests/lib/store.h"
 
 #include <setjmp.h>
@@ -81,7 +82,7 @@ static bool bit(const unsigned char *value, int at)
 	return value[at / 8] >> (7 - at % 8) & 1;
 }
 
-/* All ranges of bits of values with long even stretches, where whole words are skipped. */
+/* All ranges of bits of values with long uniform stretches, where whole words are skipped. */
 static void test_ranges_of_bits(void **state)
 {
 	enum { BYTES = 40 };

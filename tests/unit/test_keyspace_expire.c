@@ -1,8 +1,8 @@
-/* Goal: a key is there until its time is up and gone for everybody the millisecond after; writers
- * replace what is left of it, the sweep removes the rest, and the index of expiries always agrees
- * with the keys.
- * Method: scripts on a store in memory whose clock only the test moves. After each test the index
- * is compared with the keys. */
+/* Goal: a key exists until its expiry and is missing for every command in the millisecond after. Writers replace an
+ * expired record, the sweep removes the others, and the index of expiries always agrees with the keys.
+ *
+ * Method: scripts on a store in memory whose clock only the test moves. After each test the index is compared with
+ * the keys. */
 #include "base/slot.h"
 #include "tests/lib/store.h"
 
@@ -119,12 +119,12 @@ static void test_expired_in_the_millisecond_after(void **state)
 		    {"DBSIZE", ":0\r\n"}, {"DEL a", ":0\r\n"}, {"PERSIST a", ":0\r\n"},
 		    {"EXPIRE a 10", ":0\r\n"}, {"RENAME a {a}", "-ERR no such key\r\n"},
 		    {"COPY a {a}", ":0\r\n"}, {"GETDEL a", "$-1\r\n"}, {"SET a 1 XX", "$-1\r\n"});
-	/* None of these had to write, so the record lies there still. */
+	/* None of these commands had to write, so the record is still stored. */
 	assert_int_equal(stored(store), 1);
 	assert_int_equal(store->counts.expired, 0);
 }
 
-/* Each writer finds nothing and starts anew, without the old expiry. */
+/* Each writer finds the key missing and writes a new value, without the old expiry. */
 static void test_writers_replace_an_expired_value(void **state)
 {
 	static const struct test_line lines[] = {

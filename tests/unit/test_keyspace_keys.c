@@ -1,5 +1,6 @@
-/* Goal: commands on keys whatever they hold answer with Redis 7.0's exact replies; records of types
- * this version does not know are answered as errors and never overwritten, damaged ones as errors.
+/* Goal: commands on keys of any type give exactly Redis 7.0's replies. Records of types that this version does not
+ * know, and damaged ones, are errors and are never overwritten.
+ *
  * Method: scripts of commands with their whole replies, and records put into the store by hand. */
 #include "base/err.h"
 #include "base/slot.h"
@@ -119,12 +120,12 @@ static void test_idle_time_is_since_the_last_write(void **state)
 		    {"OBJECT IDLETIME b", "$-1\r\n"}, {"OBJECT FREQ b", "$-1\r\n"});
 	store->ks.now_ms -= 50000; /* a clock set back */
 	assert_string_equal(test_run(store, "OBJECT IDLETIME a"), ":0\r\n");
-	/* Whoever runs the command says how often the key is asked for. */
+	/* The caller that runs commands provides the access frequency. */
 	store->ks.frequency = 42;
 	assert_string_equal(test_run(store, "OBJECT FREQ a"), ":42\r\n");
 }
 
-/* A list's head, as a later version might have written it. */
+/* The record of a list, as a later version might have written it. */
 static const struct hs_bytes list_record = HS_LIT("\2\0\0\0\0\0members");
 
 static void test_strings_are_not_lists(void **state)
@@ -219,7 +220,7 @@ static void test_a_full_store_fails_writes_alone(void **state)
 		    {"DEL b", ":1\r\n"}, {"SET a 333", "+OK\r\n"});
 }
 
-/* What stands in the buffer before a command's reply stays there, whatever happens. */
+/* Earlier bytes in the reply buffer stay, also when a command fails. */
 static void test_earlier_replies_stay(void **state)
 {
 	struct test_store *store = *state;

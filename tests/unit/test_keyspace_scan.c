@@ -1,8 +1,7 @@
-/* Goal: SCAN sees every key that is there from beginning to end, exactly once, whatever happens
- * meanwhile, and looks at about COUNT keys a call; KEYS, DBSIZE, RANDOMKEY and FLUSHALL tell the
- * truth about the whole store.
- * Method: a few thousand keys in a store in memory; cursors and keys are read out of the replies.
- */
+/* Goal: SCAN returns every key that exists from its beginning to its end exactly once, whatever changes meanwhile,
+ * and looks at about COUNT keys per call; KEYS, DBSIZE, RANDOMKEY and FLUSHALL are correct for the whole store.
+ *
+ * Method: a few thousand keys in a store in memory; cursors and keys are parsed from the replies. */
 #include "base/num.h"
 #include "tests/lib/store.h"
 #include "wire/parse_reply.h"
@@ -114,7 +113,7 @@ static void test_every_key_of_one_slot_once(void **state)
 	check_whole_scan(*state, "{t}", 10, "");
 }
 
-/* Half of the keys are removed and others written while the scan is under way. */
+/* Half of the keys are removed and others written during the scan. */
 static void test_keys_that_stay_are_seen_once(void **state)
 {
 	struct test_store *store = *state;
@@ -193,7 +192,7 @@ static void test_the_empty_key(void **state)
 		    {"RANDOMKEY", "$0\r\n\r\n"});
 }
 
-/* Random keys of a store: which were given how often. */
+/* Draws random keys of a store and counts how often each was returned. */
 static void draw(struct test_store *store, int draws, size_t prefix_len, int *seen)
 {
 	for (int i = 0; i < draws; i++) {
@@ -215,7 +214,7 @@ static void check_randomness(struct test_store *store, const char *prefix)
 		different += seen[i] > 0;
 		most = seen[i] > most ? seen[i] : most;
 	}
-	/* Perfectly even draws would show 63 of 100 keys. */
+	/* Perfectly even draws would return 63 of 100 keys. */
 	assert_true(different > KEYS / 2);
 	assert_true(most < 20);
 	free(seen);

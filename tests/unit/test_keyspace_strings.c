@@ -1,6 +1,7 @@
-/* Goal: strings, numbers and ranges answer with Redis 7.0's exact replies.
- * Method: scripts of commands with their whole replies, on a store in memory whose clock stands
- * still. The replies were taken from a Redis server. */
+/* Goal: commands on strings, numbers and ranges give exactly Redis 7.0's replies.
+ *
+ * Method: scripts of commands with their whole replies, taken from a Redis server, on a store in memory whose clock
+ * stands still. */
 #include "tests/lib/store.h"
 
 #include <setjmp.h>

@@ -1,6 +1,8 @@
-/* Commands learned from a server: the reply of COMMAND, written by tests/lib/described.h in both
- * dialects and as Redis 6 and 7 send it, becomes rows; the rows are asked for. Replies that are
- * broken, odd or too large are refused or do no harm. */
+/* Goal: a server's reply to COMMAND becomes rows for commands that the table lacks. Malformed, odd or too large
+ * replies are refused, or do no harm.
+ *
+ * Method: tests/lib/described.h writes the reply in both dialects, as Redis 6 and 7 send it; the rows are then
+ * looked up. */
 #include "command/learned.h"
 #include "tests/lib/described.h"
 
@@ -22,7 +24,7 @@ static struct hs_learned *learn_lines(const char *const *lines, size_t count, in
 
 	describe_commands(lines, count, resp, version, &reply);
 	learned = hs_learned_create(hs_buf_bytes(&reply), before, error, sizeof error);
-	hs_buf_deinit(&reply); /* nothing of it is needed any more */
+	hs_buf_deinit(&reply); /* the rows do not refer to the reply */
 	assert_string_equal(error, "");
 	assert_non_null(learned);
 	return learned;
@@ -66,7 +68,7 @@ static const struct hs_command *resolve(const struct hs_learned *learned, const 
 	return hs_learned_resolve(learned, request.argc, request.argv, &parent);
 }
 
-/* The keys of a request with what is asked of each: "a:r b:w c:rw d:". */
+/* The keys of a request with the kind of access to each: "a:r b:w c:rw d:". */
 static const char *keys_of(const struct hs_learned *learned, const char *text)
 {
 	static char found[512];
@@ -98,7 +100,7 @@ static void test_rows(void **state)
 		struct hs_learned *learned = learn(resp, 7);
 		const struct hs_command *row = find(learned, "hget");
 
-		assert_null(find(learned, "get")); /* ours */
+		assert_null(find(learned, "get")); /* a command of the table */
 		assert_null(find(learned, "client"));
 		assert_null(find(learned, "hge"));
 		assert_null(find(learned, "hgets"));
@@ -113,14 +115,14 @@ static void test_rows(void **state)
 		assert_string_equal(row->categories, "@read @hash @fast");
 		assert_string_equal(row->group, "hash");
 		assert_true(row->id >= HS_CMD_IDS && row->id < HS_CMD_IDS_ALL);
-		assert_null(row->key_specs); /* the fast way */
+		assert_null(row->key_specs); /* NULL: a plain range of keys */
 		assert_int_equal(find(learned, "blpop")->flags,
 				 HS_CMD_WRITE | HS_CMD_NOSCRIPT | HS_CMD_BLOCKING);
-		/* says neither that it reads nor that it writes, and has keys */
+		/* the row claims neither reads nor writes, and has keys */
 		assert_true(find(learned, "eval")->flags & HS_CMD_WRITE);
 		assert_true(find(learned, "eval")->flags &
 			    HS_CMD_EFFECT_UNKNOWN);    /* and may read */
-		assert_null(find(learned, "publish")); /* our own */
+		assert_null(find(learned, "publish")); /* a command of the table */
 		hs_learned_destroy(&learned);
 		assert_null(learned);
 	}
@@ -132,7 +134,7 @@ static void test_places_and_merges(void **state)
 		const char *request;
 		enum hs_command_place place;
 		enum hs_command_merge merge;
-		int since; /* the version from which it is there */
+		int since; /* the first Redis version that has the command */
 	} cases[] = {
 		{"publish c m", HS_PLACE_ANY, HS_MERGE_NONE, 6},
 		{"spublish c m", HS_PLACE_PARTITION, HS_MERGE_NONE, 7},
@@ -147,10 +149,12 @@ static void test_places_and_merges(void **state)
 		{"memory stats", HS_PLACE_ANY, HS_MERGE_NONE, 6},
 		{"script", HS_PLACE_PARENT, HS_MERGE_NONE, 7},
 		{"function load x", HS_PLACE_ALL, HS_MERGE_ALL_SUCCEEDED, 7},
-		{"function flush", HS_PLACE_ALL, HS_MERGE_ALL_SUCCEEDED, 7}, /* ours stands in */
+		/* the table's row serves instead */
+		{"function flush", HS_PLACE_ALL, HS_MERGE_ALL_SUCCEEDED, 7},
 		{"monitor", HS_PLACE_REFUSED, HS_MERGE_NONE, 6},
 		{"subscribe c", HS_PLACE_CORE, HS_MERGE_NONE, 6},
-		{"client tracking on", HS_PLACE_CORE, HS_MERGE_NONE, 6}, /* ours */
+		/* a command of the table */
+		{"client tracking on", HS_PLACE_CORE, HS_MERGE_NONE, 6},
 		{"client id", HS_PLACE_CORE, HS_MERGE_NONE, 6},
 		{"get k", HS_PLACE_PARTITION, HS_MERGE_NONE, 6},
 	};
@@ -173,7 +177,7 @@ static void test_places_and_merges(void **state)
 	}
 }
 
-/* Which requests need a connection to the server for themselves. */
+/* Which requests need a server connection of their own. */
 static void test_which_requests_block(void **state)
 {
 	static const struct {
@@ -181,14 +185,14 @@ static void test_which_requests_block(void **state)
 		bool blocks;
 	} cases[] = {
 		{"blpop a 0", true},
-		{"wait 1 0", true}, /* no server says so */
+		{"wait 1 0", true}, /* although no server marks it as blocking */
 		{"hget a b", false},
 		{"get a", false},
 		{"xread streams a 0", false},
 		{"xread count 1 block 0 streams a 0", true},
 		{"XREAD BLOCK 0 STREAMS a 0", true},
 		{"xread streams block 0", false},
-		{"xread count block streams a 0", false}, /* a count of that name */
+		{"xread count block streams a 0", false}, /* a count named "block" */
 		{"xreadgroup group g c streams a 0", false},
 		{"xreadgroup group g c block 0 streams a 0", true},
 		{"xreadgroup block 0 group g c streams a 0", true},
@@ -229,7 +233,7 @@ static void test_unknown_commands(void **state)
 	request = words("nosuch load");
 	assert_null(hs_learned_resolve(learned, 2, request.argv, &parent));
 	assert_null(parent);
-	/* without a server: our own alone */
+	/* without a server: only the rows of the table */
 	assert_null(hs_learned_find(NULL, HS_LIT("hget")));
 	assert_int_equal(hs_learned_count(NULL), 0);
 	assert_null(hs_learned_name(NULL, HS_CMD_IDS));
@@ -238,8 +242,8 @@ static void test_unknown_commands(void **state)
 	hs_learned_destroy(&learned);
 }
 
-/* Commands whose effects their arguments do not say: what runs others, what installs code, modules that
- * name no keys. A scripting command that is not known is one of them. */
+/* Commands whose effects their arguments do not show: those that run other commands, install code, or name no keys
+ * although they use some. An unknown scripting command is one of them. */
 static void test_commands_whose_effects_are_unchecked(void **state)
 {
 	static const char *const lines[] = {
@@ -296,7 +300,7 @@ static void test_keys(void **state)
 	} cases[] = {
 		{"set a 1", "a:w", 6},
 		{"set a 1 get", "a:rw", 6},
-		{"set a get", "a:w", 6}, /* a value */
+		{"set a get", "a:w", 6}, /* a value named "get" */
 		{"copy a b", "a:r b:w", 6},
 		{"exists a b", "a: b:", 6},
 		{"hget a f", "a:r", 6},
@@ -305,7 +309,7 @@ static void test_keys(void **state)
 		{"lmove a b left right", "a:rw b:w", 7},
 		{"blpop a b c 0", "a:rw b:rw c:rw", 6},
 		{"bitop and d a b", "d:w a:r b:r", 7},
-		{"bitop and d a b", "d:rw a:rw b:rw", -6}, /* Redis 6 does not say */
+		{"bitop and d a b", "d:rw a:rw b:rw", -6}, /* Redis 6 does not report the access */
 		{"bitfield a get u8 0", "a:r", 7},
 		{"bitfield a get u8 0 incrby u8 0 1", "a:rw", 7},
 		{"eval s 2 a b x", "a:rw b:rw", 6},
@@ -314,7 +318,8 @@ static void test_keys(void **state)
 		{"eval s -1 a b", "", 6},
 		{"eval s 9223372036854775807 a b", "", 6},
 		{"eval s x a b", "", 6},
-		{"eval s 1.5 a b", "a:rw", 6}, /* as servers look for keys; then they refuse it */
+		/* with the keys that servers find; then they refuse it */
+		{"eval s 1.5 a b", "a:rw", 6},
 		{"eval s +2x a b", "a:rw b:rw", 6},
 		{"eval s -1x a b", "", 6},
 		{"eval s 4294967297 a b", "a:rw", 6},
@@ -362,7 +367,7 @@ static void test_keys(void **state)
 	}
 }
 
-/* Positions that no server would send: nothing is found out of bounds. */
+/* Positions that no server would send: no key is found out of bounds. */
 static void test_odd_specs(void **state)
 {
 	static const char *const lines[] = {
@@ -400,7 +405,7 @@ static void test_odd_specs(void **state)
 	}
 }
 
-/* Names are compared to their end, and specs that only look like a run stay apart. */
+/* Names are compared to their end, and specs that only look like a range stay separate. */
 static void test_long_names_and_two_keys(void **state)
 {
 	static const char *const lines[] = {
@@ -443,14 +448,14 @@ static void test_asking_again(void **state)
 	assert_int_equal(find(second, "brandnew")->id - HS_CMD_IDS, hs_learned_count(first));
 	assert_null(hs_learned_name(first, find(second, "brandnew")->id));
 	third = learn_lines(described_redis, described_redis_count, 2, 7, second);
-	assert_ptr_equal(find(third, "hget"), old); /* as before is the row of before */
+	assert_ptr_equal(find(third, "hget"), old); /* an unchanged command keeps the earlier row */
 	hs_learned_destroy(&first);
 	hs_learned_destroy(&second);
-	assert_int_equal(old->arity, 3); /* rows live as long as any set */
+	assert_int_equal(old->arity, 3); /* a row lives as long as any set that has it */
 	hs_learned_destroy(&third);
 }
 
-/* More commands than identifiers: the rest share the last one and are found all the same. */
+/* More commands than identifiers: the rest share the last identifier and are still found. */
 static void test_more_than_identifiers(void **state)
 {
 	enum { MANY = HS_LEARNED_MAX + 200 };
@@ -461,7 +466,8 @@ static void test_more_than_identifiers(void **state)
 
 	(void)state;
 	for (int i = 0; i < MANY; i++) {
-		bool sub = i >= MANY - 6 && i % 3 != 2; /* two containers of two, beyond */
+		/* two containers with two subcommands each, beyond the last identifier */
+		bool sub = i >= MANY - 6 && i % 3 != 2;
 
 		snprintf(text[i], sizeof text[i], "%scmd%d -2 - 0 0 0 - - -", sub ? " " : "",
 			 sub ? i % 3 : i);
@@ -491,7 +497,7 @@ static void test_more_than_identifiers(void **state)
 	hs_learned_destroy(&learned);
 }
 
-/* So many commands with numbers for names; each the same when `step` is 0. */
+/* Learns `count` commands named by numbers; all the same if `step` is 0. */
 static struct hs_learned *learn_numbers(int first, int count, int step, struct hs_learned *before)
 {
 	struct hs_buf reply = {0};
@@ -517,7 +523,7 @@ static void test_too_many_rows(void **state)
 	(void)state;
 	assert_null(learn_numbers(0, HS_LEARNED_ROWS_MAX + 1, 1, NULL));
 	assert_null(learn_numbers(0, HS_LEARNED_ROWS_MAX + 1, 0, NULL));
-	/* Over all sets, those that were forgotten included. */
+	/* Over all sets, also those freed meanwhile. */
 	first = learn_numbers(0, HALF, 1, NULL);
 	second = learn_numbers(HALF, HALF, 1, first);
 	assert_non_null(second);
@@ -591,9 +597,9 @@ static void test_odd_entries(void **state)
 /* --- for tests/integration/test_learned_commands.py -----------------------------------------------------
  */
 
-/* Answers COMMAND over what a real server said: the reply to COMMAND is in the file, the questions
- * are lines on standard input, a dialect and words with tabs between, and the answers go to
- * standard output as they would to a client. */
+/* Answers COMMAND over what a real server sent: the reply to COMMAND is in the file; the questions are lines on
+ * standard input, a dialect and words with tabs between; the answers go to standard output as they would to a
+ * client. */
 static int answer_questions(const char *path)
 {
 	static char reply_bytes[4 << 20], line[64 << 10];

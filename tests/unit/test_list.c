@@ -1,5 +1,7 @@
-/* The small building blocks: the linked ring, counters that others may read, and the queue by which
- * many threads hand things to one. */
+/* Goal: the small building blocks: the linked ring, counters that other threads may read, and the queue from many
+ * threads to one.
+ *
+ * Method: each function by itself; for the queue, several threads push numbered items. */
 #include "base/counter.h"
 #include "base/list.h"
 #include "base/mpsc.h"
@@ -39,7 +41,7 @@ static void test_ring(void **state)
 	assert_int_equal(number_at(list.prev), 3);
 	hs_list_remove(&b.link);
 	assert_true(hs_list_empty(&b.link));
-	hs_list_remove(&b.link); /* twice is harmless */
+	hs_list_remove(&b.link); /* removing twice is harmless */
 	assert_int_equal(number_at(list.next->next), 3);
 	hs_list_remove(&a.link);
 	hs_list_remove(&c.link);

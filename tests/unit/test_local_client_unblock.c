@@ -1,9 +1,9 @@
-/* Goal: CLIENT UNBLOCK finds the client that waits in the engine, on whatever worker it is, and has
- * the engine end that wait; who does not wait is left alone.
+/* Goal: CLIENT UNBLOCK finds a client that is blocked in the engine, on whatever worker, and the engine ends the
+ * wait. A client that is not blocked is left alone.
  *
- * Method: two cores with an engine behind shared connections, played by this test: it keeps what is
- * submitted and writes down whom it is told to unblock. A blocking command is put into a session as
- * step.c would, with a row of this test: our own table has none. */
+ * Method: two cores with an engine behind shared connections, played by the test: it holds submitted operations and
+ * records which one it is told to unblock. A blocking command is put into a session as core/dispatch.c would, with a
+ * row of this test: the command table has none. */
 #include "stages/stages.h"
 
 #include "core/dispatch.h"
@@ -36,13 +36,13 @@ struct world {
 	struct hs_core_calls calls;
 	struct hs_log log;
 	_Atomic uint64_t slowlog_ids;
-	struct hs_op *asked[16]; /* peers' questions that wait to be carried */
+	struct hs_op *asked[16]; /* parts of commands for other workers, not delivered yet */
 	size_t asked_count;
-	struct hs_op *held;	 /* what the engine has */
-	struct hs_op *unblocked; /* what it was told to end */
+	struct hs_op *held;	 /* the operation that the engine has */
+	struct hs_op *unblocked; /* the operation that it was told to end */
 	struct hs_op *cancelled;
 	bool with_error;
-	bool waits; /* what unblock answers */
+	bool waits; /* the result of unblock */
 };
 
 static enum hs_submit submit(void *context, struct hs_op *op)
@@ -114,7 +114,7 @@ static struct hs_session *connect_to(struct world *world, uint32_t worker, uint6
 	return hs_core_connect(world->cores[worker], now, &client);
 }
 
-/* What a session hears to a question, with the peers' parts carried to and fro. */
+/* A session's reply to a command, after the workers' parts were delivered. */
 static const char *ask(struct world *world, struct hs_session *session, const char *words)
 {
 	static char heard[1024];
@@ -190,7 +190,7 @@ static void test_on_any_worker(void **state)
 		assert_false(world.with_error);
 		assert_string_equal(ask(&world, asks, "CLIENT UNBLOCK 4 error"), ":1\r\n");
 		assert_true(world.with_error);
-		/* The engine ends it: the client hears what the engine says. */
+		/* The engine ends the wait: the client gets the engine's reply. */
 		hs_buf_append(world.held->out, "*-1\r\n", 5);
 		hs_core_complete(world.cores[worker], now, world.held);
 		assert_int_equal(blocked(&world, worker), 0);
@@ -218,11 +218,11 @@ static void test_clients_that_do_not_wait(void **state)
 	assert_string_equal(ask(&world, asks, "CLIENT UNBLOCK 99"), ":0\r\n");
 	assert_string_equal(ask(&world, asks, "CLIENT UNBLOCK -1 ERROR"), ":0\r\n");
 	assert_null(world.unblocked);
-	/* One that the engine has not sent yet, or answered already. */
+	/* A request that the engine has not sent yet, or has answered already. */
 	block(&world, 1, waits);
 	world.waits = false;
 	assert_string_equal(ask(&world, asks, "CLIENT UNBLOCK 2"), ":0\r\n");
-	/* One that is gone, and waits for the engine to give it up. */
+	/* The client is gone, and its operation waits for the engine. */
 	world.waits = true;
 	world.unblocked = NULL;
 	hs_core_disconnect(world.cores[1], waits);
@@ -233,8 +233,8 @@ static void test_clients_that_do_not_wait(void **state)
 	close_world(&world);
 }
 
-/* A client that hangs up while it waits: what it was answered before is still sent, then the
- * connection closes, and with it the wait: nothing is taken for somebody who has gone. */
+/* A client closes its side while it is blocked: earlier replies are still sent, then the connection closes, and the
+ * wait ends with it, so that no element is taken for a client that is gone. */
 static void test_a_disconnected_client_does_not_wait(void **state)
 {
 	struct world world;
@@ -249,13 +249,13 @@ static void test_a_disconnected_client_does_not_wait(void **state)
 	assert_true(hs_session_closing(waits));
 	assert_false(hs_session_cut(waits));
 	assert_null(world.cancelled);
-	hs_core_disconnect(world.cores[0], waits); /* as the driver does when all is sent */
+	hs_core_disconnect(world.cores[0], waits); /* as the server does when everything is sent */
 	assert_ptr_equal(world.cancelled, world.held);
 	hs_buf_append(world.held->out, "-GONE\r\n", 7);
 	hs_core_complete(world.cores[0], now, world.held);
 	assert_int_equal(blocked(&world, 0), 0);
 	world.cancelled = NULL;
-	/* Who waits for no others is answered first. */
+	/* Commands that wait for no other worker are answered first. */
 	asks = connect_to(&world, 0, 5);
 	assert_string_equal(ask(&world, asks, "GET a"), "");
 	hs_core_end(world.cores[0], asks);

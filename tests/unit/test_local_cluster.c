@@ -1,6 +1,7 @@
-/* Goal: what CLUSTER says without a network: addresses that are known, unknown or announced, over TLS
- * and not, and an engine that has no partitions yet. Method: a core of its own, one session, one
- * request, the bytes that come back. */
+/* Goal: the answers of CLUSTER: known, unknown and announced addresses, with TLS and without, and an engine that has
+ * no partitions yet.
+ *
+ * Method: a core, one session, one request, and the bytes that come back. */
 #include "stages/stages.h"
 
 #include "core/core.h"
@@ -96,7 +97,7 @@ static void test_places(void **state)
 	} cases[] = {
 		{{.local_address = "10.0.0.1:6380"}, "10.0.0.1", "port", 6380},
 		{{.local_address = "[fe80::1]:6380"}, "fe80::1", "port", 6380},
-		/* Not known: an empty host tells a client to stay where it is. */
+		/* Unknown: an empty host tells a client to stay at the address it has. */
 		{{.local_address = "?"}, "", "port", 0},
 		{{.local_address = "10.0.0.1:6380", .announce_host = "a.example"},
 		 "a.example",
@@ -138,7 +139,7 @@ static void test_places(void **state)
 	}
 }
 
-/* An engine whose servers have not answered: the cluster is down, and says so. */
+/* An engine whose servers have not answered yet: the cluster state is fail. */
 static void test_no_partitions_yet(void **state)
 {
 	static struct hs_slot_map slots;
@@ -158,7 +159,7 @@ static void test_no_partitions_yet(void **state)
 	assert_non_null(strstr(text, "cluster_slots_fail:0\r\n"));
 }
 
-/* Some slots cannot be served: that is said, however many others are. */
+/* Some slots are not served: CLUSTER INFO shows it, however many others are. */
 static void test_slots_that_fail(void **state)
 {
 	static struct hs_slot_map slots;

@@ -1,5 +1,6 @@
-/* Goal: the store in memory keeps order, forgets what is aborted, and is full when told so.
- * Method: random changes beside a plain array that does the same, with aborts in between. */
+/* Goal: the store in memory keeps order, undoes aborted changes, and is full at its limit.
+ *
+ * Method: random changes beside a plain array, with aborts in between. */
 #include "sim/memkv.h"
 
 #include "base/err.h"
@@ -12,7 +13,7 @@
 
 #include <cmocka.h>
 
-enum { SPACE = 64 }; /* keys are one byte, values one byte; 0 is absent */
+enum { SPACE = 64 }; /* keys are one byte, values one byte; 0: absent */
 
 struct model {
 	unsigned char value[SPACE];
@@ -146,7 +147,7 @@ static void test_full_until_aborted(void **state)
 	assert_int_equal(kv->calls->del(kv, HS_KV_KEYS, HS_LIT("b")), 0);
 	assert_int_equal(put(map, "a", "333"), 0);
 	hs_memkv_commit(map);
-	/* A limit set below what is there lets nothing grow, but shrink. */
+	/* With a limit below its size the store may shrink, not grow. */
 	hs_memkv_limit(map, 1);
 	hs_memkv_begin(map);
 	assert_int_equal(put(map, "a", "22"), 0);

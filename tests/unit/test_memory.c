@@ -1,5 +1,6 @@
-/* Goal: memory that a burst has left free is returned, once, and memory in use is left alone. Method:
- * looks with made-up numbers. */
+/* Goal: memory that a burst has left free is returned to the system, once; memory in use is left alone.
+ *
+ * Method: measurements with made-up numbers. */
 #include "base/limits.h"
 #include "serve/memory.h"
 
@@ -33,7 +34,7 @@ static void test_a_burst_is_returned_once(void **state)
 	assert_int_equal(looks(&memory, LOOKS, 150 * HS_MIB), 1);
 }
 
-/* Replies that come and go use it again: at one of the looks it is in use. */
+/* Replies reuse it: at one of the measurements it is in use. */
 static void test_reused_memory_stays(void **state)
 {
 	struct hs_memory memory = {0};

@@ -1,5 +1,6 @@
-/* One reply out of several: each way of merging with its parts given as reply bytes, errors first.
- */
+/* Goal: several partial replies become one, and errors win.
+ *
+ * Method: each way of merging, with its parts given as reply bytes. */
 #include "route/merge.h"
 
 #include <setjmp.h>
@@ -79,7 +80,7 @@ static void test_the_first_that_is_not_null(void **state)
 
 	(void)state;
 	check(&merge, 2, "$1\r\na\r\n");
-	merge.first = 1; /* null there: the next */
+	merge.first = 1; /* its value is null: the next part counts */
 	check(&merge, 2, "$1\r\nc\r\n");
 	merge.first = 2;
 	check(&merge, 2, "$1\r\nc\r\n");
@@ -170,7 +171,7 @@ static void test_maps_and_sets(void **state)
 	check(&sets, 3, "~1\r\n+a\r\n");
 }
 
-/* Servers may send what no merge expects: that is an error, and nothing else. */
+/* A reply that the merge does not expect from a server becomes an error. */
 static void test_parts_that_do_not_fit(void **state)
 {
 	static const enum hs_command_merge ways[] = {
@@ -233,7 +234,7 @@ static void check_cursor(const char *part, uint64_t next, const char *expected)
 	hs_buf_deinit(&out);
 }
 
-/* SCAN goes on in the next partition when one is through. */
+/* SCAN continues in the next partition when one is finished. */
 static void test_cursors(void **state)
 {
 	(void)state;

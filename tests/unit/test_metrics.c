@@ -1,5 +1,6 @@
-/* Goal: the text is what Prometheus reads: escaped, whole numbers whole, histograms that add up.
- * Method: single families composed and compared letter by letter. */
+/* Goal: the text is valid for Prometheus: escaped, integers without fraction, histograms that add up.
+ *
+ * Method: single families are composed and compared byte by byte. */
 #include "http/metrics.h"
 
 #include <math.h>
@@ -88,7 +89,7 @@ static void test_numbers(void **state)
 	}
 }
 
-/* Every bucket holds exactly the times that do not exceed its bound, and the last all. */
+/* Each bucket holds exactly the times up to its bound; the last one holds all. */
 static void test_coarse_histogram(void **state)
 {
 	uint64_t counts[HS_COARSE_HISTOGRAM_BUCKETS] = {0};

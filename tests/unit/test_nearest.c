@@ -1,4 +1,5 @@
-/* Goal: the word that was meant is found, and none is made up for what is like nothing.
+/* Goal: a mistyped word finds the intended one; a word that resembles none finds nothing.
+ *
  * Method: a table of mistyped words. */
 #include "base/nearest.h"
 

@@ -1,5 +1,7 @@
-/* Numbers as Redis reads and writes them. The strictness matters: what Redis refuses as an integer
- * must be refused here, or INCR and protocol lengths would differ. Tables of texts. */
+/* Goal: numbers are parsed and formatted as in Redis. A text that Redis refuses as an integer must be refused here,
+ * or INCR and protocol lengths would differ.
+ *
+ * Method: tables of texts. */
 #include "base/num.h"
 #include "base/prng.h"
 
@@ -95,7 +97,7 @@ static void test_formatting_is_read_back(void **state)
 
 		if (i < sizeof edges / sizeof *edges)
 			value = edges[i];
-		else /* all magnitudes */
+		else /* of all magnitudes */
 			value = (int64_t)hs_prng_next(&prng) >> hs_prng_below(&prng, 64);
 		len = hs_num_format_int(value, text);
 		snprintf(expected, sizeof expected, "%lld", (long long)value);

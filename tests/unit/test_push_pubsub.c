@@ -1,8 +1,7 @@
-/* Publish and subscribe as clients see it, where the data is kept here: who gets which message, in
- * which shape and order, what PUBLISH answers, what a client that listens may still say, and the
- * limits.
+/* Goal: publish and subscribe as clients see it, with the embedded engine: delivery, shape and order of messages,
+ * PUBLISH's reply, the commands that a subscriber may send, and the limits.
  *
- * Scripts against the simulated world, two workers. Replies were read off redis-server 7.0. */
+ * Method: scripts against the simulated world with two workers. Replies were taken from redis-server 7.0. */
 #include "push/push.h"
 #include "tests/lib/script.h"
 
@@ -32,7 +31,7 @@ static struct hs_sim_world *open_world(void)
 	return hs_sim_world_create(&options);
 }
 
-/* At the end nobody listens to anything, and nothing is left of it. */
+/* At the end every client unsubscribes, and no topic or subscription is left. */
 static void close_world(struct hs_sim_world **world)
 {
 	for (struct hs_sim_client *client = (*world)->clients; client; client = client->next)
@@ -113,7 +112,7 @@ static void test_shard_channels_are_apart(void **state)
 	received(client, SMESSAGE("s") MESSAGE("m"));
 	ask(client, "SUNSUBSCRIBE");
 	received(client, "*3\r\n$12\r\nsunsubscribe\r\n$1\r\na\r\n:0\r\n");
-	ask(client, "GET x"); /* still listens to a channel */
+	ask(client, "GET x"); /* still subscribed to a channel */
 	assert_memory_equal(client->received.data, "-ERR Can't execute 'get': only (P|S)", 36);
 	client->received.len = 0;
 	close_world(&world);
@@ -189,12 +188,12 @@ static void test_commands_a_subscriber_may_send(void **state)
 	ask(modern, "PING");
 	ask(modern, "GET nope");
 	ask(modern, "PUBLISH a x");
-	/* Its own message comes in front of the number. */
+	/* Its own message comes before the number. */
 	received(modern, "+PONG\r\n_\r\n" MESSAGE3("x") ":2\r\n");
 	close_world(&world);
 }
 
-/* Confirmations and messages are pushes: silence does not concern them. */
+/* Confirmations and messages are pushes: CLIENT REPLY does not suppress them. */
 static void test_client_reply_off(void **state)
 {
 	struct hs_sim_world *world = open_world();
@@ -281,7 +280,7 @@ static void test_pubsub_looks_at_all_workers(void **state)
 
 /* ---- order ---- */
 
-/* Who hears of a change finds it done. */
+/* A client that gets the message finds the write done. */
 static void test_a_message_waits_for_the_writes_before_it(void **state)
 {
 	struct hs_sim_world *world = open_world();
@@ -327,7 +326,7 @@ static void test_a_pause_of_writes_also_pauses_messages(void **state)
 	close_world(&world);
 }
 
-/* A confirmation has its place among the replies, and nothing is heard before it. */
+/* A confirmation has its place among the replies, and no message comes before it. */
 static void test_subscribe_waits_for_requests_in_flight(void **state)
 {
 	struct hs_sim_world *world = open_world();
@@ -338,7 +337,7 @@ static void test_subscribe_waits_for_requests_in_flight(void **state)
 	hs_sim_engine_stall(world->engine, FOO_PARTITION);
 	hs_sim_client_request(client, "SET foo 1");
 	hs_sim_client_request(client, "SUBSCRIBE a");
-	hs_sim_client_request(client, "PUBLISH a x"); /* its own: it hears it */
+	hs_sim_client_request(client, "PUBLISH a x"); /* its own message comes to it, too */
 	hs_sim_world_settle(world);
 	ask(speaker, "PUBLISH a y");
 	received(speaker, ":0\r\n");
@@ -347,7 +346,7 @@ static void test_subscribe_waits_for_requests_in_flight(void **state)
 	hs_sim_world_settle(world);
 	received(client,
 		 "+OK\r\n>3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n" MESSAGE3("x") ":1\r\n");
-	/* Another dialect, when what is under way in the old one is done. */
+	/* A change of dialect waits for requests in flight in the old one. */
 	hs_sim_engine_stall(world->engine, FOO_PARTITION);
 	hs_sim_client_request(client, "GETDEL foo");
 	hs_sim_client_request(client, "HELLO 2");
@@ -383,7 +382,7 @@ static void test_publish_in_a_transaction(void **state)
 	hs_sim_client_request(speaker, "EXEC");
 	hs_sim_client_request(speaker, "PUBLISH a 3");
 	hs_sim_world_settle(world);
-	silent(client); /* it has not happened yet */
+	silent(client); /* the transaction has not run yet */
 	hs_sim_engine_go_on(world->engine, FOO_PARTITION);
 	hs_sim_world_settle(world);
 	received(client, MESSAGE("1") MESSAGE("2") MESSAGE("3"));
@@ -392,7 +391,7 @@ static void test_publish_in_a_transaction(void **state)
 	close_world(&world);
 }
 
-/* Whenever it comes: between the commit and the last of the transaction's messages as well. */
+/* A message may come at any time: also between the commit and the last message of the transaction. */
 static void test_messages_after_a_transaction_come_after_its_own(void **state)
 {
 	bool over = false;
@@ -449,7 +448,8 @@ static void test_an_aborted_transaction_publishes_nothing(void **state)
 	close_world(&world);
 }
 
-/* As Redis: a confirmation for each channel, its own messages inside, what others say behind. */
+/* As in Redis: a confirmation for each channel, the transaction's own messages inside, other clients' messages
+ * behind. */
 static void test_subscribe_in_a_transaction(void **state)
 {
 	struct hs_sim_world *world = open_world();
@@ -486,7 +486,7 @@ static void test_messages_of_other_clients_come_after_the_transaction(void **sta
 
 	(void)state;
 	options.workers = 2;
-	options.peer_us_max = 1000; /* the workers take their time */
+	options.peer_us_max = 1000; /* messages between workers take long */
 	world = hs_sim_world_create(&options);
 	client = hs_sim_client_connect(world, 0);
 	speaker = hs_sim_client_connect(world, 0);
@@ -495,7 +495,7 @@ static void test_messages_of_other_clients_come_after_the_transaction(void **sta
 	ask(client, "PUBLISH b x");
 	client->received.len = 0;
 	hs_sim_client_request(client, "EXEC");
-	/* Until it has subscribed, and waits for the workers' parts of PUBLISH. */
+	/* Until it has subscribed and waits for the workers' parts of PUBLISH. */
 	while (hs_push_of(hs_sim_world_core(world, 0))->topics.named.count == 0)
 		assert_true(hs_sim_world_step(world));
 	silent(client);
@@ -548,14 +548,14 @@ static void test_a_slow_subscriber_is_disconnected(void **state)
 	hs_buf_printf(&text, "PUBLISH a %03000d", 1);
 	for (int i = 0; i < 3; i++)
 		ask(speaker, text.data);
-	assert_non_null(reading_paused->session); /* three fit */
+	assert_non_null(reading_paused->session); /* three messages fit */
 	ask(speaker, text.data);
 	assert_null(reading_paused->session);
 	assert_true(reading_paused->cut);
-	received(speaker, ":2\r\n:2\r\n:2\r\n:1\r\n"); /* the last one did not reach it */
+	received(speaker, ":2\r\n:2\r\n:2\r\n:1\r\n"); /* the last message did not reach it */
 	assert_int_equal(hs_counter_get(&hs_sim_world_core(world, 0)->stats.cut_output), 1);
 	assert_non_null(client->session);
-	/* One that is larger than all that may wait is fine when nothing waits. */
+	/* A message larger than the limit is delivered if no other waits. */
 	client->received.len = 0;
 	text.len = 0;
 	hs_buf_printf(&text, "PUBLISH a %030000d", 1);
@@ -567,8 +567,8 @@ static void test_a_slow_subscriber_is_disconnected(void **state)
 	close_world(&world);
 }
 
-/* Subscribes to `count` channels with names of `len` bytes; numbers from `first` on. The bytes go to
- * the core in one piece: the world's way in small ones takes its time with so many. */
+/* Subscribes to `count` channels with names of `len` bytes, numbered from `first`. The bytes go to the core in one
+ * piece, because the world's small pieces would take long. */
 static void subscribe_many(struct hs_sim_client *client, uint32_t first, uint32_t count, size_t len)
 {
 	struct hs_core *core = hs_sim_world_core(client->world, client->worker);
@@ -588,7 +588,7 @@ static void subscribe_many(struct hs_sim_client *client, uint32_t first, uint32_
 		hs_buf_append(&bytes, "\r\n", 2);
 	}
 	hs_core_receive(core, client->session, client->world->now, bytes.data, bytes.len);
-	hs_sim_client_pause_reading(client, false); /* takes what was answered */
+	hs_sim_client_pause_reading(client, false); /* reads its replies */
 	hs_buf_deinit(&bytes);
 }
 
@@ -611,7 +611,7 @@ static void test_subscriptions_are_limited(void **state)
 		assert_true(ENDS_WITH(clients[i], ":262144\r\n"));
 		clients[i]->received.len = 0;
 	}
-	ask(clients[0], "SUBSCRIBE 00000000"); /* it has that one */
+	ask(clients[0], "SUBSCRIBE 00000000"); /* subscribed already */
 	assert_true(ENDS_WITH(clients[0], ":262144\r\n"));
 	clients[0]->received.len = 0;
 	ask(clients[0], "PSUBSCRIBE more");
@@ -620,7 +620,7 @@ static void test_subscriptions_are_limited(void **state)
 	received(clients[4], "-ERR too many subscriptions: at most 1048576 for one worker\r\n");
 	assert_int_equal(hs_push_of(core)->topics.named.count, HS_SESSION_SUBSCRIPTIONS_MAX);
 	assert_int_equal(hs_push_of(core)->topics.pairs.count, HS_WORKER_SUBSCRIPTIONS_MAX);
-	/* Room for one is room for one, whoever comes first. */
+	/* If there is room for one subscription, the first client gets it, whichever it is. */
 	ask(clients[3], "UNSUBSCRIBE 00000000");
 	ask(clients[4], "SUBSCRIBE x y");
 	received(clients[4],

@@ -1,10 +1,10 @@
-/* Publish and subscribe in front of an engine behind connections: when it is asked to listen and to
- * stop, who waits for that, what its news become, what becomes of the numbers it answers.
+/* Goal: publish and subscribe in front of servers: when the engine is told to subscribe and unsubscribe, which
+ * clients wait for that, how its events become messages, and how the counts in its replies are corrected.
  *
- * Cores driven by hand. The engine is a list of operations that the test answers when and how it
- * likes; workers' parts of a command (HS_OP_PEER) are done by themselves. At the end a random run
- * against a model: what a client was told it hears, the engine listens to; every message reaches
- * exactly those; nothing is left behind. */
+ * Method: cores driven by hand. The engine is a list of operations that the test answers; workers' parts of a
+ * command (HS_OP_PEER) are done automatically. At the end a random run is compared with a model: the engine
+ * subscribes to every topic with a confirmed client, every message reaches exactly the subscribed clients, and
+ * nothing is left. */
 #include "push/push.h"
 #include "stages/stages.h"
 #include "wire/compose.h"
@@ -33,7 +33,7 @@ struct place {
 struct town {
 	struct place places[WORKERS];
 	struct hs_now now;
-	struct hs_op *ops[OPS_MAX]; /* what the engine has not answered, oldest first */
+	struct hs_op *ops[OPS_MAX]; /* in flight at the engine, oldest first */
 	size_t ops_count;
 	struct hs_op *peers[OPS_MAX];
 	size_t peers_count;
@@ -55,7 +55,7 @@ static enum hs_submit submit(void *context, struct hs_op *op)
 	}
 	if (op->kind == HS_OP_SUBSCRIBE || op->kind == HS_OP_UNSUBSCRIBE) {
 		assert_int_equal(op->argc, 2);
-		/* Never two about one topic at once. */
+		/* There are never two operations about one topic at once. */
 		for (size_t i = 0; i < town->ops_count; i++) {
 			const struct hs_op *other = town->ops[i];
 
@@ -137,7 +137,7 @@ static void take_output(struct town *town)
 	}
 }
 
-/* The workers' parts, and what follows from them. */
+/* Runs the workers' parts and what follows from them. */
 static void settle(struct town *town)
 {
 	while (town->peers_count > 0) {
@@ -192,7 +192,7 @@ static void answer_op(struct town *town, size_t index, const char *reply)
 	town->ops_count--;
 	memmove(town->ops + index, town->ops + index + 1,
 		(town->ops_count - index) * sizeof *town->ops);
-	/* In one of the two ways that an engine has. */
+	/* The engine may hand the reply over in either of two ways. */
 	if (town->now.mono_us++ % 2 == 0)
 		op->answer = hs_bytes_of(reply);
 	else
@@ -201,7 +201,7 @@ static void answer_op(struct town *town, size_t index, const char *reply)
 	settle(town);
 }
 
-/* The oldest of its operations is this one; it is answered. */
+/* Checks that this is the engine's oldest operation, and answers it. */
 static void engine(struct town *town, enum hs_op_kind kind, uint32_t worker, const char *words,
 		   const char *reply)
 {
@@ -254,7 +254,7 @@ static void close_town(struct town *town)
 	}
 }
 
-/* ---- listening ---- */
+/* ---- subscribing ---- */
 
 static void test_a_confirmation_waits_for_the_engine(void **state)
 {
@@ -267,7 +267,7 @@ static void test_a_confirmation_waits_for_the_engine(void **state)
 	two = join(&town, 0);
 	far = join(&town, 1);
 	say(&town, one, "SUBSCRIBE a");
-	say(&town, one, "PING"); /* behind it */
+	say(&town, one, "PING"); /* waits behind it */
 	say(&town, two, "SUBSCRIBE a");
 	say(&town, far, "SUBSCRIBE a");
 	silent(one);
@@ -282,7 +282,7 @@ static void test_a_confirmation_waits_for_the_engine(void **state)
 	engine(&town, HS_OP_SUBSCRIBE, 1, "SUBSCRIBE a", "+OK\r\n");
 	received(far, SUBSCRIBED("a", 1, 1));
 	say(&town, one, "UNSUBSCRIBE");
-	idle(&town); /* the other still listens */
+	idle(&town); /* the other client is still subscribed */
 	received(one, UNSUBSCRIBED("a", 1, 0));
 	say(&town, two, "UNSUBSCRIBE");
 	tell(&town, (struct hs_event){.kind = HS_EVENT_MESSAGE,
@@ -291,9 +291,10 @@ static void test_a_confirmation_waits_for_the_engine(void **state)
 	silent(two);
 	received(far, MESSAGE("x"));
 	engine(&town, HS_OP_UNSUBSCRIBE, 0, "SUBSCRIBE a", "+OK\r\n");
-	received(two, UNSUBSCRIBED("a", 1, 0)); /* nobody hears it any more */
+	/* no client of this worker is subscribed any more */
+	received(two, UNSUBSCRIBED("a", 1, 0));
 	idle(&town);
-	/* Its worker does not end before the engine has let go. */
+	/* The worker does not stop before the engine has unsubscribed. */
 	disconnect(&town, far);
 	assert_int_equal(hs_core_drain(town.places[1].core, town.now, 0), 1);
 	engine(&town, HS_OP_UNSUBSCRIBE, 1, "SUBSCRIBE a", "+OK\r\n");
@@ -358,7 +359,7 @@ static void test_an_engine_that_cannot_subscribe(void **state)
 	engine(&town, HS_OP_SUBSCRIBE, 0, "SUBSCRIBE b", "-NOPERM not you\r\n");
 	received(other, "-NOPERM not you\r\n");
 	say(&town, other, "PING");
-	received(other, "+PONG\r\n"); /* it listens to nothing */
+	received(other, "+PONG\r\n"); /* it has no subscription */
 	silent(client);
 	engine(&town, HS_OP_SUBSCRIBE, 0, "SUBSCRIBE c", "+OK\r\n");
 	received(client, SUBSCRIBED("a", 1, 1) "-NOPERM not you\r\n-NOPERM not you\r\n" SUBSCRIBED(
@@ -367,13 +368,14 @@ static void test_an_engine_that_cannot_subscribe(void **state)
 	assert_null(hs_topic_find(&hs_push_of(town.places[0].core)->topics, HS_TOPIC_CHANNEL,
 				  HS_LIT("b")));
 	assert_int_equal(hs_counter_get(&town.places[0].core->stats.errors), 3);
-	say(&town, client, "SUBSCRIBE b"); /* another try */
+	say(&town, client, "SUBSCRIBE b"); /* tries again */
 	engine(&town, HS_OP_SUBSCRIBE, 0, "SUBSCRIBE b", "+OK\r\n");
 	received(client, SUBSCRIBED("b", 1, 3));
 	close_town(&town);
 }
 
-/* One leaves and another comes: the engine is told in an order that it cannot get wrong. */
+/* One client unsubscribes while another subscribes: the engine gets the operations in an order that leaves no doubt
+ * about the result. */
 static void test_unsubscribing_and_subscribing_do_not_race(void **state)
 {
 	struct town town;
@@ -412,11 +414,11 @@ static void test_a_client_disconnects_while_the_engine_subscribes(void **state)
 	disconnect(&town, one);
 	engine(&town, HS_OP_SUBSCRIBE, 0, "SUBSCRIBE a", "+OK\r\n");
 	engine(&town, HS_OP_SUBSCRIBE, 0, "SUBSCRIBE b", "-ERR no\r\n");
-	engine(&town, HS_OP_UNSUBSCRIBE, 0, "SUBSCRIBE a", "+OK\r\n"); /* nobody wants it */
+	engine(&town, HS_OP_UNSUBSCRIBE, 0, "SUBSCRIBE a", "+OK\r\n"); /* no client wants it */
 	idle(&town);
 	silent(one);
 	assert_int_equal(hs_push_of(town.places[0].core)->topics.named.count, 0);
-	/* And one who goes while the engine lets go of what it had. */
+	/* A client disconnects while the engine unsubscribes. */
 	say(&town, two, "SUBSCRIBE a");
 	engine(&town, HS_OP_SUBSCRIBE, 0, "SUBSCRIBE a", "+OK\r\n");
 	say(&town, two, "UNSUBSCRIBE");
@@ -428,7 +430,7 @@ static void test_a_client_disconnects_while_the_engine_subscribes(void **state)
 	close_town(&town);
 }
 
-/* ---- news ---- */
+/* ---- events ---- */
 
 static void test_events_reach_their_subscribers(void **state)
 {
@@ -489,16 +491,16 @@ static void test_a_shard_channel_whose_slot_moves(void **state)
 	received(one, "*3\r\n$12\r\nsunsubscribe\r\n$1\r\na\r\n:1\r\n");
 	received(two, ">3\r\n$12\r\nsunsubscribe\r\n$1\r\na\r\n:0\r\n");
 	engine(&town, HS_OP_UNSUBSCRIBE, 0, "SSUBSCRIBE a", "+OK\r\n");
-	tell(&town, gone); /* nothing is left of it */
+	tell(&town, gone); /* no trace of it is left */
 	silent(one);
-	/* It goes while it is being asked for: asked once more. */
+	/* The engine loses the topic while it is subscribing: it is told to subscribe again. */
 	say(&town, two, "SSUBSCRIBE a");
 	tell(&town, gone);
 	engine(&town, HS_OP_SUBSCRIBE, 0, "SSUBSCRIBE a", "+OK\r\n");
 	silent(two);
 	engine(&town, HS_OP_SUBSCRIBE, 0, "SSUBSCRIBE a", "+OK\r\n");
 	received(two, ">3\r\n$10\r\nssubscribe\r\n$1\r\na\r\n:1\r\n");
-	/* It goes when one who waits for something else was about to hear it. */
+	/* The engine loses the topic while a client that waits for another one was about to be confirmed. */
 	say(&town, one, "SSUBSCRIBE a {a}3");
 	tell(&town, gone);
 	received(two, ">3\r\n$12\r\nsunsubscribe\r\n$1\r\na\r\n:0\r\n");
@@ -508,7 +510,7 @@ static void test_a_shard_channel_whose_slot_moves(void **state)
 	close_town(&town);
 }
 
-/* ---- numbers ---- */
+/* ---- PUBLISH's reply ---- */
 
 static void listen_here(struct town *town, struct hs_sim_client *client, const char *words)
 {
@@ -536,12 +538,14 @@ static void test_publish_does_not_count_heatsink_s_own_connections(void **state)
 	listen_here(&town, two, "PSUBSCRIBE a* ?");
 	listen_here(&town, two, "SUBSCRIBE a");
 	say(&town, speaker, "PUBLISH a x");
-	/* The engine has us for a, a* and ?, and five others. Here five times somebody hears it. */
+	/* The server counts heatsink's own connection for a, a* and ?, and five others. Of heatsink's clients, five
+	 * subscriptions match. */
 	engine(&town, HS_OP_COMMAND, 0, "PUBLISH a x", ":8\r\n");
 	received(speaker, ":10\r\n");
-	silent(one); /* the message comes as news, to all alike */
+	silent(one); /* the message comes as an event, for all clients alike */
 	say(&town, speaker, "PUBLISH a x");
-	engine(&town, HS_OP_COMMAND, 0, "PUBLISH a x", ":1\r\n"); /* cannot be, and is: a Cluster */
+	/* less than heatsink's own connection: possible in a Cluster */
+	engine(&town, HS_OP_COMMAND, 0, "PUBLISH a x", ":1\r\n");
 	received(speaker, ":5\r\n");
 	say(&town, speaker, "PUBLISH a x");
 	engine(&town, HS_OP_COMMAND, 0, "PUBLISH a x", "-CLUSTERDOWN so sorry\r\n");
@@ -549,7 +553,7 @@ static void test_publish_does_not_count_heatsink_s_own_connections(void **state)
 	listen_here(&town, two, "SSUBSCRIBE a");
 	say(&town, speaker, "SPUBLISH a x");
 	assert_int_equal(town.ops[0]->slot, hs_slot_of(HS_LIT("a")));
-	engine(&town, HS_OP_COMMAND, 0, "SPUBLISH a x", ":2\r\n"); /* patterns do not matter */
+	engine(&town, HS_OP_COMMAND, 0, "SPUBLISH a x", ":2\r\n"); /* patterns do not count */
 	received(speaker, ":2\r\n");
 	close_town(&town);
 }
@@ -614,9 +618,9 @@ static void test_publish_waits_for_other_partitions_only(void **state)
 	client = join(&town, 0);
 	assert_int_not_equal(hs_slot_partition(slot, PARTITIONS), 0);
 	say(&town, client, "SET foo 1");
-	say(&town, client, "SPUBLISH foo x"); /* the same server, in order */
+	say(&town, client, "SPUBLISH foo x"); /* the same server: sent in order */
 	assert_int_equal(town.ops_count, 2);
-	say(&town, client, "PUBLISH a x"); /* another one */
+	say(&town, client, "PUBLISH a x"); /* another server */
 	assert_int_equal(town.ops_count, 2);
 	engine(&town, HS_OP_COMMAND, 0, "SET foo 1", "+OK\r\n");
 	assert_int_equal(town.ops_count, 1);
@@ -648,7 +652,7 @@ static void test_a_transaction_with_both(void **state)
 	exec = town.ops[0];
 	assert_int_equal(exec->tx->count, 4);
 	assert_int_equal(exec->tx->commands[1].answered.len, 0); /* the server publishes */
-	assert_true(exec->tx->commands[2].answered.len > 0);	 /* we subscribe */
+	assert_true(exec->tx->commands[2].answered.len > 0);	 /* heatsink subscribes */
 	engine(&town, HS_OP_EXEC, 0, "EXEC", "*4\r\n+OK\r\n:3\r\n+LATER\r\n:3\r\n");
 	silent(client);
 	tell(&town, (struct hs_event){.kind = HS_EVENT_MESSAGE,
@@ -660,7 +664,7 @@ static void test_a_transaction_with_both(void **state)
 	close_town(&town);
 }
 
-/* ---- anything goes ---- */
+/* ---- random runs ---- */
 
 enum { CLIENTS = 8, TOPICS = 3, STEPS = 4000 };
 
@@ -670,7 +674,7 @@ struct model {
 	struct hs_sim_client *clients[CLIENTS];
 	bool waits[CLIENTS];
 	bool hears[CLIENTS][TOPICS];
-	bool listens[WORKERS][TOPICS]; /* the engine */
+	bool listens[WORKERS][TOPICS]; /* the engine's subscriptions */
 	uint32_t refusals;
 };
 
@@ -679,7 +683,7 @@ static uint64_t below(struct model *model, uint64_t limit)
 	return hs_prng_below(&model->prng, limit);
 }
 
-/* Reads what came to client `who`: confirmations change the model, messages are counted. */
+/* Reads what client `who` received: confirmations change the model, messages are counted. */
 static uint32_t hear(struct model *model, int who)
 {
 	struct hs_buf *got = &model->clients[who]->received;

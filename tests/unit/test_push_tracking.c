@@ -1,9 +1,9 @@
-/* CLIENT TRACKING in the core: which reads are remembered, who is told of a change, and above all
- * where the message stands among the replies. What Redis answers to which words is compared with a
- * real one in tests/integration/test_tracking.py; schedules by the thousand are in sim/client_caches.c.
+/* Goal: CLIENT TRACKING in the core: which reads are tracked, which clients are told of a change, and above all the
+ * place of the invalidation among the replies.
  *
- * Scripts against the simulated world. foo and bar live on different partitions of four: 2 and 1.
- */
+ * Method: scripts against the simulated world. foo and bar live on different partitions of four: 2 and 1.
+ * tests/integration/test_tracking.py compares commands and errors with Redis; sim/client_caches.c runs thousands of
+ * schedules. */
 #include "stages/stages.h"
 #include "wire/compose.h"
 
@@ -40,7 +40,7 @@ static const struct hs_push_stats *push_stats(struct hs_sim_world *world)
 	return hs_push_stats(hs_sim_world_core(world, 0));
 }
 
-/* Sends and waits. */
+/* Sends a command and runs the world until it is idle. */
 static void ask(struct hs_sim_client *client, const char *words)
 {
 	hs_sim_client_request(client, words);
@@ -52,7 +52,7 @@ static void forget(struct hs_sim_client *client)
 	client->received.len = 0;
 }
 
-/* A connection that speaks RESP3 and has said this. */
+/* A RESP3 connection that has sent `words`. */
 static struct hs_sim_client *tracking(struct hs_sim_world *world, uint32_t worker,
 				      const char *words)
 {
@@ -74,11 +74,11 @@ static void test_a_read_key_is_invalidated_once(void **state)
 	(void)state;
 	ask(reader, "GET foo");
 	received(reader, "_\r\n");
-	ask(writer, "SET bar 1"); /* which it has not read */
+	ask(writer, "SET bar 1"); /* which the reader has not read */
 	silent(reader);
 	ask(writer, "SET foo 1");
 	received(reader, TOLD_FOO);
-	ask(writer, "SET foo 2"); /* which it has not read since */
+	ask(writer, "SET foo 2"); /* which the reader has not read since */
 	silent(reader);
 	ask(reader, "MGET foo bar");
 	received(reader, "*2\r\n$1\r\n2\r\n$1\r\n1\r\n");
@@ -86,9 +86,9 @@ static void test_a_read_key_is_invalidated_once(void **state)
 	assert_int_equal(reader->received.len, 2 * strlen(TOLD_FOO));
 	forget(reader);
 	ask(reader, "STRLEN foo");
-	ask(reader, "SETNX foo 3"); /* its own: behind the reply */
+	ask(reader, "SETNX foo 3"); /* its own write: the message follows the reply */
 	received(reader, ":0\r\n:1\r\n" TOLD_FOO);
-	ask(reader, "GETDEL foo"); /* what writes does not track */
+	ask(reader, "GETDEL foo"); /* a command that writes does not track */
 	ask(writer, "SET foo 4");
 	received(reader, "$1\r\n3\r\n");
 	assert_int_equal(hs_counter_get(&push_stats(world)->tracking_messages), 4);
@@ -96,7 +96,7 @@ static void test_a_read_key_is_invalidated_once(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* The heart of it: the old value first, then the message, whatever is finished first. */
+/* The most important case: the old value first, then the message, whichever finishes first. */
 static void test_an_invalidation_stays_behind_replies_in_flight(void **state)
 {
 	struct hs_sim_world *world = open_world(1, 4);
@@ -109,13 +109,13 @@ static void test_an_invalidation_stays_behind_replies_in_flight(void **state)
 	forget(idle);
 	hs_sim_engine_stall(world->engine, FOO_PARTITION);
 	hs_sim_client_request(reader, "SET foo 1"); /* stuck */
-	hs_sim_client_request(reader, "GET bar");   /* answered, but not yet delivered */
+	hs_sim_client_request(reader, "GET bar");   /* answered, but not delivered yet */
 	ask(writer, "SET bar 1");
-	received(idle, TOLD_BAR); /* has nothing under way: at once */
+	received(idle, TOLD_BAR); /* nothing in flight: delivered at once */
 	silent(reader);
 	ask(reader, "ECHO x"); /* comes behind the message */
 	ask(reader, "GET bar");
-	ask(writer, "SET bar 2"); /* read again, told again */
+	ask(writer, "SET bar 2"); /* it has read bar again, so the change is reported again */
 	silent(reader);
 	hs_sim_engine_go_on(world->engine, FOO_PARTITION);
 	hs_sim_world_settle(world);
@@ -123,7 +123,7 @@ static void test_an_invalidation_stays_behind_replies_in_flight(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* Reads that wait in the engine are remembered from the moment they are sent. */
+/* Reads that wait in the engine are tracked from the moment they are sent. */
 static void test_a_read_in_flight_is_tracked(void **state)
 {
 	struct hs_sim_world_options options = hs_sim_world_defaults(1);
@@ -157,7 +157,7 @@ static void test_a_read_in_flight_is_tracked(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* What is read behind CLIENT TRACKING ON does not run before changes are told. */
+/* A read behind CLIENT TRACKING ON does not run before the engine reports changes. */
 static void test_on_waits_for_the_engine(void **state)
 {
 	struct hs_sim_world *world = open_world(1, 4);
@@ -170,7 +170,7 @@ static void test_on_waits_for_the_engine(void **state)
 	ask(second, "HELLO 3");
 	forget(first);
 	forget(second);
-	hs_sim_engine_stall(world->engine, 0); /* where it is asked to tell */
+	hs_sim_engine_stall(world->engine, 0); /* where the engine is told to report */
 	ask(first, "SET foo 1");
 	received(first, "+OK\r\n");
 	ask(first, "CLIENT TRACKING ON");
@@ -190,7 +190,7 @@ static void test_on_waits_for_the_engine(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* The engine tells as long as one connection of one worker tracks, and no longer. */
+/* The engine reports changes as long as one connection of one worker tracks, and no longer. */
 static void test_the_engine_tracks_from_first_to_last_client(void **state)
 {
 	struct hs_sim_world *world = open_world(2, 4);
@@ -207,7 +207,7 @@ static void test_the_engine_tracks_from_first_to_last_client(void **state)
 	received(a, "_\r\n+OK\r\n+OK\r\n");
 	assert_int_equal(hs_sim_store_trackers(world->store), 2);
 	assert_int_equal(hs_counter_get(&push_stats(world)->tracking_keys),
-			 1); /* means nobody now */
+			 1); /* an entry without tracking clients */
 	ask(b, "SET foo 1");
 	received(b, "+OK\r\n");
 	silent(a);
@@ -218,11 +218,11 @@ static void test_the_engine_tracks_from_first_to_last_client(void **state)
 	hs_sim_world_settle(world);
 	assert_int_equal(hs_sim_store_trackers(world->store), 0);
 	ask(a, "CLIENT TRACKING ON");
-	ask(a, "CLIENT TRACKING ON NOLOOP"); /* changes its mind, is counted once */
+	ask(a, "CLIENT TRACKING ON NOLOOP"); /* changes its options, and is counted once */
 	received(a, "+OK\r\n+OK\r\n");
 	assert_int_equal(hs_counter_get(&push_stats(world)->tracking_clients), 1);
 	assert_int_equal(hs_sim_store_trackers(world->store), 1);
-	hs_sim_client_request(a, "CLIENT TRACKING OFF"); /* off and on again, without a pause */
+	hs_sim_client_request(a, "CLIENT TRACKING OFF"); /* off and on again at once */
 	hs_sim_client_request(a, "CLIENT TRACKING ON");
 	ask(a, "GET foo");
 	ask(b, "SET foo 2");
@@ -241,7 +241,7 @@ static void test_prefixes(void **state)
 	struct hs_sim_client *writer = hs_sim_client_connect(world, 1);
 
 	(void)state;
-	ask(writer, "MSET user:1 1 user:2 2 use 3"); /* nobody has read any of them */
+	ask(writer, "MSET user:1 1 user:2 2 use 3"); /* no client has read any of them */
 	received(some, ">2\r\n$10\r\ninvalidate\r\n*2\r\n$6\r\nuser:1\r\n$6\r\nuser:2\r\n");
 	received(all,
 		 ">2\r\n$10\r\ninvalidate\r\n*3\r\n$6\r\nuser:1\r\n$6\r\nuser:2\r\n$3\r\nuse\r\n");
@@ -263,7 +263,7 @@ static void test_prefixes(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* One who changed a key and wants to hear nothing of it is told of the next change by another. */
+/* With NOLOOP, a client that changed a key itself gets a message about the next change by another client. */
 static void test_noloop(void **state)
 {
 	struct hs_sim_world *world = open_world(1, 4);
@@ -281,7 +281,7 @@ static void test_noloop(void **state)
 	ask(other, "SET foo 2");
 	received(own, TOLD_FOO);
 	received(other, "+OK\r\n");
-	/* Both at once, in one batch: in doubt it is told. */
+	/* Both changed it, in one batch: the message is sent to be safe. */
 	ask(own, "GET foo");
 	forget(own);
 	hs_core_event(hs_sim_world_core(world, 0), world->now,
@@ -290,7 +290,7 @@ static void test_noloop(void **state)
 	hs_sim_client_request(own, "PING");
 	received(own, TOLD_FOO "+PONG\r\n");
 	ask(own, "GET foo");
-	ask(own, "FLUSHALL"); /* everything is told, as in Redis */
+	ask(own, "FLUSHALL"); /* everything is reported, as in Redis */
 	assert_true(own->received.len > strlen("$1\r\n2\r\n+OK\r\n"));
 	hs_sim_world_destroy(&world);
 }
@@ -310,16 +310,16 @@ static void test_optin_and_optout(void **state)
 	received(in, "_\r\n");
 	received(out, "+OK\r\n_\r\n");
 	ask(in, "CLIENT CACHING YES");
-	ask(in, "CLIENT ID"); /* CLIENT and its kin do not use it up */
+	ask(in, "CLIENT ID"); /* CLIENT commands do not use up CACHING YES */
 	ask(in, "GET foo");
-	ask(in, "GET bar"); /* for this one it is not said any more */
+	ask(in, "GET bar"); /* CACHING YES does not apply to this one */
 	ask(out, "GET foo");
 	forget(in);
 	forget(out);
 	ask(writer, "MSET foo 2 bar 2");
 	received(in, TOLD_FOO);
 	received(out, TOLD_FOO);
-	ask(in, "CLIENT CACHING YES"); /* about a whole transaction */
+	ask(in, "CLIENT CACHING YES"); /* applies to a whole transaction */
 	ask(in, "MULTI");
 	ask(in, "GET foo");
 	ask(in, "STRLEN foo");
@@ -332,7 +332,7 @@ static void test_optin_and_optout(void **state)
 	received(in, TOLD_FOO);
 	ask(in, "MULTI");
 	ask(in, "GET {bar}x");
-	ask(in, "CLIENT CACHING YES"); /* about what comes behind it */
+	ask(in, "CLIENT CACHING YES"); /* applies to the command behind it */
 	ask(in, "STRLEN bar");
 	ask(in, "EXEC");
 	forget(in);
@@ -351,12 +351,12 @@ static void test_client_reply_off(void **state)
 	ask(reader, "GET foo");
 	ask(reader, "CLIENT REPLY OFF");
 	forget(reader);
-	ask(writer, "SET foo 1"); /* no reply, so it is said */
+	ask(writer, "SET foo 1"); /* a push is no reply: CLIENT REPLY OFF does not suppress it */
 	received(reader, TOLD_FOO);
 	ask(reader, "GET foo");
 	ask(writer, "FLUSHALL");
 	received(reader, TOLD_ALL);
-	ask(writer, "SET foo 1"); /* everything was told: nothing is remembered */
+	ask(writer, "SET foo 1"); /* everything was reported before: no key is tracked */
 	silent(reader);
 	hs_sim_world_destroy(&world);
 }
@@ -393,9 +393,10 @@ static void test_asleep_and_in_other_dialects(void **state)
 	hs_sim_client_request(writer, "SET foo 1");
 	hs_sim_world_settle(world);
 	received(reader,
-		 "+OK\r\n" TOLD_FOO); /* asleep: behind its reply, which still finds its way */
+		 /* the client sleeps: the message follows its reply, which is still sent */
+		 "+OK\r\n" TOLD_FOO);
 	ask(reader, "GET foo");
-	ask(reader, "HELLO 2"); /* cannot be told in RESP2 */
+	ask(reader, "HELLO 2"); /* RESP2 has no way to send the message */
 	forget(reader);
 	ask(writer, "SET foo 2");
 	silent(reader);
@@ -409,7 +410,7 @@ static void test_asleep_and_in_other_dialects(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* A core with an operation of its own under way is not done. */
+/* A core with an operation of its own in flight does not stop. */
 static void test_shutting_down_waits_for_the_engine(void **state)
 {
 	struct hs_sim_world *world = open_world(1, 4);
@@ -449,7 +450,7 @@ static void check_redirect(uint32_t worker)
 	ask(reader, "GET foo");
 	forget(reader);
 	ask(writer, "SET foo 1");
-	silent(listener); /* speaks RESP2, and hears no messages */
+	silent(listener); /* speaks RESP2 without a redirect: gets no messages */
 	ask(listener, "SUBSCRIBE __redis__:invalidate");
 	forget(listener);
 	ask(reader, "MGET foo bar");
@@ -462,7 +463,7 @@ static void check_redirect(uint32_t worker)
 	ask(writer, "SET bar 1");
 	received(listener, TOLD_BAR);
 	received(reader, "*2\r\n$1\r\n1\r\n_\r\n");
-	/* Not before the one who read has its old value. */
+	/* Not before the client that read has its old value. */
 	hs_sim_engine_stall(world->engine, FOO_PARTITION);
 	hs_sim_client_request(reader, "SET foo 9");
 	hs_sim_client_request(reader, "GET bar");
@@ -472,7 +473,7 @@ static void check_redirect(uint32_t worker)
 	hs_sim_world_settle(world);
 	received(listener, TOLD_BAR);
 	received(reader, "+OK\r\n$1\r\n1\r\n");
-	/* Gone: told when there is something to tell. */
+	/* The target is gone: reported at the next invalidation. */
 	ask(reader, "GET foo");
 	forget(reader);
 	hs_sim_client_disconnect(listener);
@@ -510,7 +511,7 @@ static void test_redirect_to_oneself(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* Over the limit keys are forgotten and told; never before the reply that brings their value. */
+/* Above the limit keys are evicted and reported, but never before the reply that carries their value. */
 static void test_the_table_is_bounded(void **state)
 {
 	struct hs_sim_world_options options = hs_sim_world_defaults(1);
@@ -519,7 +520,7 @@ static void test_the_table_is_bounded(void **state)
 
 	(void)state;
 	options.core.tracking_keys_max = 4;
-	options.workers = 2; /* two for each */
+	options.workers = 2; /* two keys for each */
 	world = hs_sim_world_create(&options);
 	reader = tracking(world, 0, "CLIENT TRACKING ON");
 	ask(reader, "GET a");
@@ -608,7 +609,7 @@ static void test_prefixes_are_bounded(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* Messages count against the output limit: those that wait for a reply as well as unread ones. */
+/* Messages count towards the output limit: those that wait for a reply as well as unread ones. */
 static void test_messages_reach_the_output_limit(void **state)
 {
 	struct hs_sim_world_options options = hs_sim_world_defaults(1);
@@ -636,7 +637,7 @@ static void test_messages_reach_the_output_limit(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* An engine that cannot tell says so, and nothing is tracked. */
+/* An engine that cannot report changes refuses, and no key is tracked. */
 static enum hs_submit refuse(void *context, struct hs_op *op)
 {
 	struct hs_reply reply = {.out = op->out, .resp = op->resp};

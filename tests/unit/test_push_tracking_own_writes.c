@@ -1,9 +1,9 @@
-/* Goal: in front of servers, a connection that tracks is told of its own write directly behind the
- * reply, whatever way the write takes (alone, split, in a transaction, in a fold) and however it
- * ends; and a value that it read behind the write stays remembered.
+/* Goal: in front of servers, a connection that tracks is told of its own write directly behind the reply, whatever
+ * path the write takes (alone, split, in a transaction, folded) and however it ends. A value that it read behind the
+ * write stays tracked.
  *
- * Method: a core with an engine behind shared connections, played by this test: it keeps what is
- * submitted, answers when the script says so, and reports changes when the script says so. */
+ * Method: a core with an engine behind shared connections, played by the test: it holds operations, answers them and
+ * reports changes when the script says so. */
 #include "stages/stages.h"
 
 #include "core/dispatch.h"
@@ -26,7 +26,7 @@ enum { OPS_MAX = 64 };
 #define TOLD_ALL ">2\r\n$10\r\ninvalidate\r\n_\r\n"
 #define UNKNOWN "-UNKNOWN the connection was lost\r\n"
 
-/* A script as a server describes it: it names its keys behind their number. */
+/* The keys of a script, as a server describes them: they follow their number. */
 static const struct hs_key_spec script_keys = {
 	.search = HS_KEY_SEARCH_INDEX,
 	.index = 2,
@@ -51,7 +51,7 @@ struct world {
 	struct hs_core_calls calls;
 	struct hs_log log;
 	_Atomic uint64_t slowlog_ids;
-	struct hs_op *ops[OPS_MAX]; /* under way, oldest first */
+	struct hs_op *ops[OPS_MAX]; /* in flight, oldest first */
 	size_t count;
 	struct hs_session *client;
 	uint64_t last_id;
@@ -109,7 +109,7 @@ static void receives(struct hs_session *session, const char *text)
 	assert_string_equal(received, text);
 }
 
-/* The engine answers the operation that is `at`-th of those under way. */
+/* Answers the operation at index `at` of those in flight. */
 static void answer(struct world *world, size_t at, const char *reply)
 {
 	struct hs_op *op = world->ops[at];
@@ -120,7 +120,7 @@ static void answer(struct world *world, size_t at, const char *reply)
 	hs_core_complete(world->core, now, op);
 }
 
-/* The server's own message. */
+/* The server's own invalidation. */
 static void changed(struct world *world, const char *key)
 {
 	struct hs_bytes keys[] = {hs_bytes_of(key)};
@@ -164,7 +164,7 @@ static void close_world(struct world *world)
 	while (!hs_list_empty(sessions))
 		hs_core_disconnect(world->core,
 				   hs_list_entry(sessions->next, struct hs_session, all));
-	while (world->count > 0) /* it need not listen any more */
+	while (world->count > 0) /* the engine may stop tracking */
 		answer(world, 0, "+OK\r\n");
 	hs_core_destroy(&world->core);
 }
@@ -187,19 +187,19 @@ static void test_invalidation_comes_with_the_reply(void **state)
 	receives(world.client, "");
 	answer(&world, 0, "+OK\r\n");
 	receives(world.client, "+OK\r\n" TOLD_A);
-	changed(&world, "a"); /* the server's message: nothing was read since */
+	changed(&world, "a"); /* the server's message: the client has not read the key since */
 	receives(world.client, "");
 	say(&world, world.client, "SET a 3"); /* nor here */
 	answer(&world, 0, "+OK\r\n");
 	receives(world.client, "+OK\r\n");
-	/* A change by somebody else is the server's to tell. */
+	/* A change by another client is reported by the server. */
 	read_key(&world, "GET a", "$1\r\n3\r\n");
 	changed(&world, "a");
 	receives(world.client, TOLD_A);
 	close_world(&world);
 }
 
-/* It may have run, or run later. */
+/* The write may have run, or may still run. */
 static void test_unknown_outcomes_invalidate_too(void **state)
 {
 	struct world world;
@@ -213,8 +213,8 @@ static void test_unknown_outcomes_invalidate_too(void **state)
 	close_world(&world);
 }
 
-/* Ahead of the replies of what was asked later; and what was read behind the write is told once more
- * when the server speaks, since nobody can know which of two changes that is. */
+/* The message comes before the replies of later requests. A value read behind the write is reported once more when
+ * the server's message comes, which may be about either of two changes. */
 static void test_pipelined(void **state)
 {
 	struct world world;
@@ -226,7 +226,7 @@ static void test_pipelined(void **state)
 	say(&world, world.client, "SET a 2");
 	say(&world, world.client, "GET a");
 	say(&world, world.client, "GET b");
-	answer(&world, 1, "+OK\r\n"); /* out of turn */
+	answer(&world, 1, "+OK\r\n"); /* out of order */
 	receives(world.client, "");
 	answer(&world, 0, "$1\r\nb\r\n");
 	receives(world.client, "$1\r\nb\r\n+OK\r\n" TOLD_A);
@@ -239,8 +239,8 @@ static void test_pipelined(void **state)
 	close_world(&world);
 }
 
-/* The server's message overtakes the reply of the write: it lies behind all that is under way, and the
- * write's reply has its own. */
+/* The server's message comes before the write's reply: it is delivered behind all requests in flight, and the
+ * write's reply has a message of its own. */
 static void test_the_server_s_invalidation_comes_first(void **state)
 {
 	struct world world;
@@ -259,8 +259,8 @@ static void test_the_server_s_invalidation_comes_first(void **state)
 	close_world(&world);
 }
 
-/* So may its message that everything changed. */
-/* A key stays in a table that is full while its reader writes it, and nobody is told of that. */
+/* The same with its message that everything changed. */
+/* In a full table a key stays while its reader writes it; no message about an eviction is sent. */
 static void test_the_table_is_full(void **state)
 {
 	struct world world;
@@ -280,7 +280,7 @@ static void test_the_table_is_full(void **state)
 	answer(&world, 0, "$1\r\n3\r\n");
 	receives(world.client, "$1\r\n2\r\n$1\r\n3\r\n");
 	assert_int_equal(hs_counter_get(&hs_push_stats(world.core)->tracking_evicted), 0);
-	hs_core_tick(world.core, now); /* now there is room to be made */
+	hs_core_tick(world.core, now); /* now keys may be evicted */
 	assert_int_equal(hs_counter_get(&hs_push_stats(world.core)->tracking_keys), 1);
 	assert_int_equal(hs_counter_get(&hs_push_stats(world.core)->tracking_evicted), 1);
 	close_world(&world);
@@ -297,20 +297,20 @@ static void test_a_flush_meanwhile(void **state)
 	say(&world, world.client, "SET a 2");
 	say(&world, world.client, "GET b");
 	hs_core_event(world.core, now, &everything);
-	say(&world, world.client, "SET b 3"); /* its reply lies behind the message */
+	say(&world, world.client, "SET b 3"); /* its reply comes behind the message */
 	answer(&world, 0, "+OK\r\n");
 	receives(world.client, "+OK\r\n" TOLD_A);
 	answer(&world, 0, "$1\r\nb\r\n");
 	receives(world.client, "$1\r\nb\r\n" TOLD_ALL);
 	answer(&world, 0, "+OK\r\n");
 	receives(world.client, "+OK\r\n");
-	/* That is over with the requests that were under way. */
+	/* This ends with the requests that were in flight. */
 	for (int i = 0; i < 4; i++) {
 		say(&world, world.client, "SET a 4");
 		answer(&world, 0, "+OK\r\n");
 		receives(world.client, "+OK\r\n");
 	}
-	/* Of a transaction that is under way every key that it writes. */
+	/* Every key that the transaction in flight writes. */
 	say(&world, world.client, "MULTI");
 	say(&world, world.client, "SET a 5");
 	say(&world, world.client, "EXEC");
@@ -370,7 +370,7 @@ static void test_by_prefix(void **state)
 	close_world(&world);
 }
 
-/* The client does not want it; and with OPTIN it has kept only what it said. */
+/* The client asked for NOLOOP; with OPTIN it tracks only the reads that it marked. */
 static void test_noloop_suppresses_own_writes(void **state)
 {
 	struct world world;
@@ -381,7 +381,7 @@ static void test_noloop_suppresses_own_writes(void **state)
 	say(&world, world.client, "SET a 2");
 	answer(&world, 0, "+OK\r\n");
 	receives(world.client, "+OK\r\n");
-	changed(&world, "a"); /* as documented: a server does not say who wrote */
+	changed(&world, "a"); /* as documented: a server does not report the writer */
 	receives(world.client, TOLD_A);
 	close_world(&world);
 
@@ -397,7 +397,7 @@ static void test_noloop_suppresses_own_writes(void **state)
 	close_world(&world);
 }
 
-/* In front of servers anything may be a write: of the keys that it names, or of all. */
+/* In front of servers any unknown command may be a write: to the keys that it names, or to all. */
 static void test_commands_that_name_no_keys(void **state)
 {
 	static const struct hs_bytes keys[] = {{"eval", 4}, {"x", 1}, {"1", 1}, {"a", 1}};
@@ -420,7 +420,7 @@ static void test_commands_that_name_no_keys(void **state)
 	while (world.count > 0)
 		answer(&world, 0, "+OK\r\n");
 	receives(world.client, "+OK\r\n" TOLD_ALL);
-	/* In a transaction heatsink runs FLUSHALL behind the commit, once for each partition. */
+	/* In a transaction heatsink runs FLUSHALL after the commit, once for each partition. */
 	say(&world, world.client, "MULTI");
 	say(&world, world.client, "FLUSHALL");
 	say(&world, world.client, "EXEC");
@@ -430,7 +430,7 @@ static void test_commands_that_name_no_keys(void **state)
 	close_world(&world);
 }
 
-/* Messages for another connection wait for the reply of the write, and for no more. */
+/* Messages for another connection wait for the reply of the write, and for no other. */
 static void test_redirected(void **state)
 {
 	struct world world;
@@ -440,7 +440,7 @@ static void test_redirected(void **state)
 	open_world(&world, "CLIENT TRACKING ON");
 	listener = connect_to(&world);
 	say(&world, listener, "SUBSCRIBE __redis__:invalidate");
-	answer(&world, 0, "+OK\r\n"); /* the engine listens */
+	answer(&world, 0, "+OK\r\n"); /* the engine subscribes */
 	receives(listener, "*3\r\n$9\r\nsubscribe\r\n$20\r\n__redis__:invalidate\r\n:1\r\n");
 	say(&world, world.client, "CLIENT TRACKING ON REDIRECT 2");
 	receives(world.client, "+OK\r\n");

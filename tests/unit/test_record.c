@@ -1,7 +1,8 @@
-/* Goal: physical keys sort by slot and hash and lead back to the client's key; records come back
- * as they were written; bytes that are no record are refused and never read past their end.
- * Method: round trips over the lengths where the layout changes, and every shorter cut of a record
- * in a heap block of its own, where a sanitizer sees a read too far. */
+/* Goal: physical keys sort by slot and hash and lead back to the client's key. Records are read back as written;
+ * malformed ones are refused, and never read beyond their end.
+ *
+ * Method: round trips over the lengths where the layout changes, and every shorter cut of a record in an allocation
+ * of its own, where a sanitizer reports a read beyond it. */
 #include "keyspace/record.h"
 
 #include "base/err.h"
@@ -143,8 +144,8 @@ static void test_cut_records_are_refused(void **state)
 	hs_mem_free(&bytes);
 }
 
-/* No byte of a record can change, nor the slot or hash of its key, without a trace. Of a long one
- * the head and each part are covered on their own. */
+/* No byte of a record can change unnoticed, nor the slot or hash of its key. Of a long record the head and each part
+ * have their own checksum. */
 static void test_every_byte_is_covered(void **state)
 {
 	static const size_t sizes[] = {0, 1, 7, 16, 100, 300, 3 * HS_RECORD_PART_BYTES + 5};
@@ -181,7 +182,7 @@ static void test_every_byte_is_covered(void **state)
 				assert_false(hs_record_parts_checksum_fits(&back, 77, 0, SIZE_MAX));
 				assert_false(
 					hs_record_parts_checksum_fits(&back, 77, from, from + 1));
-				from ^= HS_RECORD_PART_BYTES; /* the same place of another part */
+				from ^= HS_RECORD_PART_BYTES; /* the same offset in another part */
 				assert_true(
 					hs_record_parts_checksum_fits(&back, 77, from, from + 1));
 			}

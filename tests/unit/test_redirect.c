@@ -1,5 +1,7 @@
-/* A redirect that is misread sends a client's request to the wrong node, or is taken for an answer.
- * Tables of texts. */
+/* Goal: MOVED and ASK errors are parsed (upstream/redirect.h). A redirect that is misread sends a request to the
+ * wrong node, or is taken for an answer.
+ *
+ * Method: tables of error texts. */
 #include "upstream/redirect.h"
 
 #include <setjmp.h>

@@ -1,10 +1,9 @@
-/* Who vouches for values of a Redis server (engine/redis/fetch.c): what is read so that it is tracked,
- * what is told of changes and in which order, when nobody vouches, and when what was vouched for is
- * void.
+/* Goal: fetches and write-through at Redis servers on tracking connections (engine/redis/fetch.c): which commands
+ * are sent, the order of invalidations and replies, when a reply has no tracking session, and when a session is
+ * invalidated.
  *
- * Scripts in which the test is the servers (tests/lib/flow_world.h): slot 1 is at port 1, slot 9000 at port
- * 2. What a server answers in them is what redis-server 7.0 does; test_engine_tracking.py holds it
- * against one. */
+ * Method: scripts in which the test is the servers (tests/lib/flow_world.h): slot 1 is at port 1, slot 9000 at port
+ * 2. Their answers are those of redis-server 7.0; test_engine_tracking.py runs the same against real servers. */
 #include "base/slot.h"
 #include "tests/lib/flow_world.h"
 
@@ -33,7 +32,7 @@ static struct asked *store(struct flow_world *flow_world, uint16_t slot, const c
 	return tracked(flow_world, make(flow_world, 7, HS_CMD_ID_SET, slot, text));
 }
 
-/* A connection that vouches, with one value read. */
+/* A tracking connection with one value fetched. */
 static struct asked *begin(struct flow_world *flow_world)
 {
 	struct asked *a = start_fetch(flow_world, 1, "GET a");
@@ -62,22 +61,23 @@ static void test_a_read_is_tracked(void **state)
 	reply(flow_world, 1, CHANGED("a"));
 	told(flow_world, "changed a");
 	assert_ptr_equal(flow_world->changed_by, a->op.tracking_session);
-	assert_true(holds(a)); /* nothing but that key */
-	/* Nothing else goes that way, of whichever dialect. */
+	assert_true(holds(a)); /* only that key is invalidated */
+	/* Ordinary operations take other connections, in either dialect. */
 	plain = make(flow_world, 1, HS_CMD_ID_GET, 1, "GET b");
 	plain->op.resp = 3;
 	submit(flow_world, plain);
 	assert_int_equal(flow_world->pipes_count, 2);
 	up(flow_world, 1);
 	sent(flow_world, 1, "GET b");
-	reply(flow_world, 1, "$1\r\n2\r\n" CHANGED("b")); /* nobody asked: not told */
+	/* the key was not fetched: no invalidation */
+	reply(flow_world, 1, "$1\r\n2\r\n" CHANGED("b"));
 	assert_null(plain->op.tracking_session);
 	told(flow_world, "done b");
 	assert_int_equal(flow_world->stats.connections.value, 2);
 	flow_world_destroy(&flow_world);
 }
 
-/* With its value; and not if it may be of another one. */
+/* The expiry comes with the value, unless it may be that of another value. */
 static void test_how_long_a_key_has_to_live(void **state)
 {
 	static const struct {
@@ -145,7 +145,7 @@ static void test_a_flush_invalidates_everything(void **state)
 	reply(flow_world, 1, FLUSHED "+OK\r\n:-1\r\n+OK\r\n_\r\n");
 	told(flow_world, "changed *|done b");
 	assert_false(holds(before));
-	assert_null(after->op.tracking_session); /* it may have been read before, for all we know */
+	assert_null(after->op.tracking_session); /* the value may have been read before the flush */
 	after = start_fetch(flow_world, 1, "GET c");
 	sent(flow_world, 1, CACHING "|PTTL c|" CACHING "|GET c");
 	reply(flow_world, 1, "+OK\r\n:-2\r\n+OK\r\n_\r\n");
@@ -163,14 +163,14 @@ static void test_a_lost_connection_ends_its_tracking_session(void **state)
 	sent(flow_world, 1, CACHING "|PTTL b|" CACHING "|GET b");
 	down(flow_world, 1);
 	assert_false(holds(a));
-	assert_false(b->done); /* a read is repeated */
+	assert_false(b->done); /* a read is retried */
 	up(flow_world, 1);
 	sent(flow_world, 1, TRACKING "|" CACHING "|PTTL b|" CACHING "|GET b");
 	reply(flow_world, 1, "+OK\r\n+OK\r\n:-1\r\n+OK\r\n$1\r\n2\r\n");
 	assert_true(holds(b));
 	assert_false(holds(a));
 	assert_ptr_equal(a->op.tracking_session, b->op.tracking_session); /* the address stays */
-	/* Closed by us, too: what it says cannot be read. */
+	/* Also if the flow closes the connection, because its replies are malformed. */
 	c = start_fetch(flow_world, 1, "GET c");
 	reply(flow_world, 1, "HTTP/1.1 400\r\n");
 	assert_false(holds(b));
@@ -186,14 +186,15 @@ static void test_a_write_through(void **state)
 	(void)state;
 	sent(flow_world, 1, WRITE("SET a 2"));
 	reply(flow_world, 1, QUEUED EXECUTED);
-	assert_false(w->done); /* whether it was told once is not known yet */
+	/* an invalidation for it may still come: its result is not known yet */
+	assert_false(w->done);
 	reply(flow_world, 1, CHANGED("a"));
 	reply(flow_world, 1, "+PONG\r\n");
 	told(flow_world, "changed a|done a");
 	got(w, "+OK\r\n");
 	assert_true(holds(w));
 	assert_true(holds(a));
-	reply(flow_world, 1, CHANGED("a")); /* somebody else's */
+	reply(flow_world, 1, CHANGED("a")); /* another client's write */
 	told(flow_world, "changed a");
 	flow_world_destroy(&flow_world);
 }
@@ -216,7 +217,7 @@ static void test_a_write_through_another_write_followed(void **state)
 	reply(flow_world, 1, QUEUED EXECUTED CHANGED("a") FLUSHED "+PONG\r\n");
 	told(flow_world, "changed a|changed *|done a");
 	assert_null(w->op.tracking_session);
-	/* Told before the transaction, or not at all: nothing is known of what comes behind it. */
+	/* The invalidation came before the transaction, or not at all: nothing is known about later writes. */
 	w = store(flow_world, 1, "SET a 3");
 	sent(flow_world, 1, WRITE("SET a 3"));
 	reply(flow_world, 1, CHANGED("a") QUEUED CHANGED("a") EXECUTED "+PONG\r\n");
@@ -237,7 +238,7 @@ static void test_a_write_through_is_not_repeated(void **state)
 	pipe = pipe_to(flow_world, 1);
 	whole = store(flow_world, 1, "SET a 2");
 	half = store(flow_world, 2, "SET a 3");
-	/* Without the last bytes of PING, which change nothing about EXEC. */
+	/* The last bytes of PING are not sent, which does not affect EXEC. */
 	pipe->upstream.sent = pipe->upstream.composed - 1;
 	unsent = store(flow_world, 3, "SET a 4");
 	pipe->upstream.out.len = 0;
@@ -254,7 +255,7 @@ static void test_a_write_through_is_not_repeated(void **state)
 static void test_a_write_refused_by_the_transaction(void **state)
 {
 	static const char *const refusals[] = {
-		/* EXISTS is not allowed */
+		/* EXISTS is not permitted */
 		"+OK\r\n+OK\r\n-NOPERM no\r\n+QUEUED\r\n-NOPERM no\r\n-EXECABORT x\r\n+PONG\r\n",
 		/* nor are MULTI and the SET outside of it */
 		"+OK\r\n-NOPERM m\r\n:1\r\n-OOM x\r\n:1\r\n-ERR EXEC without MULTI\r\n+PONG\r\n",
@@ -270,7 +271,7 @@ static void test_a_write_refused_by_the_transaction(void **state)
 		w = store(flow_world, 1, "SET a 2");
 		sent(flow_world, 1, WRITE("SET a 2"));
 		reply(flow_world, 1, refusals[i]);
-		assert_false(w->done); /* as any other, then */
+		assert_false(w->done); /* it is sent as an ordinary write */
 		up(flow_world, 1);
 		sent(flow_world, 1, "SET a 2");
 		reply(flow_world, 1, "+OK\r\n");
@@ -294,7 +295,7 @@ static void test_a_write_that_ran_without_a_transaction(void **state)
 		      "a") "+PONG\r\n");
 	got(w, "+OK\r\n");
 	assert_null(w->op.tracking_session);
-	next = store(flow_world, 1, "SET a 3"); /* that is known now */
+	next = store(flow_world, 1, "SET a 3"); /* the server is known to refuse */
 	up(flow_world, 1);
 	sent(flow_world, 1, "SET a 3");
 	reply(flow_world, 1, "+OK\r\n");
@@ -314,7 +315,7 @@ static void test_a_write_through_answered_with_an_error(void **state)
 	sent(flow_world, 1, WRITE("SET a 2"));
 	reply(flow_world, 1,
 	      "+OK\r\n+OK\r\n+QUEUED\r\n-OOM full\r\n+QUEUED\r\n-EXECABORT x\r\n+PONG\r\n");
-	got(w, "-OOM full\r\n"); /* not sent once more to hear it again */
+	got(w, "-OOM full\r\n"); /* not repeated to get the same error */
 	w = store(flow_world, 1, "SET a 2");
 	sent(flow_world, 1, WRITE("SET a 2"));
 	reply(flow_world, 1, QUEUED "*3\r\n:1\r\n-ERR invalid expire time\r\n:1\r\n+PONG\r\n");
@@ -344,7 +345,7 @@ static void test_an_invalidation_in_the_middle_of_a_reply(void **state)
 		reply(flow_world, 1, "+OK\r\n:-1\r\n+OK\r\n$1\r\n2\r\n");
 		got(w, "+OK\r\n");
 		assert_null(w->op.tracking_session);
-		assert_false(holds(a)); /* it was told, after all */
+		assert_false(holds(a)); /* the invalidation came all the same */
 		got(b, "$1\r\n2\r\n");
 		next = store(flow_world, 1, "SET a 3");
 		up(flow_world, 1);
@@ -369,7 +370,7 @@ static void test_redirects(void **state)
 	sent(flow_world, 1, CACHING "|PTTL b|" CACHING "|GET b");
 	reply(flow_world, 1, "+OK\r\n-MOVED 1 h:2\r\n+OK\r\n-MOVED 1 h:2\r\n");
 	sent(flow_world, 2, CACHING "|PTTL b|" CACHING "|GET b");
-	assert_false(holds(a)); /* it hears of that slot no more */
+	assert_false(holds(a)); /* it gets no more invalidations for that slot */
 	reply(flow_world, 2, "+OK\r\n:-1\r\n+OK\r\n$1\r\n2\r\n");
 	got(moved, "$1\r\n2\r\n");
 	assert_true(holds(moved));
@@ -384,7 +385,8 @@ static void test_redirects(void **state)
 	reply(flow_world, 1, QUEUED EXECUTED CHANGED("a") "+PONG\r\n");
 	got(w, "+OK\r\n");
 	assert_true(holds(w));
-	/* On the move: nobody vouches, and what is missing where it was may be made elsewhere. */
+	/* The slot is moving: there is no tracking session, and a key missing at the old node may be created at the
+	 * new one. */
 	asked = start_fetch(flow_world, 9000, "GET c");
 	sent(flow_world, 1, CACHING "|PTTL c|" CACHING "|GET c");
 	reply(flow_world, 1, "+OK\r\n-ASK 9000 h:2\r\n+OK\r\n-ASK 9000 h:2\r\n");
@@ -425,7 +427,7 @@ static void test_refusals_that_pass(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* There and back while a reply is on its way: what it says may be from before. */
+/* Away and back while a reply is in flight: the reply may be from before. */
 static void test_a_slot_that_moved_away_and_back(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -455,7 +457,7 @@ static void test_routes_that_take_slots_away(void **state)
 	sent(flow_world, 1, CACHING "|PTTL c|" CACHING "|GET c");
 	route(flow_world, 3, 2);
 	assert_false(holds(a));
-	/* Read where the slot was: it will not be told there. */
+	/* Read at the slot's old owner: no invalidation would come from there. */
 	reply(flow_world, 1, "+OK\r\n:-1\r\n+OK\r\n_\r\n");
 	got(late, "_\r\n");
 	assert_null(late->op.tracking_session);
@@ -465,7 +467,8 @@ static void test_routes_that_take_slots_away(void **state)
 	reply(flow_world, 3, "+OK\r\n+OK\r\n:-1\r\n+OK\r\n_\r\n");
 	assert_true(holds(b));
 	assert_ptr_not_equal(b->op.tracking_session, a->op.tracking_session);
-	/* The server that went leaves its vouch to the next that comes; what it vouched for is void. */
+	/* A server that leaves passes its place for a tracking session to the next server; entries of the old
+	 * session are invalidated. */
 	pass(flow_world, 100);
 	route(flow_world, 3, 4);
 	start_fetch(flow_world, 9000, "GET z");
@@ -487,7 +490,7 @@ static void test_liveness_checks(void **state)
 	(void)state;
 	assert_int_equal(hs_tracking_session_caught_up_us(tracking_session), begun_us);
 	hs_flow_check(flow_world->flow, flow_world->now);
-	sent(flow_world, 1, ""); /* nobody wants to know */
+	sent(flow_world, 1, ""); /* no check was requested */
 	hs_tracking_session_want_check(tracking_session);
 	flow_world->now.mono_us += 10000;
 	sent_us = flow_world->now.mono_us;
@@ -497,14 +500,14 @@ static void test_liveness_checks(void **state)
 	hs_tracking_session_want_check(tracking_session);
 	flow_world->now.mono_us += 10000;
 	hs_flow_check(flow_world->flow, flow_world->now);
-	sent(flow_world, 1, ""); /* one at a time */
+	sent(flow_world, 1, ""); /* one check at a time */
 	assert_int_equal(hs_tracking_session_caught_up_us(tracking_session), begun_us);
 	reply(flow_world, 1, "+PONG\r\n");
 	assert_int_equal(hs_tracking_session_caught_up_us(tracking_session),
-			 sent_us);				   /* not when it was answered */
-	assert_true(atomic_load(&tracking_session->check_wanted)); /* since */
+			 sent_us); /* the check counts from when it was sent, not answered */
+	assert_true(atomic_load(&tracking_session->check_wanted)); /* requested since */
 	told(flow_world, "");
-	/* Any reply proves as much. */
+	/* Any reply counts as a liveness check. */
 	sent_us = flow_world->now.mono_us;
 	start_fetch(flow_world, 1, "GET b");
 	sent(flow_world, 1, CACHING "|PTTL b|" CACHING "|GET b");
@@ -514,7 +517,7 @@ static void test_liveness_checks(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* Wanted, asked for, answered 5 ms later: what is proved then. */
+/* Requests a check, sends it 5 ms later and answers it 5 ms after that. Returns the session's time afterwards. */
 static uint64_t catch_up(struct flow_world *flow_world, uint16_t port, const char *request,
 			 const char *answer, struct hs_tracking_session *tracking_session)
 {
@@ -527,7 +530,7 @@ static uint64_t catch_up(struct flow_world *flow_world, uint16_t port, const cha
 	return hs_tracking_session_caught_up_us(tracking_session);
 }
 
-/* In a cluster a server proves itself with a key that it has: port 2 has the slot of "a". */
+/* In a cluster the check reads a key of the server, to show that it still owns the slot: port 2 has the slot of "a". */
 static void test_liveness_checks_in_a_cluster(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -544,29 +547,29 @@ static void test_liveness_checks_in_a_cluster(void **state)
 	assert_int_equal(
 		catch_up(flow_world, 2, "EXISTS a", "-CLUSTERDOWN no\r\n", a->op.tracking_session),
 		caught_up_us);
-	assert_true(holds(a)); /* but nobody believes it for long */
+	assert_true(holds(a)); /* but no reader relies on it for long */
 	assert_true(catch_up(flow_world, 2, "EXISTS a", "-ASK 1 h:1\r\n", a->op.tracking_session) >
 		    caught_up_us);
-	/* The next key that is read, the next time. */
+	/* The next check uses the next key that is read. */
 	c = start_fetch(flow_world, slot, "GET {a}2");
 	sent(flow_world, 2, CACHING "|PTTL {a}2|" CACHING "|GET {a}2");
 	reply(flow_world, 2, "+OK\r\n:-1\r\n+OK\r\n_\r\n");
 	caught_up_us = catch_up(flow_world, 2, "EXISTS {a}2", ":0\r\n", a->op.tracking_session);
-	/* Somebody else's by now. */
+	/* The slot has another owner now. */
 	assert_int_equal(catch_up(flow_world, 2, "EXISTS {a}2", "-MOVED 15495 h:3\r\n",
 				  a->op.tracking_session),
 			 caught_up_us);
 	assert_false(holds(a));
 	assert_false(holds(c));
 	assert_true(flow_world->stale_topology_reports > 0);
-	/* Nothing of what it has is known to be its own: an answer would prove nothing. */
+	/* No slot is known to belong to the server: an answer would show nothing. */
 	hs_flow_check(flow_world->flow, flow_world->now);
 	sent(flow_world, 2, "");
 	a = start_fetch(flow_world, slot, "GET a");
 	up(flow_world, 3);
 	sent(flow_world, 3, TRACKING "|" CACHING "|PTTL a|" CACHING "|GET a");
 	reply(flow_world, 3, "+OK\r\n+OK\r\n:-1\r\n+OK\r\n$1\r\n1\r\n");
-	/* May not be asked for: as good as it gets. */
+	/* The check may not read the key: the answer still shows that the server is alive. */
 	caught_up_us =
 		catch_up(flow_world, 3, "EXISTS a", "-NOPERM no\r\n", a->op.tracking_session);
 	assert_int_equal(caught_up_us, flow_world->now.mono_us - 5000);
@@ -588,7 +591,7 @@ static void test_no_liveness_from_a_silent_connection(void **state)
 	pass(flow_world, 200);
 	assert_int_equal(flow_world->closed, 1);
 	assert_false(holds(a));
-	assert_int_equal(flow_world->stats.outcome_unknown.value, 0); /* nobody's command */
+	assert_int_equal(flow_world->stats.outcome_unknown.value, 0); /* no client's command */
 	assert_int_equal(flow_world->stats.connections.value, 0);
 	flow_world_destroy(&flow_world);
 }
@@ -611,15 +614,15 @@ static void test_a_server_that_does_not_track(void **state)
 	assert_null(a->op.tracking_session);
 	assert_null(w->op.tracking_session);
 	assert_int_equal(flow_world->tracking_refused, 1);
-	next = start_fetch(flow_world, 1, "GET b"); /* as any other */
+	next = start_fetch(flow_world, 1, "GET b"); /* as an ordinary read */
 	up(flow_world, 1);
 	sent(flow_world, 1, "GET b");
 	reply(flow_world, 1, "$1\r\n2\r\n");
 	got(next, "$1\r\n2\r\n");
 	assert_null(next->op.tracking_session);
 	pass(flow_world, 100);
-	assert_int_equal(flow_world->pipes_count, 1); /* the one is closed */
-	/* Asked again after a while, and not told of again. */
+	assert_int_equal(flow_world->pipes_count, 1); /* the tracking connection is closed */
+	/* Tried again after a while, and not reported again. */
 	pass(flow_world, 70000);
 	start_fetch(flow_world, 1, "GET c");
 	up(flow_world, 1);
@@ -654,12 +657,12 @@ static void test_a_server_without_resp3(void **state)
 	(void)state;
 	flow_world_forget(flow_world, pipe);
 	hs_flow_down(flow_world->flow, flow_world->now, pipe, "it refuses us: NOPROTO no");
-	failed(a, "-NOVOUCH h:1 does not speak RESP3; not sent");
+	failed(a, "-NOTRACKING h:1 does not speak RESP3; not sent");
 	b = start_fetch(flow_world, 1, "GET b");
-	failed(b, "-NOVOUCH"); /* at once */
+	failed(b, "-NOTRACKING"); /* at once */
 	assert_int_equal(flow_world->tracking_refused, 1);
 	assert_int_equal(flow_world->stats.refused.value, 0);
-	plain = get(flow_world, 1, 1, "GET a"); /* nobody thinks ill of it */
+	plain = get(flow_world, 1, 1, "GET a"); /* ordinary operations are not affected */
 	up(flow_world, 1);
 	sent(flow_world, 1, "GET a");
 	reply(flow_world, 1, "$1\r\n1\r\n");
@@ -667,7 +670,7 @@ static void test_a_server_without_resp3(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* One connection more is too many for it: then as any other. */
+/* The server refuses a further connection: the fetch is sent as an ordinary read. */
 static void test_a_connection_that_cannot_be_opened(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -689,7 +692,7 @@ static void test_a_connection_that_cannot_be_opened(void **state)
 	reply(flow_world, 1, "$1\r\n1\r\n");
 	got(a, "$1\r\n1\r\n");
 	assert_null(a->op.tracking_session);
-	pass(flow_world, 100); /* soon it is tried again */
+	pass(flow_world, 100); /* it is tried again soon */
 	b = start_fetch(flow_world, 1, "GET b");
 	up(flow_world, 1);
 	sent(flow_world, 1, TRACKING "|" CACHING "|PTTL b|" CACHING "|GET b");
@@ -720,7 +723,7 @@ static void test_closed_when_nothing_is_cached(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* Other workers may still look at it. */
+/* Other workers may still read the session. */
 static void test_a_tracking_session_outlives_its_flow(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -747,7 +750,7 @@ static void test_one_server(void **state)
 
 	(void)state;
 	assert_true(holds(a));
-	route(flow_world, 5, 2); /* it is elsewhere now */
+	route(flow_world, 5, 2); /* the slot has another owner now */
 	assert_false(holds(a));
 	flow_world_destroy(&flow_world);
 }

@@ -1,11 +1,10 @@
-/* Values that a connection vouches for, over random schedules: others write behind our back, keys
- * expire, servers forget what they track and are flushed, slots move, connections end at any byte.
+/* Goal: values fetched on tracking connections stay correct over random schedules: other clients write directly,
+ * keys expire, servers drop tracked keys and are flushed, slots move, connections end at any byte.
  *
- * The test is the cluster, and a cache that believes what it is told and no more. Law 8: what is kept
- * under an epoch that still holds, and was not told of, was the key's value at some time not before the
- * vouch's last proof. Law 4: a write ran once if it was answered, and at most once if the outcome is
- * unknown. A cache that is careless
- * is noticed. SEED=n runs one schedule, SCHEDULES=n so many. */
+ * Method: the test is the cluster, and a cache that uses exactly what the flow reports. Law 3: a value cached under
+ * a valid epoch and not invalidated was the key's value at some time not before the session's last liveness check.
+ * Law 4: a write ran once if it was answered, and at most once if the outcome is unknown. A cache with a planted
+ * mistake must be caught. SEED=n runs one schedule, SCHEDULES=n so many. */
 #include "base/slot.h"
 #include "tests/lib/flow_world.h"
 
@@ -13,19 +12,19 @@
 
 enum { NODES = 3, KEYS = 4, STEPS = 600, WANTED = 60, HISTORY = 4096 };
 
-/* One connection at a server. */
+/* One connection, on the server's side. */
 struct server {
 	struct hs_pipe *pipe;
 	struct hs_buf in, out;
 	bool asking, caching, multi, aborted;
 	bool tracks[KEYS];
-	char queued[8]; /* of MULTI: S, E */
+	char queued[8]; /* the commands queued in MULTI: S, E */
 	int queued_key[8], queued_value[8];
 	int queued_count;
 };
 
 struct cached {
-	int value; /* 0: nothing there; -1: not kept */
+	int value; /* 0: the key was missing; -1: not cached */
 	uint64_t asked_us;
 	struct hs_tracking_session *tracking_session;
 	uint64_t epoch;
@@ -36,22 +35,23 @@ struct world {
 	struct hs_prng prng;
 	struct server servers[PIPES_MAX];
 	uint16_t owner[KEYS];	    /* port of the key's slot */
-	uint16_t moving[KEYS];	    /* to which; 0: not */
-	bool there[KEYS];	    /* it has gone already */
-	uint64_t progress_us[KEYS]; /* its last move began */
+	uint16_t moving[KEYS];	    /* target of the migration; 0: none */
+	bool there[KEYS];	    /* the key itself has moved already */
+	uint64_t progress_us[KEYS]; /* when its last migration began */
 	int value[KEYS];	    /* 0: missing */
-	uint64_t since_us[HISTORY]; /* of each value ever, from when to when it was there */
+	/* every value ever, with the time from which it was the key's */
+	uint64_t since_us[HISTORY];
 	uint64_t until_us[HISTORY];
 	int history_key[HISTORY];
 	int history_value[HISTORY];
 	int history_count;
-	int current[KEYS]; /* in the history; -1: none yet */
+	int current[KEYS]; /* index into the history; -1: none yet */
 	struct cached cached[KEYS];
 	int ran[OPS_MAX];
 	int next_value;
 	int mistake;
 	uint64_t seed;
-	int checked; /* values that were there to be judged */
+	int checked; /* number of cached values compared */
 };
 
 static uint64_t below(struct world *world, uint64_t n)
@@ -101,7 +101,7 @@ static void push(struct server *server, int key)
 	server->tracks[key] = false;
 }
 
-/* What is told of a change at `port`; to the one who made it behind its reply. */
+/* Invalidates a key at `port`; the connection of the writer itself gets the message behind its reply. */
 static void tell(struct world *world, uint16_t port, int key, const struct server *by)
 {
 	for (int i = 0; i < PIPES_MAX; i++) {
@@ -127,13 +127,13 @@ static void set_value(struct world *world, int key, int value)
 	world->value[key] = value;
 }
 
-/* Where the key is now. */
+/* The node that has the key at this moment. */
 static uint16_t home(const struct world *world, int key)
 {
 	return world->moving[key] && world->there[key] ? world->moving[key] : world->owner[key];
 }
 
-/* True: it is answered with that. */
+/* True: the command was answered with a redirect or an error. */
 static bool redirect(struct world *world, struct server *server, int key, bool asking)
 {
 	uint16_t port = port_of(server);
@@ -142,13 +142,13 @@ static bool redirect(struct world *world, struct server *server, int key, bool a
 		hs_buf_printf(&server->out, "-MOVED %u h:%u\r\n", slot_of(key), world->owner[key]);
 		return true;
 	}
-	/* Asked for by the word of an earlier move, while the key is where it was: a server would now
-	 * have two of it. That is nobody's cache's fault. */
+	/* The client follows an ASK of an earlier migration, while the key is at the old owner: a server would
+	 * create a second copy. That is no error of the cache. */
 	if (world->owner[key] != port && !world->there[key] && world->value[key] != 0) {
 		hs_buf_printf(&server->out, "-TRYAGAIN wait\r\n");
 		return true;
 	}
-	/* A key that is missing may be made at the other end: that is where to ask. */
+	/* A missing key may be created at the target node: the command is sent there. */
 	if (world->owner[key] == port && world->moving[key] &&
 	    (world->there[key] || world->value[key] == 0)) {
 		hs_buf_printf(&server->out, "-ASK %u h:%u\r\n", slot_of(key), world->moving[key]);
@@ -170,7 +170,7 @@ static void append_value(struct server *server, int value)
 
 static void run_set(struct world *world, struct server *server, int key, int value)
 {
-	world->ran[value % OPS_MAX]++; /* its operation: see ask() */
+	world->ran[value % OPS_MAX]++; /* counts the operation's runs: see ask() */
 	if (world->moving[key] && port_of(server) == world->moving[key])
 		world->there[key] = true;
 	set_value(world, key, value);
@@ -185,7 +185,7 @@ static void run_exec(struct world *world, struct server *server)
 		hs_buf_printf(&server->out, "-EXECABORT Transaction discarded\r\n");
 	} else if (server->queued_count > 0 &&
 		   redirect(world, server, server->queued_key[0], server->asking)) {
-		/* moved since it was queued; all are of one key */
+		/* moved since it was queued; all commands are about one key */
 	} else {
 		hs_buf_printf(&server->out, "*%d\r\n", server->queued_count);
 		for (int i = 0; i < server->queued_count; i++) {
@@ -206,7 +206,7 @@ static void run_exec(struct world *world, struct server *server)
 			bool tracks = server->tracks[told[i]];
 
 			push(server, told[i]);
-			server->tracks[told[i]] = tracks; /* since */
+			server->tracks[told[i]] = tracks; /* tracked since the EXEC */
 		}
 	}
 	server->multi = false;
@@ -228,7 +228,7 @@ static void run_keyed(struct world *world, struct server *server, const struct h
 {
 	int key = key_in(argv[1]);
 	int value = argv[2].len > 0 ? atoi(argv[2].data) : 0;
-	char kind = argv[0].data[0]; /* GET, SET, EXISTS, PTTL */
+	char kind = argv[0].data[0]; /* G, S, E or P: GET, SET, EXISTS, PTTL */
 
 	if (redirect(world, server, key, server->asking)) {
 		server->aborted = server->multi;
@@ -281,14 +281,14 @@ static void serve(struct world *world, struct server *server, size_t argc,
 		hs_check(argc >= 2);
 		run_keyed(world, server, argv);
 	}
-	/* For the next command each, or the next transaction. */
+	/* Applies to the next command, or to the next transaction. */
 	if (!server->multi && was_asking)
 		server->asking = false;
 	if (!server->multi && was_caching)
 		server->caching = false;
 }
 
-/* Runs the whole requests that have come. */
+/* Runs the complete requests received. */
 static void serve_all(struct world *world, struct server *server)
 {
 	int64_t whole;
@@ -329,7 +329,7 @@ static void on_finished(void *cache_context, struct hs_op *op)
 	const struct asked *asked = op->owner;
 	int key = key_in(op->argv[1]);
 
-	/* Whatever it was: a write makes what is kept old. */
+	/* Whatever its outcome, a write invalidates the cached value. */
 	if (op->command->id == HS_CMD_ID_SET)
 		world->cached[key].value = -1;
 	if (!op->track || !op->tracking_session || asked->reply.data[0] == '-')
@@ -354,8 +354,8 @@ static bool check_cached(struct world *world)
 		    (hs_tracking_session_epoch(cached->tracking_session) != cached->epoch &&
 		     world->mistake != 2))
 			continue;
-		/* What is missing where its slot was, and made where it is moving to, nobody tells: such
-		 * values are for the short term only. */
+		/* A key missing at the old owner and created at the target causes no invalidation: missing keys are
+		 * cached for a short time only. */
 		if (cached->value == 0 && world->progress_us[key] >= cached->asked_us)
 			continue;
 		caught_up_us = hs_tracking_session_caught_up_us(cached->tracking_session) +
@@ -365,10 +365,11 @@ static bool check_cached(struct world *world)
 				world->history_value[i] == cached->value &&
 				world->until_us[i] >= caught_up_us;
 		if (!fresh && world->mistake == 0)
-			fail_msg("seed %llu: %s is kept as %d and is %d; proved %llu, now %llu",
-				 (unsigned long long)world->seed, names[key], cached->value,
-				 world->value[key], (unsigned long long)caught_up_us,
-				 (unsigned long long)world->flow_world->now.mono_us);
+			fail_msg(
+				"seed %llu: %s is cached as %d and is %d; caught up %llu, now %llu",
+				(unsigned long long)world->seed, names[key], cached->value,
+				world->value[key], (unsigned long long)caught_up_us,
+				(unsigned long long)world->flow_world->now.mono_us);
 		if (!fresh)
 			return false;
 		world->checked++;
@@ -376,7 +377,7 @@ static bool check_cached(struct world *world)
 	return true;
 }
 
-/* ---- what happens ---- */
+/* ---- events ---- */
 
 static void ask(struct world *world)
 {
@@ -455,7 +456,7 @@ static void tell_routes(struct world *world)
 	hs_routes_unref(&given);
 }
 
-/* Somebody else writes, or the key expires; where the key is. */
+/* Another client writes at the key's node, or the key expires. */
 static void write_from_elsewhere(struct world *world)
 {
 	int key = (int)below(world, KEYS);
@@ -492,7 +493,7 @@ static void flush(struct world *world)
 	}
 }
 
-/* The table of what is tracked is full. */
+/* The server's table of tracked keys is full. */
 static void forget_tracked(struct world *world)
 {
 	tell(world, (uint16_t)(1 + below(world, NODES)), (int)below(world, KEYS), NULL);
@@ -506,7 +507,7 @@ static void move_key(struct world *world, int key)
 		world->there[key] = false;
 	} else if (world->moving[key]) {
 		if (world->value[key] != 0)
-			tell(world, world->owner[key], key, NULL); /* it leaves */
+			tell(world, world->owner[key], key, NULL); /* the key leaves */
 		tell(world, world->moving[key], key, NULL);	   /* and arrives */
 		world->there[key] = true;
 	} else {
@@ -517,7 +518,7 @@ static void move_key(struct world *world, int key)
 	}
 }
 
-/* A master is replaced, with all it has; it stays where it is and is asked as before. */
+/* A master is replaced together with its data. The old process keeps running and answering. */
 static void fail_over(struct world *world)
 {
 	uint16_t from = (uint16_t)(1 + below(world, NODES));
@@ -525,13 +526,13 @@ static void fail_over(struct world *world)
 
 	for (int key = 0; key < KEYS; key++) {
 		if (world->moving[key])
-			return; /* one thing at a time */
+			return; /* one failover at a time */
 	}
 	for (int key = 0; key < KEYS; key++) {
 		if (world->owner[key] != from)
 			continue;
 		world->owner[key] = to;
-		tell(world, to, key, NULL); /* it followed the other, and so heard of changes */
+		tell(world, to, key, NULL); /* it was a replica and so has seen the changes */
 	}
 }
 
@@ -612,7 +613,7 @@ static void step(struct world *world, bool calm)
 	}
 }
 
-/* ---- judgement ---- */
+/* ---- the judge ---- */
 
 static bool is_error(const struct asked *asked, const char *word)
 {
@@ -637,7 +638,7 @@ static void check_once(const struct world *world, int op)
 			 asked->reply.data);
 }
 
-/* False: something was kept for too long, which is what the mistake is for. */
+/* False: a value was cached for too long, which the planted mistake is meant to cause. */
 static bool run_schedule(uint64_t seed, int mistake, int *checked)
 {
 	struct world *world = hs_mem_zalloc(sizeof *world);
@@ -692,7 +693,7 @@ static void test_schedules(void **state)
 	(void)state;
 	for (uint64_t i = 0; i < schedules; i++)
 		assert_true(run_schedule(seed + i, 0, &checked));
-	assert_true(first || checked > 1000); /* there was something to judge */
+	assert_true(first || checked > 1000); /* the run compared enough values */
 }
 
 static void test_caches_that_miss_invalidations_are_caught(void **state)

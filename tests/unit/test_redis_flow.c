@@ -1,8 +1,8 @@
-/* The flow of operations to Redis servers: what is sent where, in which order, and what becomes of
- * it when slots move, servers refuse and connections end (laws 2, 4 and 6).
+/* Goal: the flow of operations to Redis servers: which commands go to which node, in which order, and how they end
+ * when slots move, servers refuse and connections close (laws 2, 4 and 6).
  *
- * Scripts in which the test is the cluster (tests/lib/flow_world.h): slot 1 is at port 1, slot 9000 at
- * port 2. */
+ * Method: scripts in which the test is the cluster (tests/lib/flow_world.h): slot 1 is at port 1, slot 9000 at port
+ * 2. */
 #include "tests/lib/flow_world.h"
 
 static void test_requests_and_replies_in_order(void **state)
@@ -96,7 +96,7 @@ static void test_moved(void **state)
 	sent(flow_world, 1, "SET a 1|SET a 2");
 	reply(flow_world, 1, "-MOVED 1 h:3\r\n");
 	assert_int_equal(flow_world->stale_topology_reports, 1);
-	/* The slot's owner is known, but b is still on its way: c must not overtake it. */
+	/* The slot's owner is known, but b is still in flight: c must not overtake it. */
 	c = get(flow_world, 1, 1, "GET a");
 	reply(flow_world, 1, "-MOVED 1 h:3\r\n");
 	up(flow_world, 3);
@@ -119,7 +119,7 @@ static void test_new_routes_wait_for_requests_in_flight(void **state)
 	sent(flow_world, 1, "SET a 1");
 	route(flow_world, 3, 2);
 	b = set(flow_world, 1, 1, "SET a 2");
-	assert_int_equal(flow_world->pipes_count, 1); /* nobody has gone to port 3 yet */
+	assert_int_equal(flow_world->pipes_count, 1); /* no operation was sent to port 3 yet */
 	reply(flow_world, 1, "-MOVED 1 h:3\r\n");
 	up(flow_world, 3);
 	sent(flow_world, 3, "SET a 1|SET a 2");
@@ -129,8 +129,8 @@ static void test_new_routes_wait_for_requests_in_flight(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* Who owns a slot: the routes say so, then a redirect, then the next routes, the same ones or others, and
- * also of slots that were never used before. */
+/* The owner of a slot comes from the routes, then from a redirect, then from the next routes, whether these are
+ * equal or not; also for slots that were never used before. */
 static void test_the_latest_information_on_an_owner_counts(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -150,7 +150,7 @@ static void test_the_latest_information_on_an_owner_counts(void **state)
 	sent(flow_world, 2, "GET b");
 	reply(flow_world, 1, "$-1\r\n");
 	reply(flow_world, 2, "$-1\r\n");
-	/* One that hands a slot over does so no more when it has another owner. */
+	/* A node that hands a slot over stops doing so when it is not the slot's owner any more. */
 	get(flow_world, 1, 2, "GET d");
 	sent(flow_world, 1, "GET d");
 	reply(flow_world, 1, "-ASK 2 h:2\r\n");
@@ -171,7 +171,7 @@ static void test_the_latest_information_on_an_owner_counts(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* A host left out is the one that answered. */
+/* A missing host means the host of the node that answered. */
 static void test_moved_to_a_port_alone(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -182,7 +182,7 @@ static void test_moved_to_a_port_alone(void **state)
 	sent(flow_world, 1, "SET a 1");
 	reply(flow_world, 1, "-MOVED 1 :2\r\n");
 	assert_string_equal(pipe_to(flow_world, 2)->node->at.host, "h");
-	up(flow_world, 2); /* the node of the routes, not another one */
+	up(flow_world, 2); /* the node of the routes, not a new one */
 	sent(flow_world, 2, "SET a 1");
 	reply(flow_world, 2, "+OK\r\n");
 	got(a, "+OK\r\n");
@@ -190,7 +190,7 @@ static void test_moved_to_a_port_alone(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* The server would tell a host name, and nobody has set one: the next topology says where the slot is. */
+/* The server announces a host name that is not configured: the next topology shows where the slot is. */
 static void test_moved_to_an_unknown_address(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -202,7 +202,7 @@ static void test_moved_to_an_unknown_address(void **state)
 	reply(flow_world, 1, "-MOVED 1 ?:2\r\n");
 	assert_int_equal(flow_world->stale_topology_reports, 1);
 	assert_int_equal(flow_world->pipes_count, 1);
-	assert_int_equal(flow_world->flow->nodes_count, 2); /* no host is called "?" */
+	assert_int_equal(flow_world->flow->nodes_count, 2); /* no node is created for host "?" */
 	pass(flow_world, 30);
 	sent(flow_world, 1, "SET a 1");
 	reply(flow_world, 1, "-ASK 1 ?:2\r\n");
@@ -211,7 +211,7 @@ static void test_moved_to_an_unknown_address(void **state)
 	sent(flow_world, 3, "SET a 1");
 	reply(flow_world, 3, "+OK\r\n");
 	got(a, "+OK\r\n");
-	/* The topology never says so. */
+	/* The topology never shows it. */
 	b = set(flow_world, 1, 1, "SET a 2");
 	for (int i = 0; i < 100 && !b->done; i++) {
 		if (pipe_to(flow_world, 3)->upstream.out.len > 0) {
@@ -238,7 +238,7 @@ static void test_moved_in_circles_ends(void **state)
 		}
 		pass(flow_world, 100);
 	}
-	/* Nothing that a client which knows of clusters would follow. */
+	/* Not an error that a cluster client would follow. */
 	failed(a, "-CLUSTERDOWN slot on the move (MOVED 1 h:1); not run\r");
 	flow_world_destroy(&flow_world);
 }
@@ -258,7 +258,7 @@ static void test_ask(void **state)
 	up(flow_world, 1);
 	sent(flow_world, 1, "SET a 1|GET b");
 	reply(flow_world, 1, "-ASK 1 h:2\r\n$1\r\nb\r\n");
-	got(b, "$1\r\nb\r\n"); /* its key was still there */
+	got(b, "$1\r\nb\r\n"); /* its key was still at the old owner */
 	sent(flow_world, 2, "ASKING|SET a 1");
 	reply(flow_world, 2, "+OK\r\n+OK\r\n");
 	got(a, "+OK\r\n");
@@ -278,7 +278,7 @@ static void test_retry_after_a_pause(void **state)
 	up(flow_world, 1);
 	sent(flow_world, 1, "MSET a 1 b");
 	reply(flow_world, 1, "-TRYAGAIN Multiple keys request during rehashing of slot\r\n");
-	b = set(flow_world, 2, 1, "SET a 2"); /* behind it, though another's */
+	b = set(flow_world, 2, 1, "SET a 2"); /* behind it, although of another client */
 	sent(flow_world, 1, "");
 	pass(flow_world, 100);
 	sent(flow_world, 1, "MSET a 1 b|SET a 2");
@@ -322,7 +322,7 @@ static void test_outcomes_of_a_lost_connection(void **state)
 	down(flow_world, 1);
 	failed(write, "-UNKNOWN the connection to h:1 was lost");
 	failed(late, "-UNKNOWN");
-	failed(unread, "-UNKNOWN"); /* it must not see what `late` may have done */
+	failed(unread, "-UNKNOWN"); /* retried, it could see what `late` may have done */
 	assert_false(read->done);
 	assert_false(unsent->done);
 	up(flow_world, 1);
@@ -394,7 +394,7 @@ static void test_limits(void **state)
 	assert_int_equal(flow_world->stats.waiting[0], 1);
 	fourth = get(flow_world, 1, 1, "GET d");
 	failed(fourth, "-BUSY 1 requests wait for h:1 already (engine-queue)");
-	other = get(flow_world, 1, 9000, "GET z"); /* nobody else's trouble */
+	other = get(flow_world, 1, 9000, "GET z"); /* another node is not affected */
 	assert_false(other->done);
 	sent(flow_world, 1, "GET a|GET b");
 	reply(flow_world, 1, "$-1\r\n");
@@ -410,7 +410,7 @@ static void test_waiting_requests_are_counted_at_their_node(void **state)
 	(void)state;
 	get(flow_world, 1, 1, "GET a");
 	assert_int_equal(flow_world->stats.waiting[0], 1);
-	route(flow_world, 2, 1); /* the two have changed places */
+	route(flow_world, 2, 1); /* the two have swapped slots */
 	assert_int_equal(flow_world->stats.waiting[0], 1);
 	assert_int_equal(flow_world->stats.waiting[1], 0);
 	up(flow_world, 2);
@@ -444,7 +444,7 @@ static void test_parked_are_limited_too(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* What it waited before counts; a fifth of the time is left to it in any case. */
+/* Its earlier waiting time counts; a fifth of the timeout is left to it in any case. */
 static void test_time_spent_waiting_is_spent(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -479,10 +479,10 @@ static void test_no_reply_in_time(void **state)
 	waits = set(flow_world, 1, 1, "INCR b");
 	assert_false(waits->done);
 	pass(flow_world, 500);
-	down(flow_world, 1); /* the new one fails */
+	down(flow_world, 1); /* the new node fails */
 	pass(flow_world, 600);
 	failed(waits, "-CLUSTERDOWN h:1 does not answer (cut); not sent");
-	/* It has been away for longer than anybody waits: nobody waits any more. */
+	/* The node has been down for longer than the timeout: operations fail at once. */
 	late = set(flow_world, 1, 1, "INCR c");
 	failed(late, "-CLUSTERDOWN h:1 does not answer");
 	flow_world_destroy(&flow_world);
@@ -528,7 +528,7 @@ static void test_waiting_follow_a_failover(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* ---- transactions and pipes for one client ---- */
+/* ---- transactions and private connections ---- */
 
 static struct asked *watch(struct flow_world *flow_world, uint64_t watcher, enum hs_op_kind kind)
 {
@@ -555,7 +555,7 @@ static void test_a_transaction(void **state)
 	sent(flow_world, 1, "MULTI|INCR a|INCR a|EXEC");
 	reply(flow_world, 1, "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:1\r\n:2\r\n");
 	got(exec, "*3\r\n:1\r\n+PONG\r\n:2\r\n");
-	/* Refused when it was queued, because the slot has moved: all of it goes there. */
+	/* Refused when it was queued, because the slot has moved: the whole transaction goes to the new owner. */
 	again = submit(flow_world, make_exec(flow_world, 0, commands, 3));
 	sent(flow_world, 1, "MULTI|INCR a|INCR a|EXEC");
 	reply(flow_world, 1,
@@ -564,7 +564,8 @@ static void test_a_transaction(void **state)
 	sent(flow_world, 3, "MULTI|INCR a|INCR a|EXEC");
 	reply(flow_world, 3, "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:3\r\n:4\r\n");
 	got(again, "*3\r\n:3\r\n+PONG\r\n:4\r\n");
-	/* One command was refused for something else, and the slot was gone when EXEC came: it goes there, too. */
+	/* One command was refused for another reason, and the slot was gone at EXEC: the transaction goes to the new
+	 * owner, too. */
 	again = submit(flow_world, make_exec(flow_world, 0, commands, 3));
 	sent(flow_world, 3, "MULTI|INCR a|INCR a|EXEC");
 	reply(flow_world, 3, "+OK\r\n+QUEUED\r\n-OOM full\r\n-MOVED 1 h:1\r\n");
@@ -593,7 +594,7 @@ static void test_watch_has_a_pipe_for_itself(void **state)
 	sent(flow_world, 1, "MULTI|EXEC");
 	reply(flow_world, 1, "+OK\r\n*-1\r\n");
 	got(exec, "*-1\r\n");
-	/* The next one has the same. */
+	/* The next transaction gets the same. */
 	watch(flow_world, 8, HS_OP_WATCH);
 	assert_int_equal(flow_world->pipes_count, 2);
 	sent(flow_world, 1, "WATCH a");
@@ -615,7 +616,8 @@ static void test_a_watch_that_is_lost(void **state)
 	reply(flow_world, 1, "+OK\r\n");
 	down(flow_world, 1);
 	exec = submit(flow_world, make_exec(flow_world, 7, NULL, 0));
-	got(exec, "*-1\r\n"); /* the keys may have changed: allowed, and nothing ran */
+	/* the keys may have changed: null is a valid reply, and no command ran */
+	got(exec, "*-1\r\n");
 	watch(flow_world, 8, HS_OP_WATCH);
 	pass(flow_world, 100);
 	flow_world_destroy(&flow_world);
@@ -634,11 +636,11 @@ static void test_a_watch_whose_slot_moves(void **state)
 	route(flow_world, 3, 2);
 	exec = submit(flow_world, make_exec(flow_world, 7, NULL, 0));
 	got(exec, "*-1\r\n");
-	assert_int_equal(flow_world->pipes_count, 0); /* nobody may meet its watches */
+	assert_int_equal(flow_world->pipes_count, 0); /* no other client may inherit its watches */
 	flow_world_destroy(&flow_world);
 }
 
-/* A command that blocks, as a server would describe it. */
+/* A command that blocks, with a row as learned from a server. */
 static struct asked *make_blpop(struct flow_world *flow_world, struct hs_command *row)
 {
 	struct asked *asked = make(flow_world, 5, HS_CMD_ID_GET, 1, "BLPOP a 0");
@@ -659,14 +661,14 @@ static void test_blocking(void **state)
 	(void)state;
 	up(flow_world, 1);
 	sent(flow_world, 1, "BLPOP a 0");
-	pass(flow_world, 100000); /* no timeout but its own */
+	pass(flow_world, 100000); /* only its own timeout applies */
 	assert_false(blocked->done);
 	reply(flow_world, 1, "*2\r\n$1\r\na\r\n$1\r\nx\r\n");
 	got(blocked, "*2\r\n$1\r\na\r\n$1\r\nx\r\n");
 	gone = submit(flow_world, make_blpop(flow_world, &row));
 	sent(flow_world, 1, "BLPOP a 0");
 	hs_flow_cancel(flow_world->flow, &gone->op);
-	assert_false(gone->done); /* not from inside */
+	assert_false(gone->done); /* not inside the call */
 	hs_flow_flush(flow_world->flow, flow_world->now);
 	assert_true(gone->done);
 	assert_int_equal(flow_world->pipes_count, 0);
@@ -677,7 +679,7 @@ static void test_blocking(void **state)
 	up(flow_world, 2);
 	sent(flow_world, 2, "BLPOP a 0");
 	down(flow_world, 2);
-	failed(moved, "-UNKNOWN"); /* it may have popped something */
+	failed(moved, "-UNKNOWN"); /* it may have popped an element */
 	flow_world_destroy(&flow_world);
 }
 
@@ -690,7 +692,7 @@ static void test_pipes_for_one_client_are_limited(void **state)
 	for (uint64_t client = 1; client <= 5; client++)
 		last = watch(flow_world, client, HS_OP_WATCH);
 	failed(last, "-BUSY all 4 connections for blocking commands and WATCH are in use");
-	/* One that is redirected gives its own up. */
+	/* A redirected operation gives its own connection up. */
 	up(flow_world, 1);
 	sent(flow_world, 1, "WATCH a");
 	reply(flow_world, 1, "-MOVED 1 h:2\r\n");

@@ -1,10 +1,10 @@
-/* Goal: the engine sends a command that is answered ASK on to the node that its slot is moving to, in its client's order,
- * and sends it again when it comes back from there, unless a later command of the client has run (laws 2 and 4).
+/* Goal: a command answered ASK goes on to the node that its slot is moving to, in its client's order. If it comes
+ * back from there it is retried, unless a later command of the client has run (laws 2 and 4).
  *
  * Method: scripts in which the test is the Cluster, as in test_redis_flow.c. */
 #include "tests/lib/flow_world.h"
 
-/* The connection to port 2 is open: what is sent on there goes at once. */
+/* Opens the connection to port 2: commands that are sent on leave at once. */
 static void connect_second(struct flow_world *flow_world)
 {
 	get(flow_world, 9, 9000, "GET z");
@@ -23,7 +23,7 @@ static void test_ask_of_a_node_not_yet_open(void **state)
 	sent(flow_world, 1, "SET a 1");
 	reply(flow_world, 1, "-ASK 1 h:2\r\n");
 	up(flow_world, 2);
-	pass(flow_world, 100); /* asks again where the slot is, then there */
+	pass(flow_world, 100); /* retried at the owner, then at the target */
 	sent(flow_world, 1, "SET a 1");
 	reply(flow_world, 1, "-ASK 1 h:2\r\n");
 	sent(flow_world, 2, "ASKING|SET a 1");
@@ -46,11 +46,12 @@ static void test_no_retry_when_its_client_sent_more(void **state)
 	assert_false(a->done);
 	reply(flow_world, 1, "+OK\r\n");
 	got(b, "+OK\r\n");
-	failed(a, "-LOADING"); /* sent again it would come behind b */
+	failed(a, "-LOADING"); /* a retry would run behind b */
 	flow_world_destroy(&flow_world);
 }
 
-/* A move is undone between two commands of one pipeline: the owner sends the first on, and runs the second. */
+/* A migration is undone between two commands of one pipeline: the owner answers the first with ASK, and runs the
+ * second. */
 static void test_no_retry_when_a_later_command_of_its_client_ran(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -64,7 +65,7 @@ static void test_no_retry_when_a_later_command_of_its_client_ran(void **state)
 	sent(flow_world, 1, "SET a 1|SET a 2");
 	reply(flow_world, 1, "-ASK 1 h:2\r\n+OK\r\n");
 	got(b, "+OK\r\n");
-	c = set(flow_world, 1, 1, "SET a 3"); /* one that nothing has run behind is tried again */
+	c = set(flow_world, 1, 1, "SET a 3"); /* no later command has run: this one is retried */
 	sent(flow_world, 1, "SET a 3");
 	reply(flow_world, 1, "-ASK 1 h:2\r\n");
 	sent(flow_world, 2, "ASKING|SET a 1|ASKING|SET a 3");
@@ -78,7 +79,7 @@ static void test_no_retry_when_a_later_command_of_its_client_ran(void **state)
 }
 
 /* Slot 1 moves from port 1 to port 2, which is connected. Client 1 sends `request`, client 2 a GET behind it. The
- * owner answers the first with ASK and serves the second: that says nothing about client 1's order. */
+ * owner answers the first with ASK and serves the second, which has no effect on client 1's order. */
 static struct asked *sent_on_beside_another(struct flow_world *flow_world, bool writes,
 					    const char *request)
 {
@@ -123,7 +124,7 @@ static void test_retry_when_another_client_s_command_ran(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* It was not sent on: the connection to the next owner was not ready. */
+/* The connection to the next owner was not ready, so the command was not sent on. */
 static void test_retry_when_the_next_owner_is_not_connected_yet(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -148,7 +149,7 @@ static void test_retry_when_the_next_owner_is_not_connected_yet(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* The owner has run its client's next command: the engine follows no second ASK for it. */
+/* The owner has run its client's next command: a second ASK for the first is not followed. */
 static void test_ask_not_followed_when_a_later_command_of_its_client_ran(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -168,7 +169,7 @@ static void test_ask_not_followed_when_a_later_command_of_its_client_ran(void **
 	flow_world_destroy(&flow_world);
 }
 
-/* Of a transaction's keys some have moved and some not: ASK sends all of it on. */
+/* Some keys of a transaction have moved and some not: ASK sends all of it on. */
 static void test_a_transaction_that_is_sent_on(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -187,7 +188,7 @@ static void test_a_transaction_that_is_sent_on(void **state)
 	sent(flow_world, 1, "MULTI|INCR a|GET b|EXEC");
 	reply(flow_world, 1, "+OK\r\n-ASK 1 h:2\r\n+QUEUED\r\n-EXECABORT\r\n");
 	sent(flow_world, 2, "ASKING|MULTI|INCR a|GET b|EXEC");
-	/* What its client asks next of a key that has not moved waits for it. */
+	/* Its client's next command for a key that has not moved waits for it. */
 	later = set(flow_world, exec->op.client, 1, "SET b 2");
 	sent(flow_world, 1, "");
 	reply(flow_world, 2, "+OK\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:1\r\n$1\r\n1\r\n");
@@ -195,7 +196,7 @@ static void test_a_transaction_that_is_sent_on(void **state)
 	sent(flow_world, 1, "SET b 2");
 	reply(flow_world, 1, "+OK\r\n");
 	got(later, "+OK\r\n");
-	/* One that is under way already may run first: then the transaction is refused. */
+	/* A command in flight may run first: then the transaction is refused. */
 	exec = submit(flow_world, make_exec(flow_world, 0, commands, 2));
 	later = set(flow_world, exec->op.client, 1, "SET b 3");
 	sent(flow_world, 1, "MULTI|INCR a|GET b|EXEC|SET b 3");
@@ -207,7 +208,7 @@ static void test_a_transaction_that_is_sent_on(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* Those that are all answered ASK go on one after the other. */
+/* Transactions that are answered ASK are sent on one after the other. */
 static void test_transactions_that_are_sent_on(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -242,8 +243,8 @@ static void test_transactions_that_are_sent_on(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* A transaction that the next owner cannot run yet is sent by itself once, then with the slot's other commands: they are
- * answered meanwhile, but for those of its own client. */
+/* A transaction that the next owner cannot run yet is sent alone once, then with the slot's other commands. Those of
+ * other clients are answered meanwhile. */
 static void test_a_waiting_transaction_delays_no_other_client(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);

@@ -1,10 +1,10 @@
-/* Laws 2 and 4 for the flow of operations to Redis servers, over random schedules: slots move, with
- * and without the routes knowing, servers refuse, connections end at any byte; clients pipeline.
+/* Goal: laws 2 and 4 hold for operations to Redis servers over random schedules: slots move, with and without the
+ * routes showing it, servers refuse, connections end at any byte; clients pipeline.
  *
- * The test is the cluster. Servers run whole requests in the order they come, if the slot is theirs,
- * and write down what they ran. Afterwards: every operation was finished once; a write ran once if it
- * was answered, not at all if the answer says so, and at most once if the outcome is unknown; and what
- * one client did to one slot ran in the order in which it was asked for. */
+ * Method: the test is the cluster. Servers run complete requests in order of arrival, if the slot is theirs, and
+ * record them. Afterwards: every operation was finished once; a write ran once if it was answered, not at all if the
+ * answer says so, and at most once if the outcome is unknown; and one client's operations on one slot ran in the
+ * order of their requests. SEED=n runs one schedule, SCHEDULES=n so many; TRACE=1 with SEED=n prints each step. */
 #include "tests/lib/flow_world.h"
 
 #include <stdlib.h>
@@ -13,12 +13,12 @@ enum { NODES = 3, SLOTS_USED = 3, CLIENTS = 3, STEPS = 400, WANTED = 60, RAN_MAX
 
 struct ran {
 	int op;
-	uint64_t at; /* when, over all servers */
+	uint64_t at; /* when: a counter over all servers */
 };
 
-/* A request that a server has whole, or its reply that is not yet delivered. */
+/* A server's connection: requests received, and replies not yet delivered. */
 struct server {
-	struct hs_pipe *pipe; /* whose bytes these are; NULL: nobody's */
+	struct hs_pipe *pipe; /* the pipe with these bytes; NULL: none */
 	struct hs_buf in, out;
 	bool asking;
 };
@@ -28,9 +28,9 @@ struct world {
 	struct hs_prng prng;
 	struct server servers[PIPES_MAX];
 	uint16_t owner[SLOTS_USED];  /* port */
-	uint16_t moving[SLOTS_USED]; /* to which port; 0: not moving */
-	bool there[SLOTS_USED];	     /* while it moves: the key is at the new place */
-	bool migrated[SLOTS_USED];   /* that was its last change */
+	uint16_t moving[SLOTS_USED]; /* target of the migration; 0: none */
+	bool there[SLOTS_USED];	     /* during a migration: the key is at the target */
+	bool migrated[SLOTS_USED];   /* its last change was a migration */
 	struct ran ran[RAN_MAX];
 	int ran_count;
 	uint64_t clock;
@@ -73,7 +73,7 @@ static void forget_server(struct server *server)
 	hs_buf_deinit(&server->out);
 }
 
-/* TRACE=1 with SEED=n shows what happens. */
+/* TRACE=1 with SEED=n prints each step. */
 static void trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static void trace(const char *format, ...)
 {
@@ -95,7 +95,7 @@ static void run(struct world *world, int op, struct hs_buf *out)
 	hs_buf_printf(out, ":%d\r\n", op);
 }
 
-/* "W 17": operation 17. */
+/* The request "W 17" is operation 17. */
 static void serve(struct world *world, struct server *server, int op)
 {
 	uint16_t port = server->pipe->node->at.port;
@@ -120,7 +120,7 @@ static void serve(struct world *world, struct server *server, int op)
 	      (int)(server->out.len - start), server->out.data + start);
 }
 
-/* Runs the whole requests that have come. */
+/* Runs the complete requests received. */
 static void serve_all(struct world *world, struct server *server)
 {
 	while (server->in.len > 0) {
@@ -141,7 +141,7 @@ static void serve_all(struct world *world, struct server *server)
 	}
 }
 
-/* Some of what the flow composed reaches the server. */
+/* Delivers some of the composed bytes to the server. */
 static void carry(struct world *world, struct hs_pipe *pipe)
 {
 	struct server *server = server_of(world, pipe);
@@ -217,8 +217,8 @@ static void ask(struct world *world)
 	submit(flow_world, asked);
 }
 
-/* A slot that has moved with its keys does not move back before those are answered that were sent
- * after it: that takes as many messages again, and real ones are slower than real replies. */
+/* A slot that has moved with its keys does not move back before requests sent after the move are answered: a real
+ * move takes many messages, and is slower than replies. */
 static bool has_moved_just_now(const struct world *world, int slot)
 {
 	const struct hs_slot_state *state =
@@ -321,8 +321,8 @@ static void check_once(const struct world *world, int op, uint64_t seed)
 			 world->executed[op], (int)asked->reply.len, asked->reply.data);
 }
 
-/* What one client did to one slot, in the order it was asked for: those that count are answered, or
- * are writes that ran all the same. */
+/* Compares the order of one client's operations on one slot with the order of their requests. Answered ones count,
+ * and writes that ran without an answer. */
 static void check_order(const struct world *world, uint64_t seed)
 {
 	for (int later = 0; later < world->flow_world->ops_count; later++) {
@@ -356,7 +356,7 @@ static void run_schedule(uint64_t seed)
 	tell_routes(world);
 	for (int i = 0; i < STEPS; i++)
 		step(world, false);
-	/* Calm, until all is answered. */
+	/* Without further faults, until all operations are answered. */
 	for (int i = 0;
 	     i < 100 * STEPS && world->flow_world->finished_count < world->flow_world->ops_count;
 	     i++) {

@@ -1,8 +1,8 @@
-/* Goal: the flow to Redis servers does the right thing also where two rare things meet: pipes for
- * one client that end while they are read, watches that are lost in between, a server's word that
- * is a script's, requests and replies that take longer than a timeout, servers that come and go.
+/* Goal: the flow to Redis servers is right also when two rare events coincide: private connections that close while
+ * they are read, watches lost in between, errors raised by a script, requests and replies that take longer than a
+ * timeout, servers that come and go.
  *
- * Method: scripts against the flow alone (tests/lib/flow_world.h). Each was a mistake once. */
+ * Method: scripts against the flow alone (tests/lib/flow_world.h). Each script reproduces a former bug. */
 #include "tests/lib/flow_world.h"
 
 static struct asked *make_blpop(struct flow_world *flow_world, struct hs_command *row,
@@ -38,8 +38,8 @@ static struct asked *make_script(struct flow_world *flow_world, struct hs_comman
 	return asked;
 }
 
-/* The answer gives the pipe back, and the same client's next command, sent from inside, needs the
- * place it takes: it must not be freed while its replies are read. */
+/* The answer gives the private connection back, and the same client's next command, sent inside the callback, needs
+ * a place: the connection must not be freed while its replies are read. */
 static void test_a_pipe_makes_room_while_it_is_read(void **state)
 {
 	struct hs_flow_options options = {.cluster = true,
@@ -101,7 +101,7 @@ static void test_watch_and_exec_have_a_deadline(void **state)
 	sent(flow_world, 1, "WATCH a");
 	reply(flow_world, 1, "+OK\r\n");
 	got(watching, "+OK\r\n");
-	pass(flow_world, 2000); /* a watch may last */
+	pass(flow_world, 2000); /* a watch has no timeout */
 	exec = submit(flow_world, make_exec(flow_world, 7, NULL, 0));
 	sent(flow_world, 1, "MULTI|EXEC");
 	pass(flow_world, 1100);
@@ -110,7 +110,7 @@ static void test_watch_and_exec_have_a_deadline(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* WATCH a, which is lost; WATCH b; EXEC: nobody knows whether a has changed. */
+/* WATCH a, whose connection is lost; WATCH b; EXEC: a may have changed. */
 static void test_a_lost_watch_is_not_forgotten_over_the_next(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -142,8 +142,8 @@ static void test_a_lost_watch_is_not_forgotten_over_the_next(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* WATCH, and its client goes: UNWATCH is behind it when the slot turns out to be elsewhere. Nobody would end a watch
- * that began there. */
+/* WATCH, and its client disconnects: UNWATCH is queued behind it when the slot turns out to have moved. A watch
+ * started at the new owner would never end. */
 static void test_a_watch_that_is_sent_on_has_an_end(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -163,8 +163,8 @@ static void test_a_watch_that_is_sent_on_has_an_end(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* The client watches again before UNWATCH is answered: on the same connection, or, if the key is on another node,
- * on one to that. */
+/* The client watches again before UNWATCH is answered: on the same connection, or, if the key is on another node, on
+ * one to that. */
 static void test_watching_again_before_unwatch_is_answered(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -183,7 +183,7 @@ static void test_watching_again_before_unwatch_is_answered(void **state)
 	assert_int_equal(flow_world->stats.private_connections.value, 1);
 	reply(flow_world, 1, "+OK\r\n");
 	submit(flow_world, make_watch(flow_world, HS_OP_WATCH, true));
-	sent(flow_world, 1, "WATCH a"); /* it is still this client's */
+	sent(flow_world, 1, "WATCH a"); /* the connection still belongs to this client */
 	reply(flow_world, 1, "+OK\r\n");
 	submit(flow_world, make_watch(flow_world, HS_OP_UNWATCH, true));
 	again = make_watch(flow_world, HS_OP_WATCH, false);
@@ -194,7 +194,7 @@ static void test_watching_again_before_unwatch_is_answered(void **state)
 	reply(flow_world, 2, "+OK\r\n");
 	got(again, "+OK\r\n");
 	reply(flow_world, 1,
-	      "+OK\r\n"); /* UNWATCH on the connection of before frees that one alone */
+	      "+OK\r\n"); /* the reply to UNWATCH frees the earlier connection only */
 	exec = make_exec(flow_world, 7, NULL, 0);
 	exec->op.slot = 16383;
 	submit(flow_world, exec);
@@ -202,7 +202,7 @@ static void test_watching_again_before_unwatch_is_answered(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* HELLO 3 between WATCH and EXEC: the pipe changes with it, and the watch stays. */
+/* HELLO 3 between WATCH and EXEC: the connection changes its dialect, and the watch stays. */
 static void test_another_dialect_keeps_the_watch(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -219,14 +219,15 @@ static void test_another_dialect_keeps_the_watch(void **state)
 	sent(flow_world, 1, "HELLO 3|MULTI|EXEC");
 	reply(flow_world, 1, "%1\r\n$5\r\nproto\r\n:3\r\n+OK\r\n_\r\n");
 	got(exec, "_\r\n");
-	/* It is kept as one of the dialect that it has now. */
+	/* It counts as one of its new dialect. */
 	assert_int_equal(flow_world->pipes_count, 1);
 	submit(flow_world, make_watch(flow_world, HS_OP_WATCH, false));
 	assert_int_equal(flow_world->pipes_count, 2);
 	flow_world_destroy(&flow_world);
 }
 
-/* The server may be told too late, when the wait is over: the pipe must not be another's then. */
+/* The server may get CLIENT UNBLOCK too late, when the wait is over: the connection must not belong to another
+ * client then. */
 static void test_a_pipe_that_was_unblocked_is_not_used_again(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -250,7 +251,7 @@ static void test_a_pipe_that_was_unblocked_is_not_used_again(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* It is for the server that has the connection, and for no other. */
+/* CLIENT UNBLOCK goes to the server that has the blocked connection, and to no other. */
 static void test_unblocking_goes_to_the_connection_s_server_alone(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -263,9 +264,9 @@ static void test_unblocking_goes_to_the_connection_s_server_alone(void **state)
 	pipe_to(flow_world, 2)->upstream.server_id = 42;
 	assert_true(hs_flow_unblock(flow_world->flow, &blocked->op, false));
 	hs_flow_flush(flow_world->flow, flow_world->now);
-	down(flow_world, 2); /* that which would have said it */
+	down(flow_world, 2); /* the connection that would have carried it */
 	assert_int_equal(flow_world->pipes_count, 1);
-	pass(flow_world, 100); /* it is said again, to the same server */
+	pass(flow_world, 100); /* it is sent again, to the same server */
 	assert_int_equal(flow_world->pipes_count, 2);
 	up(flow_world, 2);
 	sent(flow_world, 2, "CLIENT UNBLOCK 42 TIMEOUT");
@@ -275,7 +276,7 @@ static void test_unblocking_goes_to_the_connection_s_server_alone(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* The server reads the two from different connections, in any order. */
+/* The server reads the two commands from different connections, in any order. */
 static void test_unblocking_a_request_not_yet_sent(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -290,13 +291,13 @@ static void test_unblocking_a_request_not_yet_sent(void **state)
 	own->upstream.server_id = 42;
 	up(flow_world, 1);
 	assert_int_equal(flow_world->pipes_count,
-			 2); /* BLPOP is written, and it opened the other one */
+			 2); /* BLPOP is sent, and the second connection is being opened */
 	assert_int_equal(own->in_flight.count, 1);
 	own->upstream.sent += own->upstream.out.len;
 	own->upstream.out.len = 0;
 	up(flow_world, 1);
 	sent(flow_world, 1, "CLIENT UNBLOCK 42 ERROR");
-	/* The server has not read BLPOP yet: once more, at once and then with every tick. */
+	/* The server has not read BLPOP yet: CLIENT UNBLOCK is sent again, at once and then with every tick. */
 	for (int i = 1; i < 8; i++) {
 		reply(flow_world, 1, ":0\r\n");
 		sent(flow_world, 1, "CLIENT UNBLOCK 42 ERROR");
@@ -305,7 +306,7 @@ static void test_unblocking_a_request_not_yet_sent(void **state)
 	sent(flow_world, 1, "");
 	pass(flow_world, 100);
 	sent(flow_world, 1, "CLIENT UNBLOCK 42 ERROR");
-	pass(flow_world, 100); /* that one is under way */
+	pass(flow_world, 100); /* one is in flight */
 	sent(flow_world, 1, "");
 	reply(flow_world, 1, ":1\r\n");
 	hs_flow_receive(flow_world->flow, flow_world->now, own, "-UNBLOCKED x\r\n", 14);
@@ -316,7 +317,7 @@ static void test_unblocking_a_request_not_yet_sent(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* It was answered just now: whatever the server says, that is the end of it. */
+/* The command was answered just before: whatever the server replies, no further try is made. */
 static void test_unblocking_an_answered_request(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -341,7 +342,7 @@ static void test_unblocking_an_answered_request(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* SCRIPT KILL has its own way to a server, however the others are doing. */
+/* SCRIPT KILL has its own connection to a server, whatever the state of the others. */
 static void test_script_kill_bypasses_a_running_script(void **state)
 {
 	static const struct hs_command kill = {
@@ -364,15 +365,16 @@ static void test_script_kill_bypasses_a_running_script(void **state)
 	submit(flow_world, killed);
 	own = pipe_to(flow_world, 1);
 	assert_ptr_not_equal(own, shared);
-	assert_true(own->hello_only); /* a busy server does not say who it is */
+	assert_true(own->hello_only); /* a busy server does not answer CLUSTER MYID */
 	up(flow_world, 1);
 	sent(flow_world, 1, "SCRIPT KILL");
 	reply(flow_world, 1, "+OK\r\n");
 	got(killed, "+OK\r\n");
-	assert_int_equal(flow_world->pipes_count, 1); /* and nobody else goes that way */
+	/* and no other command uses that connection */
+	assert_int_equal(flow_world->pipes_count, 1);
 	hs_flow_receive(flow_world->flow, flow_world->now, shared, "-ERR killed\r\n", 13);
 	got(script, "-ERR killed\r\n");
-	/* One that does not come through is told in time. */
+	/* A SCRIPT KILL that cannot be delivered fails in time. */
 	killed = make(flow_world, 2, HS_CMD_ID_GET, HS_SLOT_NONE, "SCRIPT KILL");
 	killed->op.command = &kill;
 	submit(flow_world, killed);
@@ -408,7 +410,7 @@ static void test_a_transaction_sends_asking_once(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* A script that wrote and then said TRYAGAIN has run. */
+/* A script that wrote and then raised TRYAGAIN has run. */
 static void test_an_error_raised_by_a_script_is_final(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -452,7 +454,7 @@ static void test_a_script_is_loaded_where_it_was_missing(void **state)
 	reply(flow_world, 2, "+OK\r\n-NOSCRIPT No matching script. Please use EVAL.\r\n");
 	sent(flow_world, 2, "ASKING|EVAL return 1 1 k");
 	reply(flow_world, 2,
-	      "+OK\r\n-MOVED 1 h:1\r\n"); /* the move was called off: all from the start */
+	      "+OK\r\n-MOVED 1 h:1\r\n"); /* the migration was cancelled: retried from the start */
 	sent(flow_world, 1, "EVALSHA abc 1 k");
 	reply(flow_world, 1, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
 	sent(flow_world, 1, "EVAL return 1 1 k");
@@ -461,8 +463,7 @@ static void test_a_script_is_loaded_where_it_was_missing(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* Keys that only the server finds: what it says is believed of the slot it names, not of the one
- * that was guessed. */
+/* Keys that only the server finds: its redirect applies to the slot that it names, not to the guessed one. */
 static void test_moved_names_the_slot(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -504,7 +505,7 @@ static void test_a_long_reply_may_take_its_time(void **state)
 	reply(flow_world, 1, "\r\n");
 	assert_true(a->done);
 	assert_int_equal(a->reply.data[0], '$');
-	pass(flow_world, 900); /* who stood behind it has had no time yet */
+	pass(flow_world, 900); /* the next operation's timeout has not started yet */
 	assert_false(b->done);
 	pass(flow_world, 200);
 	assert_int_equal(flow_world->closed, 1);
@@ -547,13 +548,13 @@ static void test_a_long_request_may_take_its_time(void **state)
 	pass(flow_world, 100);
 	pass(flow_world, 1100);
 	pass(flow_world, 100);
-	/* It was not sent, and waits no longer. */
+	/* It was not sent, and fails. */
 	failed(a, "-CLUSTERDOWN h:1 does not answer");
 	assert_int_equal(flow_world->closed, 1);
 	flow_world_destroy(&flow_world);
 }
 
-/* A server that closes idle connections is well, however long ago that was. */
+/* A server that closes idle connections is up, however long ago it did so. */
 static void test_a_connection_that_was_closed_long_ago(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -573,7 +574,7 @@ static void test_a_connection_that_was_closed_long_ago(void **state)
 	sent(flow_world, 1, "GET a");
 	reply(flow_world, 1, "$-1\r\n");
 	got(a, "$-1\r\n");
-	/* And one that was away for a long time may be back. */
+	/* A server that was down for long may be back. */
 	down(flow_world, 1);
 	a = get(flow_world, 1, 1, "GET a");
 	for (int i = 0; i < 30 && !a->done; i++) {
@@ -583,7 +584,7 @@ static void test_a_connection_that_was_closed_long_ago(void **state)
 	}
 	failed(a, "-CLUSTERDOWN");
 	a = get(flow_world, 1, 1, "GET a");
-	failed(a, "-CLUSTERDOWN"); /* at once: it was tried a moment ago */
+	failed(a, "-CLUSTERDOWN"); /* at once: a try was made just before */
 	pass(flow_world, 300000);
 	a = get(flow_world, 1, 1, "GET a");
 	assert_false(a->done);
@@ -592,7 +593,7 @@ static void test_a_connection_that_was_closed_long_ago(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* A server that lets everybody in and throws them out at the first word. */
+/* A server that accepts connections and drops them at the first command. */
 static void test_reconnecting_slows_down(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -614,8 +615,8 @@ static void test_reconnecting_slows_down(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* New routes send on what waits for a node that does not answer. One of it is refused, which tries the node once more;
- * its client hears that and asks for the same key again: that goes behind what it had asked before. */
+/* New routes move operations that wait for a node that does not answer. One of them is refused, which causes another
+ * try to connect; its client then sends a command for the same key, which goes behind its earlier ones. */
 static void test_one_that_waits_is_not_overtaken_when_another_is_refused(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);

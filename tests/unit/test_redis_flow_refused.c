@@ -1,9 +1,9 @@
-/* Goal: when servers say for longer than anybody waits that they serve nothing, the first are kept
- * waiting for them to get well, and nobody after that; and the first one that can be served again is
- * served.
+/* Goal: when a server refuses (CLUSTERDOWN, LOADING) for longer than engine-timeout, the operations that came first
+ * wait that long; later ones are still sent, but the refusal is passed on to the client at once. The first one that
+ * the server runs again is answered normally.
  *
- * Method: a flow without a network (tests/lib/flow_world.h); the test is the cluster that is down, and
- * says what it would say. engine-timeout is a second. */
+ * Method: a flow without a network (tests/lib/flow_world.h); the test is the cluster that is down. engine-timeout is
+ * a second. */
 #include "tests/lib/flow_world.h"
 
 #define DOWN "-CLUSTERDOWN The cluster is down\r\n"
@@ -11,7 +11,7 @@
 #define NOT_SERVED "-CLUSTERDOWN Hash slot not served\r\n"
 #define LOADING "-LOADING Redis is loading the dataset in memory\r\n"
 
-/* What is at port 1 is turned away with these words for so long. */
+/* For `ms`, operations at port 1 are refused with this error. */
 static void refuse_for(struct flow_world *flow_world, uint64_t ms, const char *words)
 {
 	for (uint64_t at = 0; at < ms; at += 100) {
@@ -25,7 +25,7 @@ static void refuse_for(struct flow_world *flow_world, uint64_t ms, const char *w
 	}
 }
 
-/* A town whose port 1 has said these words for a second and more, to somebody who waited it out. */
+/* A world whose port 1 has refused with this error for a second and more, until an operation timed out. */
 static struct flow_world *town_refused(const char *words)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -42,7 +42,8 @@ static struct flow_world *town_refused(const char *words)
 static void refused_at_once(struct flow_world *flow_world, struct asked *asked, const char *request,
 			    const char *words)
 {
-	sent(flow_world, 1, request); /* it is asked all the same: it may be well again */
+	/* the server is asked all the same, because it may have recovered */
+	sent(flow_world, 1, request);
 	reply(flow_world, 1, words);
 	got(asked, words);
 }
@@ -75,7 +76,7 @@ static void test_later_requests_are_refused_at_once(void **state)
 			DOWN); /* any slot of the node */
 	refused_at_once(flow_world, get(flow_world, 2, 9, "GET c"), "GET c", DOWN);
 
-	/* Not of other nodes, about which nothing is known. */
+	/* Other nodes are not affected. */
 	other = get(flow_world, 2, 9000, "GET d");
 	up(flow_world, 2);
 	sent(flow_world, 2, "GET d");
@@ -95,7 +96,7 @@ static void test_requests_that_wait_already(void **state)
 	later = set(flow_world, 2, 2, "SET b 1");
 	refuse_for(flow_world, 400, DOWN);
 	got(first, DOWN);
-	got(later, DOWN); /* it would have waited for longer, for nothing */
+	got(later, DOWN); /* it would have waited for longer, in vain */
 	flow_world_destroy(&flow_world);
 }
 
@@ -105,12 +106,13 @@ static void test_the_node_recovers(void **state)
 
 	(void)state;
 	served(flow_world, set(flow_world, 1, 1, "SET a 2"), "SET a 2");
-	waits(flow_world, set(flow_world, 1, 1, "SET a 3"), "SET a 3", DOWN); /* that is news */
+	/* refused again: a new period begins */
+	waits(flow_world, set(flow_world, 1, 1, "SET a 3"), "SET a 3", DOWN);
 	flow_world_destroy(&flow_world);
 }
 
-/* An error is no service: some are said before the state of the cluster is looked at. And what has no
- * key is served by any node. */
+/* An error does not show recovery: some errors come before the state of the cluster is checked. And a keyless
+ * command is served by any node. */
 static void test_replies_that_prove_no_recovery(void **state)
 {
 	struct flow_world *flow_world = town_refused(DOWN);
@@ -143,7 +145,7 @@ static void test_reads_may_be_served(void **state)
 
 	(void)state;
 	waits(flow_world, get(flow_world, 1, 1, "GET a"), "GET a",
-	      DOWN); /* nobody said so of reads before */
+	      DOWN); /* reads were not refused before */
 	read_served(flow_world);
 	refused_at_once(flow_world, set(flow_world, 1, 1, "SET a 2"), "SET a 2", READS_ONLY);
 	served(flow_world, set(flow_world, 1, 1, "SET a 2"), "SET a 2");
@@ -168,7 +170,7 @@ static void test_one_slot(void **state)
 
 	(void)state;
 	served(flow_world, set(flow_world, 1, 2, "SET b 1"),
-	       "SET b 1"); /* of another slot: that proves nothing */
+	       "SET b 1"); /* another slot does not show that this one is served */
 	refused_at_once(flow_world, set(flow_world, 1, 1, "SET a 2"), "SET a 2", NOT_SERVED);
 	waits(flow_world, set(flow_world, 1, 2, "SET b 2"), "SET b 2", NOT_SERVED);
 	served(flow_world, set(flow_world, 1, 1, "SET a 2"), "SET a 2");
@@ -187,7 +189,7 @@ static void test_loading(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* Moves and failovers end: they are waited for, however many have been. */
+/* Migrations and failovers end: these refusals are waited for, however many there were. */
 static void test_refusals_that_are_waited_for(void **state)
 {
 	struct flow_world *flow_world = town_refused("-TRYAGAIN Multiple keys request\r\n");
@@ -210,7 +212,7 @@ static void test_a_refusal_long_ago(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* Its commands are refused one by one, and then EXEC is: what is told is why. */
+/* The server refuses each command, and then EXEC: the client gets the reason, not EXECABORT. */
 static void test_transactions(void **state)
 {
 	struct flow_world *flow_world = town_refused(DOWN);
@@ -233,8 +235,7 @@ static void test_transactions(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* A client's commands for a slot that were turned away before do not come behind one that was told
- * so now. */
+/* A client's commands for a slot that were refused earlier must not run behind one that was refused at once. */
 static void test_order(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);

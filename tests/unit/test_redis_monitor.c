@@ -1,8 +1,8 @@
-/* Goal: the topology monitor knows where the slots are and how the servers are, whatever happens to them,
- * and asks no more than it must: it believes no node that was cut off and no other cluster, and goes on when
- * servers come back.
- * Method: the servers of monitor_world.h. Each test says what happens at which time, and looks at what the monitor
- * asked and what it told its host. */
+/* Goal: the topology monitor knows the owner of every slot and the state of every server, through failures, with no
+ * more requests than needed. It ignores a partitioned node and a foreign cluster, and continues when servers return.
+ *
+ * Method: the servers of monitor_world.h. Each test sets events in time, and compares the monitor's requests and its
+ * reports to the host. */
 #include "tests/lib/monitor_world.h"
 
 static void check_the_first_topology(struct world *world)
@@ -38,14 +38,13 @@ static void test_the_first_topology(void **state)
 	assert_false(world->startup_done);
 	pass(world, 100 * MS);
 	check_the_first_topology(world);
-	/* One node was asked, and every master for how it is. */
+	/* One node was asked for the topology, and every master for its state. */
 	assert_int_equal(count_requests(world, "CLUSTER SLOTS;"), 1);
 	assert_int_equal(count_requests(world, ": COMMAND;"), 1);
 	assert_int_equal(count_requests(world, ": INFO;"), 3);
 	assert_int_equal(count_requests(world, ": CLUSTER SLOT-STATS SLOTSRANGE 0 16383;"), 3);
 	pass(world, 1 * S);
-	assert_int_equal(count_requests(world, "d: INFO;"),
-			 1); /* its master does not speak of it */
+	assert_int_equal(count_requests(world, "d: INFO;"), 1); /* its master does not list it */
 	destroy(world);
 }
 
@@ -80,13 +79,13 @@ static void test_a_single_server(void **state)
 	assert_int_equal(world->partitions[0].state, HS_PARTITION_OK);
 	assert_int_equal(count_requests(world, "CLUSTER"), 0);
 	hs_monitor_suspect_topology(world->monitor,
-				    world->now_us); /* there is nothing to look for */
+				    world->now_us); /* a single server has no topology */
 	pass(world, 2 * S);
 	assert_int_equal(count_requests(world, "CLUSTER"), 0);
 	destroy(world);
 }
 
-/* The next look comes after about `refresh_ms`; what a node said before is not read again. */
+/* The next round starts after about `refresh_ms`; an unchanged reply is not parsed again. */
 static void test_rounds_without_changes(void **state)
 {
 	struct world *world = make_cluster();
@@ -98,18 +97,18 @@ static void test_rounds_without_changes(void **state)
 	pass(world, 6 * S);
 	assert_int_equal(count_requests(world, "CLUSTER SLOTS;"), 1);
 	pass(world, 200 * S);
-	read = world->capacity_asked; /* with each reply that is read */
+	read = world->capacity_asked; /* counts the replies that are parsed */
 	assert_in_range(read, 2, 4);  /* at most once from each node */
 	assert_in_range(count_requests(world, "CLUSTER SLOTS;"), 17, 28);
 	assert_int_equal(world->routes_told, 1);
-	/* What is other than before is read, also from a node that said the same for long. */
+	/* A changed reply is parsed, also from a node whose reply was the same for long. */
 	all_slots(world, "0-99 a d, 100-299 b, 300-16383 c", 6);
 	pass(world, 13 * S);
 	assert_int_equal(owner(world, 250), 'b');
 	assert_int_equal(world->routes_told, 2);
 	assert_int_equal(world->capacity_asked, read + 1);
 	assert_non_null(strstr(world->lines, "cluster: 100 slots moved\n"));
-	/* And what a node said of the topology before is no longer known to be so. */
+	/* And an earlier reply does not count as unchanged any more. */
 	all_slots(world, "0-99 a d, 100-199 b, 200-16383 c", 7);
 	pass(world, 13 * S);
 	assert_int_equal(owner(world, 250), 'c');
@@ -134,9 +133,9 @@ static void test_a_redirect_starts_a_round(void **state)
 	pass(world, 0);
 	assert_int_equal(count_requests(world, "CLUSTER SLOTS;"), 1); /* at once, and once */
 	assert_int_equal(owner(world, 250), 'b');
-	/* Soon after a look the next one waits a little, and longer while they find nothing new. */
+	/* Soon after a round the next one waits a little, and longer while rounds find no change. */
 	for (uint64_t gap_ms = 50; gap_ms <= 1600; gap_ms *= 2) {
-		uint64_t gap_us = (gap_ms < 400 ? gap_ms : 400) * MS; /* and no longer than that */
+		uint64_t gap_us = (gap_ms < 400 ? gap_ms : 400) * MS; /* up to this limit */
 
 		forget(world);
 		report_stale_topology(world);
@@ -150,7 +149,7 @@ static void test_a_redirect_starts_a_round(void **state)
 	destroy(world);
 }
 
-/* A surprise while a look is under way is another look behind it: the answer may be older. */
+/* A report during a round causes another round behind it: the answer in flight may be older. */
 static void test_a_redirect_during_a_round(void **state)
 {
 	struct world *world = make_cluster();
@@ -159,14 +158,14 @@ static void test_a_redirect_during_a_round(void **state)
 	pass(world, 1 * S);
 	forget(world);
 	report_stale_topology(world);
-	hs_monitor_tick(world->monitor, world->now_us); /* asked, not answered */
+	hs_monitor_tick(world->monitor, world->now_us); /* sent, not answered */
 	report_stale_topology(world);
 	pass(world, 150 * MS);
 	assert_int_equal(count_requests(world, "CLUSTER SLOTS;"), 2);
 	destroy(world);
 }
 
-/* b was cut off: it knows an older topology, and an older epoch. */
+/* b is partitioned from the others: it has an older topology and epoch. */
 static void test_a_node_that_was_cut_off(void **state)
 {
 	struct world *world = make_cluster();
@@ -183,10 +182,10 @@ static void test_a_node_that_was_cut_off(void **state)
 		pass(world, 500 * MS);
 		assert_int_equal(owner(world, 0), 'd');
 	}
-	assert_true(count_requests(world, "b: CLUSTER SLOTS;") > 0); /* it was asked */
+	assert_true(count_requests(world, "b: CLUSTER SLOTS;") > 0); /* it got the request */
 	assert_int_equal(world->routes_told, 2);
 	pass(world, 1 * S);
-	/* Nobody else is left: after three looks there is nothing newer. */
+	/* No other node is left: after three rounds, b's topology is accepted. */
 	for (int i = 0; i < SERVERS; i++) {
 		if (i == 1)
 			continue;
@@ -203,7 +202,7 @@ static void test_a_node_that_was_cut_off(void **state)
 	destroy(world);
 }
 
-/* The subscriber asks every node of the routes for key events and changed keys. */
+/* The subscriber subscribes at every node of the routes for key events and changed keys. */
 static void test_routes_list_no_master_without_slots(void **state)
 {
 	struct world *world = make_cluster();
@@ -218,7 +217,7 @@ static void test_routes_list_no_master_without_slots(void **state)
 	destroy(world);
 }
 
-/* The others cannot reach a, which says so, and have promoted d. No client has found out: the monitor does. */
+/* a is partitioned: it answers CLUSTERDOWN, and the others have promoted d. No client has noticed: the monitor does. */
 static void test_a_master_that_refuses_may_be_replaced(void **state)
 {
 	struct world *world = make_cluster();
@@ -246,13 +245,13 @@ static void test_a_foreign_cluster(void **state)
 	pass(world, 10 * MS);
 	assert_int_equal(owner(world, 0), 'a');
 	assert_int_equal(world->routes_told, 1);
-	assert_int_equal(count_requests(world, "CLUSTER SLOTS;"), 4); /* everybody, d as well */
+	assert_int_equal(count_requests(world, "CLUSTER SLOTS;"), 4); /* every node, d as well */
 	assert_non_null(
 		strstr(world->unavailable_reason, "none of 4 nodes answers as one of the cluster"));
 	assert_non_null(strstr(world->unavailable_reason, "another cluster answers there"));
 	assert_non_null(strstr(world->lines, "it is left alone"));
-	assert_null(strstr(world->lines, "master of partition")); /* none of them is away */
-	/* Each connection is made anew, in case the address leads elsewhere by then. */
+	assert_null(strstr(world->lines, "master of partition")); /* none of the masters is down */
+	/* Each connection is opened again, in case the address leads elsewhere by then. */
 	pass(world, 150 * MS);
 	for (char name = 'a'; name <= 'd'; name++)
 		assert_in_range(server_at(world, name)->up_us, world->now_us - 60 * MS,
@@ -264,7 +263,7 @@ static void test_a_foreign_cluster(void **state)
 	destroy(world);
 }
 
-/* Tries are 100 ms apart at first, and 1 s at most, and up to half of it more by chance. */
+/* Tries are 100 ms apart at first, later at most 1 s, plus a random part of up to half. */
 static void test_all_servers_down_and_back(void **state)
 {
 	static const unsigned pauses_ms[] = {100, 200, 400, 800, 1000, 1000};
@@ -273,7 +272,7 @@ static void test_all_servers_down_and_back(void **state)
 	(void)state;
 	server_at(world, 'a')->down = server_at(world, 'b')->down = true;
 	pass(world, 0);
-	assert_true(world->startup_done); /* who waits for the start goes on */
+	assert_true(world->startup_done); /* the caller that waits for the start continues */
 	assert_string_equal(world->unavailable_reason,
 			    strstr(world->unavailable_reason, "(a:1")
 				    ? "none of 2 nodes answers as one of the cluster (a:1: "
@@ -286,12 +285,12 @@ static void test_all_servers_down_and_back(void **state)
 		assert_in_range(pause_us, pauses_ms[i] * MS, pauses_ms[i] * MS * 3 / 2);
 		pass(world, pause_us);
 	}
-	assert_string_equal(strstr(world->lines, ": waiting"), ": waiting\n"); /* said once */
+	assert_string_equal(strstr(world->lines, ": waiting"), ": waiting\n"); /* logged once */
 	server_at(world, 'a')->down = false;
 	server_at(world, 'b')->down = false;
 	pass(world, 1600 * MS);
 	check_the_first_topology(world);
-	/* And when they go again, tries begin with short pauses again. */
+	/* When all servers fail again, tries begin with short pauses again. */
 	for (int i = 0; i < SERVERS; i++) {
 		world->servers[i].down = true;
 		lose(world, (char)('a' + i));
@@ -305,7 +304,7 @@ static void test_all_servers_down_and_back(void **state)
 	destroy(world);
 }
 
-/* After 200 ms another node is asked beside one that does not answer; after 2 s that one is given up. */
+/* After 200 ms without an answer another node is asked as well; after 2 s the silent one is given up. */
 static void test_a_slow_node_is_hedged(void **state)
 {
 	struct world *world = make_cluster();
@@ -319,7 +318,7 @@ static void test_a_slow_node_is_hedged(void **state)
 	pass(world, 50 * MS);
 	for (int i = 0; i < SERVERS; i++) {
 		if (world->servers[i].in.len > 0) {
-			assert_null(asked); /* one alone */
+			assert_null(asked); /* exactly one */
 			asked = &world->servers[i];
 		}
 	}
@@ -344,7 +343,7 @@ static void test_how_servers_are(void **state)
 	server_at(world, 'b')->maxmemory = "5";
 	pass(world, 1 * S);
 	assert_int_equal(world->partitions[1].keys, 77);
-	assert_int_equal(world->common.maxmemory, -1); /* they do not agree */
+	assert_int_equal(world->common.maxmemory, -1); /* the servers differ */
 	assert_int_equal(count_requests(world, "a: INFO;"), 1);
 	assert_int_equal(count_requests(world, "a: CLUSTER INFO;"), 1);
 	server_at(world, 'b')->failing = true;
@@ -358,8 +357,9 @@ static void test_how_servers_are(void **state)
 	server_at(world, 'b')->failing = false;
 	pass(world, 6 * S);
 	assert_int_equal(hs_slot_map_failed(&world->slots), 0);
-	assert_int_equal(count_requests(world, "SLOT-STATS"), 0); /* they refused it at the start */
-	/* A master that says it is a replica was replaced: that is a surprise. */
+	/* the servers refused it at the start */
+	assert_int_equal(count_requests(world, "SLOT-STATS"), 0);
+	/* A master that reports to be a replica was replaced: the topology is stale. */
 	forget(world);
 	server_at(world, 'b')->replica = true;
 	pass(world, 1 * S);
@@ -378,10 +378,10 @@ static void test_commands_that_change(void **state)
 	}
 	pass(world, 8 * S);
 	assert_int_equal(world->learned_told, 1);
-	pass(world, 4 * S); /* COMMAND COUNT goes with every tenth INFO */
+	pass(world, 4 * S); /* COMMAND COUNT is sent with every tenth INFO */
 	assert_int_equal(count_requests(world, ": COMMAND COUNT;"), 1);
 	assert_int_equal(world->learned_told, 2);
-	/* A server that was away may have come back as another version. */
+	/* A server that was down may have come back with another version. */
 	server_at(world, 'c')->commands = COMMANDS("zzsix");
 	forget(world);
 	lose(world, 'c');
@@ -403,7 +403,7 @@ static void test_a_server_that_refuses_command(void **state)
 	assert_true(world->startup_done);
 	assert_int_equal(world->learned_told, 0);
 	assert_non_null(strstr(world->lines, "does not tell its commands (NOPERM no)"));
-	assert_int_equal(count_requests(world, ": COMMAND;"), 4); /* each is asked once */
+	assert_int_equal(count_requests(world, ": COMMAND;"), 4); /* once to each server */
 	destroy(world);
 }
 
@@ -427,8 +427,7 @@ static void test_malformed_replies(void **state)
 	destroy(world);
 }
 
-/* Connections to replicas are there for looks alone and do not stay; nodes that have left the cluster are
- * forgotten. */
+/* Connections to replicas are opened for a round and closed again; nodes that have left the cluster are forgotten. */
 static void test_connections_that_are_not_needed(void **state)
 {
 	struct world *world = make("cluster://d:4");

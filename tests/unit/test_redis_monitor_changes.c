@@ -1,6 +1,7 @@
-/* Goal: an operator reads in one line what is different about a cluster; two replies to COMMAND that
- * say the same have the same number, in whatever order they say it.
- * Method: pairs of topologies written in short, and replies with their parts in other places. */
+/* Goal: one log line describes the difference between two topologies; two replies to COMMAND with the same content
+ * have the same hash, whatever their order.
+ *
+ * Method: pairs of topologies in short notation, and replies with their parts in another order. */
 #include "engine/redis/monitor_internal.h"
 
 #include <setjmp.h>
@@ -73,7 +74,7 @@ static void test_changes(void **state)
 	check("0-16383 a b", "0-16383 a c", "other replicas than before");
 }
 
-/* A cluster that is put together again is one line all the same. */
+/* A cluster that is rebuilt completely is one line, too. */
 static void test_many_changes(void **state)
 {
 	struct hs_topology *before, *after;
@@ -142,7 +143,7 @@ static void test_everything_else_counts(void **state)
 	assert_int_not_equal(get, number("*1\r\n" SET));
 	assert_int_not_equal(get, number("*2\r\n" GET SET));
 	assert_int_not_equal(get, number("*2\r\n" GET GET));
-	/* An element that has changed places, a flag that is another, a part that has moved. */
+	/* Swapped elements, another flag, a part moved elsewhere. */
 	assert_int_not_equal(get, number("*1\r\n*4\r\n$3\r\nget\r\n:1\r\n:2\r\n*2\r\n+readonly\r\n"
 					 "+fast\r\n"));
 	assert_int_not_equal(get, number("*1\r\n*4\r\n$3\r\nget\r\n:2\r\n:1\r\n*2\r\n+readonly\r\n"

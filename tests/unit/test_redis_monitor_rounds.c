@@ -1,5 +1,5 @@
-/* Goal: CONFIG GET, CONFIG SET and INFO of clients are answered from all servers, in rounds, whatever happens to
- * the servers.
+/* Goal: CONFIG GET, CONFIG SET and INFO of clients are answered from all servers, in rounds, also when servers fail.
+ *
  * Method: the servers of monitor_world.h. */
 #include "tests/lib/monitor_world.h"
 
@@ -57,7 +57,7 @@ static void test_config_get(void **state)
 	check_reply(&first, "*2\r\n$9\r\nmaxmemory\r\n$1\r\n0\r\n");
 	assert_int_equal(count_requests(world, ": CONFIG GET;"), 4); /* every node, replicas too */
 	assert_int_equal(count_requests(world, "b: CONFIG GET *;"), 1);
-	/* Those that come while a round is under way are answered together, by the next one. */
+	/* Commands that come during a round are answered together, by the next round. */
 	forget(world);
 	configure(world, &first, "GET", "maxmemory", NULL);
 	server_at(world, 'd')->maxmemory = "9";
@@ -97,7 +97,7 @@ static void test_config_without_a_node(void **state)
 	destroy(world);
 }
 
-/* What was set is set again at a node that comes back without it. */
+/* A setting is applied again at a node that returns without it. */
 static void test_config_set(void **state)
 {
 	struct world *world = make_cluster();
@@ -113,10 +113,11 @@ static void test_config_set(void **state)
 	lose(world, 'c');
 	server_at(world, 'c')->maxmemory = "0";
 	pass(world, 1100 * MS);
-	assert_string_equal(server_at(world, 'c')->maxmemory, "1024"); /* as a server writes it */
+	/* in the server's own notation */
+	assert_string_equal(server_at(world, 'c')->maxmemory, "1024");
 	assert_int_equal(count_requests(world, "CONFIG SET"), 1);
 	assert_non_null(strstr(world->lines, "c:3: set maxmemory as CONFIG SET had it\n"));
-	/* A node that goes while it is asked has failed. */
+	/* A node that disconnects during CONFIG SET counts as failed. */
 	server_at(world, 'c')->silent = true;
 	configure(world, &config, "SET", "maxmemory", "1kb");
 	pass(world, 0);
@@ -164,7 +165,7 @@ static void test_a_recount(void **state)
 	server_at(world, 'a')->keys = 1000;
 	recount(world, 1);
 	assert_int_equal(world->recounted, 0);
-	recount(world, 2); /* the round under way may be too old for it */
+	recount(world, 2); /* the round in flight may be too old for this recount */
 	pass(world, 0);
 	assert_int_equal(world->recounted, 2);
 	assert_int_equal(world->partitions[0].keys, 1000);
@@ -190,8 +191,8 @@ static void test_a_recount_with_a_silent_node(void **state)
 	assert_int_equal(world->recounted, 1);
 	assert_in_range(world->recounted_us - began_us, 500 * MS, 600 * MS);
 	assert_int_equal(world->partitions[0].keys, 1000);
-	assert_int_equal(world->partitions[1].keys, 10); /* as it last told */
-	/* The next round does not wait for it, until it has answered something. */
+	assert_int_equal(world->partitions[1].keys, 10); /* its last known count */
+	/* Server b did not answer: later rounds do not wait for b until it has answered something. */
 	recount(world, 2);
 	pass(world, 0);
 	assert_int_equal(world->recounted, 2);
@@ -206,8 +207,8 @@ static void test_a_recount_with_a_silent_node(void **state)
 	destroy(world);
 }
 
-/* INFO keyspace that a round no longer waits for is not sent late: the answer could be taken for one of the next
- * round. */
+/* If a round stops waiting for INFO keyspace before it is sent, it is not sent at all: the answer could be taken for
+ * the next round's. */
 static void test_a_recount_behind_another_request(void **state)
 {
 	struct world *world = make_cluster();
@@ -215,7 +216,7 @@ static void test_a_recount_behind_another_request(void **state)
 	(void)state;
 	pass(world, 850 * MS);
 	server_at(world, 'b')->silent = true;
-	pass(world, 100 * MS); /* INFO is asked */
+	pass(world, 100 * MS); /* INFO is in flight */
 	recount(world, 1);
 	pass(world, 700 * MS);
 	assert_int_equal(world->recounted, 1);
@@ -227,7 +228,7 @@ static void test_a_recount_behind_another_request(void **state)
 	destroy(world);
 }
 
-/* A server that does not let anybody in is tried once in a tick, however often clients ask. */
+/* The monitor tries a server that refuses connections once per tick, however often clients request a round. */
 static void test_recounts_with_a_dead_node(void **state)
 {
 	struct world *world = make_cluster();

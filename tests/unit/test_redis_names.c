@@ -1,7 +1,8 @@
-/* Goal: names become addresses, and nobody has to wait for a lookup that takes long; those that want the
- * same name share one; a connection tries all addresses of a name.
- * Method: a lookup that waits until the test lets it go, in the place of the system's; a listener on
- * loopback that answers as a server does to HELLO. */
+/* Goal: names become addresses; no loop is blocked by a slow lookup, lookups of the same name share one, and a
+ * connection tries all addresses of a name.
+ *
+ * Method: a lookup function that blocks until the test releases it, instead of the system's; a listener on loopback
+ * that answers HELLO. */
 #include "upstream/names.h"
 
 #include "base/bytes.h"
@@ -18,8 +19,8 @@
 
 #include <cmocka.h>
 
-/* The test's own lookup: "slow", also with a number behind it, waits; "two" has two addresses of which the first
- * is nobody's. */
+/* The test's lookup: "slow", with or without a number behind it, blocks; "two" has two addresses, of which the first
+ * does not accept connections. */
 static uv_sem_t gate, passed;
 
 static int find(const char *host, const char *port, const struct addrinfo *hints,
@@ -79,7 +80,7 @@ static void test_found_and_not(void **state)
 	hs_names_release(&names);
 }
 
-/* The loop ends and everything is let go of while the lookup still waits. */
+/* The loop ends and everything is released while the lookup is still blocked. */
 static void test_cancelled_while_it_waits(void **state)
 {
 	struct hs_names *names = hs_names_create(find);
@@ -130,7 +131,7 @@ static void test_limit(void **state)
 		uv_sem_wait(&passed);
 }
 
-/* Many connections to one name are one lookup, also of two loops; one that is cancelled takes nobody's away. */
+/* Many connections to one name share a lookup, also from two loops; cancelling one does not affect the others. */
 static void test_one_name_is_looked_up_once(void **state)
 {
 	struct hs_names *names = hs_names_create(find);
@@ -198,7 +199,7 @@ static void on_connection(uv_stream_t *listener, int status)
 	uv_read_start((uv_stream_t *)&server->peer, on_alloc, on_read);
 }
 
-/* A port that nobody else gets. Who connects to it is refused until it listens. */
+/* A port that no other process gets. Connections are refused until it listens. */
 static uint16_t bind_to(struct server *server, uv_loop_t *loop)
 {
 	struct sockaddr_in address;
@@ -306,7 +307,7 @@ static void test_no_address_accepts(void **state)
 	hs_names_release(&names);
 }
 
-/* Closed at any time, without a word. */
+/* Closing is possible at any time, and calls nothing back. */
 static void test_closed_while_it_looks_up(void **state)
 {
 	struct hs_names *names = hs_names_create(find);

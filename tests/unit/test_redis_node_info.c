@@ -1,6 +1,7 @@
-/* Goal: the numbers in INFO come out as they stand there, of masters, replicas, Redis and Valkey, and
- * any other text does no harm.
- * Method: what redis-server 7.0 answers, shortened; lines in the form of others; cut texts. */
+/* Goal: the numbers of INFO are parsed exactly, of masters, replicas, Redis and Valkey, and any other text does no
+ * harm.
+ *
+ * Method: replies of redis-server 7.0, shortened; similar lines; cut texts. */
 #include "engine/redis/node_info.h"
 
 #include "base/err.h"
@@ -80,7 +81,7 @@ static void test_a_replica(void **state)
 	assert_int_equal(up.lag_s, 2);
 	assert_int_equal(up.lag_bytes, 100);
 	assert_string_equal(up.replication_id, "abc");
-	assert_int_equal(up.offset, 28); /* what it has applied */
+	assert_int_equal(up.offset, 28); /* the offset that the replica has applied */
 	assert_true(down.link_down);
 	assert_true(down.loading);
 	assert_int_equal(down.lag_s, 77);
@@ -119,7 +120,7 @@ static void test_other_texts(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof none / sizeof *none; i++)
 		assert_int_equal(hs_node_info_parse(&info, hs_bytes_of(none[i])), HS_EPROTO);
-	/* What is no number leaves nothing behind. */
+	/* A malformed number leaves the field unset. */
 	info = parse("role:chief\r\nused_memory:1e9\r\nconnected_clients:-4\r\n"
 		     "used_cpu_sys:1.5s\r\nused_cpu_user:99999999999999999999\r\n"
 		     "slave0:\r\nslave1:=,=,,offset,lag=x\r\ndb0:keys=,keys\r\nslaves:1\r\n"
@@ -137,7 +138,7 @@ static void test_other_texts(void **state)
 	assert_int_equal(strlen(info.version), sizeof info.version - 1);
 }
 
-/* Each in memory of its own, so that a sanitizer sees a byte too far. */
+/* Each text in an allocation of its own, so that a sanitizer reports a read beyond it. */
 static void test_a_text_cut_anywhere(void **state)
 {
 	(void)state;
@@ -161,7 +162,7 @@ static void test_cpu_between_two_looks(void **state)
 	assert_true(hs_node_info_cpu(&a, &b, 500000) == 1.5);
 	assert_true(hs_node_info_cpu(&a, &b, 0) == 0);
 	assert_true(hs_node_info_cpu(&b, &a, 500000) == 0);
-	b.run_id[0] = 'y'; /* started anew, and has used more since than the other had */
+	b.run_id[0] = 'y'; /* restarted: its CPU time counts from zero */
 	assert_true(hs_node_info_cpu(&a, &b, 500000) == 0);
 }
 
@@ -176,7 +177,7 @@ static void test_keyspace_alone(void **state)
 			 0);
 	assert_int_equal(info.keys, 8);
 	assert_int_equal(info.expires, 3);
-	assert_int_equal(info.role, HS_NODE_MASTER); /* the rest stays */
+	assert_int_equal(info.role, HS_NODE_MASTER); /* the other fields stay */
 	assert_int_equal(info.clients, 17);
 	assert_int_equal(hs_node_info_parse_keyspace(&info, HS_LIT("# Keyspace\r\n")), 0);
 	assert_int_equal(info.keys, 0);

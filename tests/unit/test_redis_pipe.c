@@ -1,5 +1,5 @@
-/* Goal: each kind of pipe (struct hs_pipe_kind) says of its node what its failures really tell, and begins
- * anew with each connection.
+/* Goal: a failed connection of each kind (struct hs_pipe_kind) changes its node's state (down, untracked) only as
+ * far as it shows something about the node. Each new connection begins with a fresh state.
  *
  * Method: scripts in which the test is the servers (tests/lib/flow_world.h); slot 1 is at port 1. */
 #include "tests/lib/flow_world.h"
@@ -32,7 +32,7 @@ static struct hs_pipe *open_pipe(struct flow_world *flow_world, struct hs_pipe *
 	return pipe;
 }
 
-/* A pipe of a kind to the node, being opened. */
+/* A pipe of this kind to the node, being opened. */
 static struct hs_pipe *open_kind(struct flow_world *flow_world, const struct hs_pipe_kind *kind)
 {
 	struct hs_node *node = node_of(flow_world);
@@ -54,7 +54,7 @@ static void test_how_a_failure_changes_its_node(void **state)
 	static const struct {
 		const struct hs_pipe_kind *kind;
 		const char *why;
-		bool reached; /* another pipe, that all clients share, is up */
+		bool reached; /* another pipe, shared by all clients, is up */
 		bool down;    /* the node counts as down */
 	} cases[] = {
 		{&hs_resp2_pipes, "cut", false, true},
@@ -98,7 +98,7 @@ static void test_no_reply_in_time(void **state)
 		{&hs_resp2_pipes, true},
 		{&hs_fetch_pipes, true},
 		{&hs_private_pipes, true},
-		{&hs_replica_pipes, false}, /* the master is asked instead */
+		{&hs_replica_pipes, false}, /* the read goes to the master instead */
 	};
 
 	(void)state;
@@ -131,7 +131,7 @@ static struct asked *tracked(struct flow_world *flow_world)
 #define FETCH "CLIENT TRACKING ON OPTIN|CLIENT CACHING YES|PTTL b|CLIENT CACHING YES|GET b"
 #define FETCHED "+OK\r\n:-1\r\n+OK\r\n$1\r\n1\r\n"
 
-/* The server let the last connection track, and not this one: nothing may be kept. */
+/* The server allowed tracking on the last connection, but not on this one: its values may not be cached. */
 static void test_each_fetch_connection_asks_for_tracking(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -154,7 +154,7 @@ static void test_each_fetch_connection_asks_for_tracking(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* A connection is lost with a liveness check under way; the next one is checked all the same. */
+/* A connection closes with a liveness check in flight; the next connection is checked all the same. */
 static void test_a_lost_check_is_not_waited_for(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -181,7 +181,7 @@ static void test_a_lost_check_is_not_waited_for(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* When a node may be connected to again. */
+/* When connecting to a node may be tried again. */
 static void test_a_node_that_drops_connections(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -191,7 +191,8 @@ static void test_a_node_that_drops_connections(void **state)
 	(void)state;
 	pipe_up(flow_world, open_pipe(flow_world, pipe));
 	pipe_down(flow_world, pipe, "cut");
-	assert_int_equal(node->backoff.open_at_us, flow_world->now.mono_us); /* for once */
+	/* the first failure does not delay */
+	assert_int_equal(node->backoff.open_at_us, flow_world->now.mono_us);
 	pipe_up(flow_world, open_pipe(flow_world, pipe));
 	pipe_down(flow_world, pipe, "cut");
 	assert_true(node->backoff.open_at_us > flow_world->now.mono_us);
@@ -204,7 +205,7 @@ static void test_a_node_that_drops_connections(void **state)
 	flow_world->now.mono_us = node->backoff.open_at_us;
 	pipe_up(flow_world, open_pipe(flow_world, pipe));
 	flow_world->now.mono_us +=
-		HS_RECONNECT_US_MAX; /* it lasts: the row of failures has ended */
+		HS_RECONNECT_US_MAX; /* the connection lasts: the series of failures has ended */
 	pipe_down(flow_world, pipe, "cut");
 	assert_int_equal(node->backoff.open_at_us, flow_world->now.mono_us);
 	flow_world_destroy(&flow_world);

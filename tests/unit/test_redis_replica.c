@@ -1,10 +1,9 @@
-/* Goal: a read that need not come from the master goes to a replica that is known to have enough, and to
- * no other; whatever happens to a replica, the read is answered, by the master then
- * (engine/redis/replica.c).
+/* Goal: a read that may be answered by a replica goes to one that is known to have caught up far enough, and to no
+ * other. Whatever happens to the replica, the read is answered, then by the master (engine/redis/replica.c).
  *
- * Method: scripts in which the test is the servers (tests/lib/flow_world.h). Slot 1 is at port 1, whose replicas
- * are at ports 11 and 12; slot 9000 is at port 2, which has none. What servers say is what redis-server
- * 7.0 does; test_replica_reads.py holds the whole against a real Cluster. */
+ * Method: scripts in which the test is the servers (tests/lib/flow_world.h). Slot 1 is at port 1, whose replicas are
+ * at ports 11 and 12; slot 9000 is at port 2, which has none. Answers are those of redis-server 7.0;
+ * test_replica_reads.py runs the whole against a real Cluster. */
 #include "tests/lib/flow_world.h"
 
 #define MS 1000
@@ -38,7 +37,7 @@ static void route_replicas(struct flow_world *flow_world, uint16_t first, uint16
 	route_slots(flow_world, first, replica, HS_SLOTS / 2);
 }
 
-/* Which of a node's pipes `sent` and `reply` mean from now on: the one for replicas, or another. */
+/* Chooses the pipe of a node that `sent` and `reply` refer to from now on: the one for replica reads, or the other. */
 static void look_at(struct flow_world *flow_world, uint16_t port, bool replica)
 {
 	for (int i = 0; i < flow_world->pipes_count; i++) {
@@ -97,8 +96,8 @@ static void took(struct flow_world *flow_world, uint16_t port, bool replica, con
 	sent(flow_world, port, text);
 }
 
-/* The first read goes to the master; from it on replicas are asked, and both have all at the time that is
- * answered: when the master was asked. */
+/* The first read goes to the master and starts the checks of replicas. Both replicas then have everything up to the
+ * time when the master was asked; that time is returned. */
 static uint64_t begin(struct flow_world *flow_world)
 {
 	struct asked *first;
@@ -119,7 +118,7 @@ static uint64_t begin(struct flow_world *flow_world)
 	took(flow_world, 11, true, "READONLY|" INFO);
 	reply(flow_world, 11, "+OK\r\n");
 	says(flow_world, 11, false, "s", 90,
-	     true); /* proves nothing: nobody knows how far the master is */
+	     true); /* shows nothing: the master's offset is not known yet */
 	look_at(flow_world, 1, true);
 	up(flow_world, 1);
 	caught_up_us = flow_world->now.mono_us;
@@ -138,7 +137,7 @@ static uint64_t begin(struct flow_world *flow_world)
 	return caught_up_us;
 }
 
-/* A read that a replica may not answer. */
+/* A read that no replica may answer. */
 static void master_answers(struct flow_world *flow_world, uint64_t since_us)
 {
 	struct asked *a = ask_since(flow_world, 1, since_us);
@@ -168,9 +167,9 @@ static void test_replicas_take_turns(void **state)
 	replica_answers(flow_world, 11, caught_up_us);
 	replica_answers(flow_world, 12, caught_up_us);
 	replica_answers(flow_world, 11, caught_up_us - MS);
-	/* The proof is as old as the question, not as any answer. */
+	/* The caught-up time is when the master was asked, not when an answer came. */
 	master_answers(flow_world, caught_up_us + 1);
-	/* One that must come from the master does. */
+	/* A read that must come from the master goes there. */
 	master_answers(flow_world, 0);
 	flow_world_destroy(&flow_world);
 }
@@ -187,7 +186,7 @@ static void test_other_operations_go_to_the_master(void **state)
 	submit(flow_world, a);
 	took(flow_world, 1, false, "SET a 1");
 	reply(flow_world, 1, "+OK\r\n");
-	/* A node without replicas, and one server that is no cluster. */
+	/* A node without replicas, and a single server. */
 	a = ask_since(flow_world, 9000, 1);
 	up(flow_world, 2);
 	took(flow_world, 2, false, "GET a");
@@ -205,7 +204,7 @@ static void test_other_operations_go_to_the_master(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* One round of questions; who does not follow is asked again with the next. */
+/* One round of checks; a replica that is behind is asked again in the next round. */
 static uint64_t round_of(struct flow_world *flow_world, uint64_t at_master, uint64_t at_11,
 			 uint64_t at_12)
 {
@@ -232,7 +231,7 @@ static void test_a_lagging_replica_gets_no_newer_reads(void **state)
 	first_us = round_of(flow_world, 200, 199, 200);
 	replica_answers(flow_world, 12, first_us);
 	replica_answers(flow_world, 12, first_us);
-	/* It is always behind, and gets where its master was a while ago. */
+	/* It is always behind, and has reached the master's offset of a while ago. */
 	second_us = round_of(flow_world, 300, 250, 300);
 	replica_answers(flow_world, 11, first_us);
 	replica_answers(flow_world, 12, second_us);
@@ -243,7 +242,7 @@ static void test_a_lagging_replica_gets_no_newer_reads(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* A replica proves itself for 200 checks behind a read, and again behind the next read. */
+/* Replicas are checked for 200 rounds after a read, and again after the next read. */
 static void test_checks_end_when_reads_end(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -252,7 +251,7 @@ static void test_checks_end_when_reads_end(void **state)
 	(void)state;
 	for (int i = 0; i < 200; i++) {
 		round_of(flow_world, 100, 100, 100);
-		flow_world->now.mono_us -= 2 * MS; /* long before the second after which they end */
+		flow_world->now.mono_us -= 2 * MS; /* far from the second after which checks end */
 	}
 	assert_true(hs_flow_wants_checks(flow_world->flow));
 	catch_up(flow_world);
@@ -270,7 +269,7 @@ static void test_what_invalidates_a_caught_up_time(void **state)
 	uint64_t caught_up_us = begin(flow_world);
 
 	(void)state;
-	/* No link, another stream, promoted: each ends it at once. */
+	/* A broken link, another replication stream, a promotion: each ends the caught-up time at once. */
 	round_of(flow_world, 100, 100, 100);
 	flow_world->now.mono_us += MS;
 	catch_up(flow_world);
@@ -294,7 +293,7 @@ static void test_what_invalidates_a_caught_up_time(void **state)
 	says(flow_world, 12, false, "other", 1, true);
 	replica_answers(flow_world, 12, caught_up_us);
 	replica_answers(flow_world, 12, caught_up_us);
-	/* The master is none any more, or says nothing of itself. */
+	/* The master is demoted, or gives no usable answer. */
 	flow_world->now.mono_us += MS;
 	catch_up(flow_world);
 	took(flow_world, 1, true, INFO);
@@ -303,7 +302,7 @@ static void test_what_invalidates_a_caught_up_time(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* Port 1 answers ASK for slot 1: it hands the slot over to port 2. */
+/* Port 1 answers ASK for slot 1: it is handing the slot over to port 2. */
 static void hand_over(struct flow_world *flow_world)
 {
 	struct asked *a;
@@ -327,7 +326,7 @@ static void test_changed_slots_invalidate_a_caught_up_time(void **state)
 	struct asked *a;
 
 	(void)state;
-	/* A question that was asked before proves nothing of what came since. */
+	/* A check that was sent before shows nothing about later changes. */
 	flow_world->now.mono_us += MS;
 	catch_up(flow_world);
 	took(flow_world, 1, true, INFO);
@@ -338,16 +337,16 @@ static void test_changed_slots_invalidate_a_caught_up_time(void **state)
 	master_answers(flow_world, caught_up_us);
 	round_of(flow_world, 100, 100, 100);
 	replica_answers(flow_world, 11, caught_up_us);
-	/* A slot is being handed over: its replicas do not know what is elsewhere. */
+	/* A slot is being handed over: its replicas do not have the keys that moved. */
 	hand_over(flow_world);
 	master_answers(flow_world, caught_up_us);
-	/* Others of the same node are not. */
+	/* Other slots of the node are not affected. */
 	a = ask_since(flow_world, 2, caught_up_us);
 	assert_int_not_equal(a->op.replica_caught_up_us, 0);
 	flow_world_destroy(&flow_world);
 }
 
-/* The move is called off: the owner answers everything again, and no ASK comes any more. */
+/* The migration is cancelled: the owner answers everything again, and ASK stops. */
 static void test_a_slot_that_stays_after_all(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -362,8 +361,8 @@ static void test_a_slot_that_stays_after_all(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* A node answers ASK to a request that was sent before it gave the slot away: the new owner does not hand
- * the slot over. */
+/* A node answers ASK to a request that was sent before it gave the slot away: the new owner is not handing the slot
+ * over. */
 static void test_asked_by_the_owner_before(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -402,7 +401,7 @@ static void test_moved_invalidates_both_owners(void **state)
 	up(flow_world, 2);
 	took(flow_world, 2, false, "GET b");
 	reply(flow_world, 2, "_\r\n");
-	/* Slot 1 is elsewhere; of slot 2, which is not, a new proof is needed. */
+	/* Slot 1 has another owner; slot 2 has not, but needs a new check. */
 	a = ask_since(flow_world, 2, caught_up_us);
 	took(flow_world, 1, false, "GET a");
 	reply(flow_world, 1, "_\r\n");
@@ -429,7 +428,7 @@ static void test_a_refusing_replica_is_left_alone(void **state)
 		reply(flow_world, 1, "$1\r\nm\r\n");
 		got(a, "$1\r\nm\r\n");
 		assert_int_equal(a->op.replica_caught_up_us, 0);
-		replica_answers(flow_world, 12, caught_up_us); /* not the one that refused */
+		replica_answers(flow_world, 12, caught_up_us); /* not the replica that refused */
 		replica_answers(flow_world, 12, caught_up_us);
 		flow_world_destroy(&flow_world);
 	}
@@ -448,13 +447,13 @@ static void test_a_lost_or_silent_replica(void **state)
 	reply(flow_world, 1, "$1\r\nm\r\n");
 	got(a, "$1\r\nm\r\n");
 	assert_int_equal(a->op.replica_caught_up_us, 0);
-	/* It is tried again with the next proof, and then not with every one. */
+	/* It is used again after the next check, and later not after every check. */
 	catch_up(flow_world);
 	down(flow_world, 11);
 	catch_up(flow_world);
 	for (int i = 0; i < flow_world->pipes_count; i++)
 		assert_int_not_equal(flow_world->pipes[i]->node->at.port, 11);
-	/* One that says nothing has less time than anybody waits. */
+	/* A replica that does not answer has less time than the client's timeout. */
 	b = ask_since(flow_world, 1, caught_up_us);
 	took(flow_world, 12, true, "GET a");
 	took(flow_world, 1, true, INFO);
@@ -546,7 +545,7 @@ static void test_no_more_replicas_than_there_is_room_for(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* A cluster so large that masters need the room: none of its replicas is known. */
+/* A cluster so large that its masters fill the table: none of its replicas is known. */
 static void test_masters_come_first(void **state)
 {
 	enum { MANY = HS_NODES_MAX / 2 };

@@ -1,6 +1,7 @@
-/* Scripts remembered for servers that lose them: what a server took is known by its digest, what it
- * refused is not, and SCRIPT FLUSH forgets everything. Method: finished operations as the flow hands
- * them over, with the server's words. */
+/* Goal: scripts are remembered for servers that lose them: a script that a server accepted is known by its digest, a
+ * refused one is not, and SCRIPT FLUSH forgets all.
+ *
+ * Method: finished operations, as the flow reports them, with the servers' replies. */
 #include "engine/redis/scripts.h"
 
 #include <setjmp.h>
@@ -22,7 +23,7 @@ static const struct hs_command load = {.name = "script|load", .id = HS_CMD_IDS};
 static const struct hs_command flush = {.name = "script|flush", .id = HS_CMD_IDS};
 static const struct hs_command hget = {.name = "hget", .id = HS_CMD_IDS};
 
-/* A request of up to three words was answered. */
+/* Reports a request of up to three words with its reply. */
 static void note(struct hs_scripts *scripts, uint32_t worker, const struct hs_command *command,
 		 const char *second, const char *third, const char *reply)
 {
@@ -39,7 +40,7 @@ static void note(struct hs_scripts *scripts, uint32_t worker, const struct hs_co
 	};
 
 	hs_scripts_note(scripts, &op);
-	/* The same words in the other place where a reply may lie. */
+	/* The same reply in the other place where a reply may lie. */
 	hs_buf_append_bytes(&out, op.answer);
 	op.answer.len = 0;
 	hs_scripts_note(scripts, &op);
@@ -79,7 +80,7 @@ static void test_an_accepted_script_is_remembered(void **state)
 	assert_null(scripts);
 }
 
-/* Redis says NOSCRIPT for it, and so do we. */
+/* A script that the server refused is not remembered: EVALSHA of its digest is answered NOSCRIPT. */
 static void test_a_refused_script_is_not_remembered(void **state)
 {
 	struct hs_scripts *scripts = hs_scripts_create(1);
@@ -91,7 +92,7 @@ static void test_a_refused_script_is_not_remembered(void **state)
 	note(scripts, 0, &hget, "return 1", "x", "$-1\r\n");
 	assert_false(knows(scripts, ONE, ""));
 	assert_false(knows(scripts, TWO, ""));
-	note(scripts, 0, &eval, "return 1", "0", ":1\r\n"); /* and then it took it */
+	note(scripts, 0, &eval, "return 1", "0", ":1\r\n"); /* later the server accepts it */
 	assert_true(knows(scripts, ONE, "return 1"));
 	hs_scripts_destroy(&scripts);
 }
@@ -137,7 +138,7 @@ static void test_flushed_in_a_transaction(void **state)
 	hs_scripts_destroy(&scripts);
 }
 
-/* 4096 of them: the oldest goes. */
+/* 4096 further scripts: the oldest is evicted. */
 static void test_the_oldest_script_is_evicted(void **state)
 {
 	struct hs_scripts *scripts = hs_scripts_create(1);

@@ -1,8 +1,8 @@
-/* Goal: what servers count for slots is read in both dialects and added up; rates are what the
- * counters of the same slot at the same server grew by, never less than nothing; and a reply that is
- * none changes nothing.
- * Method: replies in the forms of Valkey 8 and Redis 8.2, whole, wrong and cut at every byte, and
- * looks at two servers whose slots restart and move. */
+/* Goal: the per-slot counters of servers are parsed in both dialects and added up. A rate is the growth of a slot's
+ * counter at one server, never negative; a malformed reply changes nothing.
+ *
+ * Method: replies as Valkey 8 and Redis 8.2 send them, whole, malformed and cut at every byte; two servers whose
+ * counters restart and whose slots move. */
 #include "engine/redis/slot_stats.h"
 
 #include "base/buf.h"
@@ -94,7 +94,7 @@ struct count {
 	uint64_t keys, cpu_us, in, out;
 };
 
-/* A look at a server, so much later, that finds this. */
+/* A look at a server `after_us` later, with these counts. */
 static void sample(struct bench *bench, struct hs_slot_sample *last, uint64_t after_us,
 		   const struct count *counts, size_t count)
 {
@@ -153,13 +153,13 @@ static void test_two_servers_do_not_mix(void **state)
 	LOOK(&bench->last, SECOND, {1, 1, 1000, 10, 20});
 	LOOK(&other, SECOND, {2, 1, 500000, 5000, 6000});
 	assert_rates(bench, 0, 0, 0);
-	LOOK(&bench->last, SECOND, {1, 1, 1000, 30, 60}); /* two seconds after its first */
+	LOOK(&bench->last, SECOND, {1, 1, 1000, 30, 60}); /* two seconds after its first look */
 	assert_rates(bench, 0, 10, 20);
 	LOOK(&other, SECOND, {2, 1, 1500000, 5200, 6000});
 	assert_rates(bench, 0.5, 100, 0);
 }
 
-/* Whichever counter it is, the slot is another count from there on; the others are still right. */
+/* Whichever counter went back, the slot's counts start again there; other slots are not affected. */
 static void test_counters_that_went_back(void **state)
 {
 	static const struct count back[] = {
@@ -186,16 +186,16 @@ static void test_slots_that_move(void **state)
 	LOOK(&other, 0, {3, 5, 10, 1000, 1000});
 	LOOK(&bench->last, SECOND, {2, 5, 10, 1100, 1000});
 	assert_rates(bench, 0, 100, 0);
-	/* Where it came to, nobody knows what it had before. */
+	/* At the server that it moved to, earlier counts are unknown. */
 	LOOK(&other, 0, {1, 5, 9000000, 9000000, 9000000}, {3, 5, 10, 1000, 1300});
 	assert_rates(bench, 0, 0, 300);
 	assert_int_equal(bench->sums.keys, 10);
-	/* And back, before the first one was looked at with it: what it has is from long ago. */
+	/* And back, before the first server was read with it: that server's last counts are from long ago. */
 	LOOK(&bench->last, SECOND, {1, 5, 9900000, 9900000, 9900000}, {2, 5, 10, 1100, 1000});
 	assert_rates(bench, 0, 0, 0);
 }
 
-/* Away for one look, and nobody else has seen it meanwhile. */
+/* The slot was missing in one reply, and no other server has reported it meanwhile. */
 static void test_a_slot_that_was_left_out_once(void **state)
 {
 	struct bench *bench = *state;
@@ -227,14 +227,15 @@ static void test_odd_replies_give_no_odd_numbers(void **state)
 	assert_true(bench->sums.keys == most);
 	LOOK(&bench->last, 0, {1, 1, 10, 10, 10}); /* no time has passed */
 	assert_rates(bench, 0, 0, 0);
-	LOOK(&bench->last, SECOND, {1, 1, 20, 20, 20}, {1, 1, 90, 90, 90}); /* the first counts */
+	/* the first one counts */
+	LOOK(&bench->last, SECOND, {1, 1, 20, 20, 20}, {1, 1, 90, 90, 90});
 	assert_rates(bench, 0.00001, 10, 10);
 	assert_int_equal(bench->sums.keys, 1);
 	LOOK(&bench->last, SECOND, {1, 1, most, most, most}, {2, 1, most, most, most});
 	assert_true(isfinite(bench->sums.cpu) && bench->sums.cpu > 0);
 	LOOK(&bench->last, SECOND, {1, 1, 0, 0, 0});
 	bench->now_us -= 2 * SECOND;
-	LOOK(&bench->last, SECOND, {1, 1, most, most, most}); /* before the last one */
+	LOOK(&bench->last, SECOND, {1, 1, most, most, most}); /* earlier than the last look */
 	assert_rates(bench, 0, 0, 0);
 }
 

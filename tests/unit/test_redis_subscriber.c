@@ -1,5 +1,6 @@
-/* Goal: what workers want to hear is subscribed once, at the right server, and again when a server or
- * a slot is lost; messages come through once; nothing grows without bound.
+/* Goal: the topics of all workers are subscribed once, at the right server, and again after a server or slot is
+ * lost. Messages arrive once; every buffer is bounded.
+ *
  * Method: a script (tests/lib/subscriber_world.h). */
 #include "tests/lib/subscriber_world.h"
 
@@ -21,7 +22,7 @@ static void test_subscribed_once_for_all_workers(void **state)
 	push(&world, "a", "subscribe x");
 	expect(&world, "done 0 +OK\ndone 1 +OK\n");
 	subscribe(&world, 2, "SUBSCRIBE", "x");
-	subscribe(&world, 2, "SUBSCRIBE", "x"); /* said twice counts once */
+	subscribe(&world, 2, "SUBSCRIBE", "x"); /* subscribing twice counts once */
 	expect(&world, "done 2 +OK\ndone 2 +OK\n");
 	subscribe(&world, 2, "PSUBSCRIBE", "x");
 	push(&world, "a", "psubscribe x");
@@ -42,11 +43,11 @@ static void test_subscribed_once_for_all_workers(void **state)
 	expect(&world, "a> SUBSCRIBE x\ndone 1 +OK\ndone 1 +OK\n");
 	unsubscribe(&world, 1, "SUBSCRIBE", "x");
 	unsubscribe(&world, 2, "PSUBSCRIBE", "x");
-	unsubscribe(&world, 2, "PSUBSCRIBE", "x"); /* not there any more */
+	unsubscribe(&world, 2, "PSUBSCRIBE", "x"); /* it is not subscribed any more */
 	expect(&world, "a> UNSUBSCRIBE x\na> PUNSUBSCRIBE x\ndone 2 +OK\n");
 	push(&world, "a", "unsubscribe x");
 	expect(&world, "done 1 +OK\n");
-	tick(&world, HS_SUBSCRIBER_IDLE_US - 1); /* kept for the next who comes */
+	tick(&world, HS_SUBSCRIBER_IDLE_US - 1); /* the connection stays open for the next topic */
 	push(&world, "a", "punsubscribe x");
 	expect(&world, "a> PING\ndone 2 +OK\n");
 	tick(&world, 1);
@@ -87,7 +88,7 @@ static void test_one_server_has_everything(void **state)
 	start(&world, false);
 	subscribe(&world, 0, "SSUBSCRIBE", "s");
 	subscribe(&world, 0, "SUBSCRIBE", "x");
-	expect(&world, ""); /* nobody is known yet */
+	expect(&world, ""); /* no server is known yet */
 	route(&world, "a");
 	expect(&world, "open a\n");
 	up(&world, "a");
@@ -97,7 +98,7 @@ static void test_one_server_has_everything(void **state)
 	push(&world, "a", "smessage s 1");
 	push(&world, "a", "message x 2");
 	expect(&world, "done 0 +OK\ndone 0 +OK\nshard s 1\nmessage x 2\n");
-	down(&world, "a"); /* nobody else could have it: it is waited for, for ever */
+	down(&world, "a"); /* a single server: retried for ever */
 	pass(&world, 2 * HS_SUBSCRIBER_FOLLOW_US_MAX);
 	up(&world, "a");
 	push(&world, "a", "ssubscribe s");
@@ -129,7 +130,7 @@ static void test_a_lost_connection_is_opened_again(void **state)
 	expect(&world, "open a\n");
 	down(&world, "a");
 	tick(&world, 4 * HS_SUBSCRIBER_OPEN_US_MIN - 1);
-	expect(&world, ""); /* later each time */
+	expect(&world, ""); /* a longer pause after each failure */
 	tick(&world, 2 * HS_SUBSCRIBER_OPEN_US_MIN + 1);
 	expect(&world, "open a\n");
 	assert_string_equal(world.line_logged, "");
@@ -137,17 +138,17 @@ static void test_a_lost_connection_is_opened_again(void **state)
 	push(&world, "a", "subscribe x");
 	push(&world, "a", "message x back");
 	expect(&world, "a> SUBSCRIBE x\nmessage x back\n");
-	down(&world, "a"); /* lost again at once: not told again, and not tried at once */
+	down(&world, "a"); /* lost again at once: not reported again, and retried after a pause */
 	assert_string_equal(world.line_logged, "a:1: it sends messages to subscribers again");
 	expect(&world, "");
 	pass(&world, HS_SUBSCRIBER_OPEN_US_MAX);
 	expect(&world, "open a\n");
-	unsubscribe(&world, 0, "SUBSCRIBE", "x"); /* nothing to ask of anybody */
+	unsubscribe(&world, 0, "SUBSCRIBE", "x"); /* no topic is left: no connection is needed */
 	expect(&world, "done 0 +OK\nclose a\n");
 	stop(&world);
 }
 
-/* A connection that was up for a while is as good as new. */
+/* A connection that was up for a while resets the backoff. */
 static void test_a_recovered_connection_resets_the_backoff(void **state)
 {
 	struct world world;
@@ -180,7 +181,7 @@ static void test_a_silent_connection_is_pinged(void **state)
 	route(&world, "a");
 	subscribe(&world, 0, "SUBSCRIBE", "x");
 	tick(&world, HS_SUBSCRIBER_PING_US - 1);
-	up(&world, "a"); /* opening took long: that is no silence */
+	up(&world, "a"); /* the time of opening is not silence */
 	expect(&world, "open a\na> SUBSCRIBE x\n");
 	tick(&world, HS_SUBSCRIBER_PING_US - 1);
 	expect(&world, "");
@@ -192,7 +193,7 @@ static void test_a_silent_connection_is_pinged(void **state)
 	say(&world, "a", "-ERR not now\r\n"); /* an answer, too */
 	tick(&world, HS_SUBSCRIBER_PING_US);
 	expect(&world, "a> PING\n");
-	/* Messages come, the answer does not: it is there. */
+	/* Messages come, but no answer to PING: the connection is alive. */
 	for (uint64_t us = 0; us < 2 * HS_SUBSCRIBER_SILENT_US_MAX; us += HS_SUBSCRIBER_PING_US) {
 		tick(&world, HS_SUBSCRIBER_PING_US);
 		push(&world, "a", "message y nobody");
@@ -202,7 +203,7 @@ static void test_a_silent_connection_is_pinged(void **state)
 	expect(&world, "close a\nopen a\n");
 	up(&world, "a");
 	push(&world, "a", "subscribe x");
-	tick(&world, HS_SUBSCRIBER_PING_US); /* the next connection is asked again */
+	tick(&world, HS_SUBSCRIBER_PING_US); /* the next connection is pinged as well */
 	expect(&world, "a> SUBSCRIBE x\na> PING\n");
 	stop(&world);
 }
@@ -218,7 +219,7 @@ static void test_home_is_another_while_partition_0_is_away(void **state)
 	up(&world, "b");
 	push(&world, "b", "subscribe x");
 	expect(&world, "open b\nb> SUBSCRIBE x\ndone 0 +OK\n");
-	down(&world, "b"); /* another is tried beside it */
+	down(&world, "b"); /* another server is tried beside it */
 	expect(&world, "open b\nopen c\n");
 	down(&world, "c");
 	expect(&world, "open a\n");
@@ -226,7 +227,7 @@ static void test_home_is_another_while_partition_0_is_away(void **state)
 	push(&world, "a", "subscribe x");
 	push(&world, "a", "message x 1");
 	expect(&world, "a> SUBSCRIBE x\nmessage x 1\n");
-	/* It is back: moves there, and hears one of the two all the time. */
+	/* Home is back: the subscription moves there, and exactly one of the two connections delivers at any time. */
 	up(&world, "b");
 	push(&world, "a", "message x 2");
 	expect(&world, "b> SUBSCRIBE x\nmessage x 2\n");
@@ -237,7 +238,7 @@ static void test_home_is_another_while_partition_0_is_away(void **state)
 	stop(&world);
 }
 
-/* Another node is up already: to begin there and move home a moment later could tell a message twice. */
+/* Another node is up already: subscribing there and moving home a moment later could deliver a message twice. */
 static void test_the_first_topic_waits_for_home(void **state)
 {
 	struct world world;
@@ -245,7 +246,7 @@ static void test_the_first_topic_waits_for_home(void **state)
 	(void)state;
 	start(&world, true);
 	route(&world, "a b");
-	subscribe(&world, 0, "SSUBSCRIBE", "a"); /* has b opened */
+	subscribe(&world, 0, "SSUBSCRIBE", "a"); /* causes b to be opened */
 	up(&world, "b");
 	push(&world, "b", "ssubscribe a");
 	world.text.len = 0;
@@ -253,7 +254,7 @@ static void test_the_first_topic_waits_for_home(void **state)
 	expect(&world, "open a\n");
 	up(&world, "a");
 	expect(&world, "a> SUBSCRIBE x\n");
-	down(&world, "a"); /* now it is away */
+	down(&world, "a"); /* now home is down */
 	expect(&world, "open a\nb> SUBSCRIBE x\n");
 	stop(&world);
 }
@@ -270,7 +271,7 @@ static void test_home_moves_when_its_node_is_not_listed_any_more(void **state)
 	push(&world, "a", "subscribe x");
 	world.text.len = 0;
 	route(&world, "c b");
-	push(&world, "a", "message x 1"); /* still there */
+	push(&world, "a", "message x 1"); /* still subscribed there */
 	expect(&world, "open c\nmessage x 1\n");
 	down(&world, "c");
 	push(&world, "a", "message x 2");
@@ -291,7 +292,7 @@ static void test_home_moves_to_a_connected_server(void **state)
 	start(&world, true);
 	route(&world, "a b");
 	subscribe(&world, 0, "SUBSCRIBE", "x");
-	subscribe(&world, 0, "SSUBSCRIBE", "a"); /* has b opened */
+	subscribe(&world, 0, "SSUBSCRIBE", "a"); /* causes b to be opened */
 	up(&world, "a");
 	up(&world, "b");
 	push(&world, "a", "subscribe x");
@@ -309,7 +310,8 @@ static void test_home_moves_to_a_connected_server(void **state)
 	stop(&world);
 }
 
-/* Who was told that it cannot be counts no more, even if it could before. */
+/* A worker whose SUBSCRIBE operation was answered with an error is not counted as a subscriber, even if an earlier
+ * one succeeded. */
 static void test_a_worker_whose_listen_failed_does_not_count(void **state)
 {
 	struct world world;
@@ -358,7 +360,7 @@ static void test_listen_fails_when_it_is_refused_or_late(void **state)
 	expect(&world, "done 1 -NOPERM no\ndone 0 +OK\n");
 	tick(&world, HS_SUBSCRIBER_RETRY_US);
 	expect(&world, "");
-	/* Nobody answers: what was asked for is taken back. */
+	/* The server does not answer: the subscription is withdrawn. */
 	subscribe(&world, 1, "SUBSCRIBE", "z");
 	tick(&world, HS_SUBSCRIBER_CONFIRM_US_MAX);
 	expect(&world, "a> SUBSCRIBE z\n"
@@ -397,9 +399,9 @@ static void test_a_shard_channel_follows_the_routes(void **state)
 
 	(void)state;
 	listen_to_shards(&world);
-	route(&world, "b a"); /* both slots change sides */
+	route(&world, "b a"); /* the two slots swap owners */
 	world.text.len = 0;
-	say(&world, "b", "-MOVED 3300 a:1\r\n"); /* it does not know yet */
+	say(&world, "b", "-MOVED 3300 a:1\r\n"); /* the server does not know the new owner yet */
 	push(&world, "a", "smessage b 3");
 	expect(&world, "surprise\nshard b 3\n");
 	tick(&world, HS_SUBSCRIBER_RETRY_US);
@@ -425,7 +427,7 @@ static void test_a_shard_channel_that_the_server_dropped(void **state)
 	push(&world, "b", "ssubscribe b");
 	push(&world, "b", "smessage b 3");
 	expect(&world, "shard b 3\n");
-	tick(&world, HS_SUBSCRIBER_FOLLOW_US_MAX); /* it is not missing any more */
+	tick(&world, HS_SUBSCRIBER_FOLLOW_US_MAX); /* by now it is subscribed */
 	expect(&world, "b> PING\n");
 	stop(&world);
 }
@@ -439,15 +441,15 @@ static void test_the_refusal_of_an_answer_that_came_already(void **state)
 	subscribe(&world, 0, "SSUBSCRIBE", "{b}2");
 	push(&world, "a", "ssubscribe {b}2");
 	unsubscribe(&world, 0, "SSUBSCRIBE", "b");
-	subscribe(&world, 0, "SSUBSCRIBE", "f"); /* of another slot */
+	subscribe(&world, 0, "SSUBSCRIBE", "f"); /* in another slot */
 	expect(&world, "a> SSUBSCRIBE {b}2\ndone 0 +OK\na> SUNSUBSCRIBE b\na> SSUBSCRIBE f\n");
-	/* The slot goes while SUNSUBSCRIBE is on its way. */
+	/* The server loses the slot while SUNSUBSCRIBE is in flight. */
 	push(&world, "a", "sunsubscribe b");
 	push(&world, "a", "sunsubscribe {b}2");
 	say(&world, "a", "-MOVED 3300 b:1\r\n");
 	push(&world, "a", "ssubscribe f");
 	expect(&world, "done 0 +OK\nsurprise\ndone 0 +OK\n");
-	/* And with nothing else under way. */
+	/* And with nothing in flight. */
 	unsubscribe(&world, 0, "SSUBSCRIBE", "f");
 	push(&world, "a", "sunsubscribe f");
 	say(&world, "a", "-MOVED 3168 b:1\r\n");
@@ -474,7 +476,8 @@ static void test_a_shard_channel_without_an_owner(void **state)
 		hs_buf_append(&world.text, "", 1);
 		world.text.len = 0;
 	}
-	subscribe(&world, 1, "SSUBSCRIBE", "b"); /* another one comes, and its own time begins */
+	/* another worker subscribes, with a timeout of its own */
+	subscribe(&world, 1, "SSUBSCRIBE", "b");
 	world.text.len = 0;
 	tick(&world, 1000000);
 	assert_string_equal(world.line_logged,
@@ -487,8 +490,7 @@ static void test_a_shard_channel_without_an_owner(void **state)
 	stop(&world);
 }
 
-/* ASK answers the request, whichever slot it names; what is published before a subscription is confirmed is
- * not told. */
+/* ASK answers the request, whichever slot it names; a message that comes before the confirmation is not delivered. */
 static void test_pushes_before_the_confirmation(void **state)
 {
 	struct world world;
@@ -505,7 +507,7 @@ static void test_pushes_before_the_confirmation(void **state)
 	stop(&world);
 }
 
-/* ---- limits, and servers that talk nonsense ---- */
+/* ---- limits and malformed replies ---- */
 
 static void test_the_answer_to_another_request(void **state)
 {
@@ -567,7 +569,7 @@ static void test_a_message_beyond_the_limit(void **state)
 	up(&world, "a");
 	push(&world, "a", "subscribe x");
 	world.text.len = 0;
-	/* A name of 1 MiB, and then a message of which there is only the length. */
+	/* A name of 1 MiB, and then a message of which only the length arrives. */
 	hs_buf_printf(&bytes, ">3\r\n$7\r\nmessage\r\n$%zu\r\n", size);
 	memset(hs_buf_reserve(&bytes, size), 'x', size);
 	bytes.len += size;
@@ -609,13 +611,13 @@ static void test_subscriptions_go_out_in_portions(void **state)
 	world.requests = 0;
 	up(&world, "a");
 	assert_int_equal(world.requests, HS_SUBSCRIBER_PENDING_MAX);
-	push(&world, "a", "subscribe 0"); /* the next one may go */
+	push(&world, "a", "subscribe 0"); /* the next request may be sent */
 	assert_int_equal(world.requests, HS_SUBSCRIBER_PENDING_MAX + 1);
 	expect(&world, "open a\nopen a\n");
 	stop(&world);
 }
 
-/* Nor is more composed at once than a few MiB. */
+/* At most a few MiB are composed at once. */
 static void test_long_names_go_out_in_portions(void **state)
 {
 	enum { TOPICS = 10, NAME_BYTES = 1 << 20 };
@@ -660,7 +662,7 @@ static void test_as_many_channels_as_the_limit_says(void **state)
 	}
 	expect(&world, "");
 	subscribe(&world, 0, "PSUBSCRIBE", "0");
-	subscribe(&world, 1, "SUBSCRIBE", "0"); /* one that is there already */
+	subscribe(&world, 1, "SUBSCRIBE", "0"); /* subscribed already */
 	expect(&world, "done 0 -ERR too many subscriptions: at most 1048576 channels and patterns "
 		       "in all\n");
 	stop(&world);
@@ -673,7 +675,7 @@ static void test_as_many_bytes_of_names_as_the_limit_says(void **state)
 	struct world world;
 
 	(void)state;
-	start(&world, false); /* nobody is there: they wait */
+	start(&world, false); /* no server is known: the requests wait */
 	for (char i = 0; i < 2; i++) {
 		name[0] = i;
 		ask(&world, HS_OP_SUBSCRIBE, 0, "SUBSCRIBE", (struct hs_bytes){name, size});
@@ -690,7 +692,7 @@ static void test_as_many_bytes_of_names_as_the_limit_says(void **state)
 
 /* ---- key events ---- */
 
-/* Every master tells those of its own keys; what clients publish comes from home, once. */
+/* Every master publishes events of its own keys; messages of clients come from home, once. */
 static void test_key_events_of_all_masters(void **state)
 {
 	struct world world;
@@ -705,7 +707,7 @@ static void test_key_events_of_all_masters(void **state)
 	expect(&world, "a> PSUBSCRIBE *\nb> PSUBSCRIBE *\n");
 	push(&world, "a", "psubscribe *");
 	push(&world, "b", "pmessage * __keyevent@0__:set early");
-	expect(&world, ""); /* b's would be missed */
+	expect(&world, ""); /* b's events would be missed */
 	push(&world, "b", "psubscribe *");
 	expect(&world, "done 0 +OK\n");
 	push(&world, "a", "pmessage * news hello");
@@ -745,7 +747,7 @@ static void test_key_events_of_masters_that_come_and_go(void **state)
 	expect(&world, "open c\nc> PSUBSCRIBE __key*\npattern __key* __keyevent@0__:del z\n");
 	route(&world, "a c"); /* one less */
 	expect(&world, "close b\n");
-	down(&world, "c"); /* and one that is away for a moment */
+	down(&world, "c"); /* and one that is down for a moment */
 	tick(&world, HS_SUBSCRIBER_OPEN_US_MAX);
 	up(&world, "c");
 	push(&world, "c", "psubscribe __key*");
@@ -755,7 +757,7 @@ static void test_key_events_of_masters_that_come_and_go(void **state)
 	stop(&world);
 }
 
-/* Home moves to a connection that has key events, and back: heard all the time, and once. */
+/* Home moves to a connection that has key events, and back: messages arrive all the time, and once. */
 static void test_key_events_while_home_moves(void **state)
 {
 	struct world world;
@@ -788,7 +790,7 @@ static void test_key_events_while_home_moves(void **state)
 	stop(&world);
 }
 
-/* A master that cannot be reached is not waited for. */
+/* The subscription does not wait for an unreachable master. */
 static void test_key_events_without_a_master(void **state)
 {
 	struct world world;

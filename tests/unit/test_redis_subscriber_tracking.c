@@ -1,4 +1,6 @@
-/* Goal: keys that change are told from all masters, and when changes may have been missed, that is told.
+/* Goal: the keys that change are reported from all masters, and "everything changed" is reported whenever changes
+ * may have been missed.
+ *
  * Method: a script (tests/lib/subscriber_world.h). */
 #include "tests/lib/subscriber_world.h"
 
@@ -27,7 +29,7 @@ static void test_keys_of_all_masters(void **state)
 	say(&world, "a*",
 	    ">2\r\n$10\r\ninvalidate\r\n*2\r\n$1\r\nx\r\n$1\r\ny\r\n"
 	    ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nz\r\n>2\r\n$10\r\ninval");
-	expect(&world, "changed x y z\n"); /* one piece of news */
+	expect(&world, "changed x y z\n"); /* one event */
 	say(&world, "a*", "idate\r\n*1\r\n$1\r\nw\r\n");
 	expect(&world, "changed w\n");
 	say(&world, "b*",
@@ -43,7 +45,7 @@ static void test_keys_of_all_masters(void **state)
 	stop(&world);
 }
 
-/* A key that changes often is told once for all pushes that came together. */
+/* A key that changes often is reported once for all pushes that came together. */
 static void test_a_key_is_invalidated_once(void **state)
 {
 	static const char push_x[] = ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nx\r\n";
@@ -62,7 +64,7 @@ static void test_a_key_is_invalidated_once(void **state)
 	stop(&world);
 }
 
-/* More names than one message may have are told as everything. */
+/* More names than one event may have become "everything changed". */
 static void test_too_many_keys_invalidate_everything(void **state)
 {
 	enum { KEY_BYTES = 1 << 20, KEYS = HS_CHANGED_NAMES_BYTES_MAX / KEY_BYTES + 1 };
@@ -99,7 +101,7 @@ static void test_everything_may_have_changed_while_a_master_is_not_tracked(void 
 	say(&world, "b*", "+cluster_state:ok\r\n");
 	tick(&world, 100000);
 	expect(&world, "changed-all\n");
-	track(&world, 1); /* waits until all are tracked */
+	track(&world, 1); /* waits until all masters are tracked */
 	up(&world, "a*");
 	tick(&world, HS_SUBSCRIBER_CHANGED_ALL_US);
 	expect(&world,
@@ -109,7 +111,7 @@ static void test_everything_may_have_changed_while_a_master_is_not_tracked(void 
 	expect(&world, "changed-all\ndone 1 +OK\n");
 	tick(&world, HS_SUBSCRIBER_CHANGED_ALL_US - 1);
 	expect(&world, "");
-	/* Two of them: each one that is lost or comes back is told. */
+	/* Two masters: each loss and return is reported. */
 	down(&world, "a*");
 	expect(&world, "open a*\nchanged-all\n");
 	down(&world, "b*");
@@ -127,7 +129,7 @@ static void test_routes_that_change_may_hide_changes(void **state)
 	(void)state;
 	track_two(&world);
 	route(&world, "a b");
-	expect(&world, ""); /* the same */
+	expect(&world, ""); /* the same routes */
 	route(&world, "b a");
 	expect(&world, "changed-all\n");
 	route(&world, "a b c");
@@ -143,7 +145,7 @@ static void test_routes_that_change_may_hide_changes(void **state)
 	stop(&world);
 }
 
-/* One slot in other hands, or in nobody's, wherever it lies. */
+/* One slot with another owner, or without one, whichever slot it is. */
 static void test_one_slot_that_moves_may_hide_changes(void **state)
 {
 	static const uint16_t slots[] = {0,    1,    63,   64,	  65,	 128,
@@ -172,7 +174,7 @@ static void test_one_slot_that_moves_may_hide_changes(void **state)
 	stop(&world);
 }
 
-/* A master is a node with a slot, be it a single one. */
+/* A master is a node with at least one slot. */
 static void test_a_master_with_one_slot_is_tracked(void **state)
 {
 	struct hs_routes *routes = create_routes("a b c", 0);
@@ -212,7 +214,7 @@ static void test_a_silent_connection_tracks_nothing(void **state)
 	expect(&world, "changed-all\n");
 	tick(&world, HS_SUBSCRIBER_PING_US);
 	expect(&world, "a*> CLUSTER INFO\nb*> CLUSTER INFO\n");
-	/* It says something else, and then nothing. */
+	/* An answer other than ok, and then none. */
 	say(&world, "a*", "+cluster_state:ok\r\n");
 	tick(&world, HS_SUBSCRIBER_SUSPECT_US - 1);
 	say(&world, "b*", ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nx\r\n");
@@ -233,8 +235,8 @@ static void test_a_silent_connection_tracks_nothing(void **state)
 	stop(&world);
 }
 
-/* A master that the others cannot reach answers, and tells of keys that expire. One of them has been promoted,
- * and what is written there is not told. */
+/* A master that the others cannot reach still answers, and reports keys that expire. One of its replicas has been
+ * promoted, and writes there are not reported. */
 static void test_a_master_that_refuses_tracks_nothing(void **state)
 {
 	static const char fail[] = "$18\r\ncluster_state:fail\r\n";
@@ -246,7 +248,7 @@ static void test_a_master_that_refuses_tracks_nothing(void **state)
 	tick(&world, HS_SUBSCRIBER_TICK_US);
 	expect(&world, "a*> CLUSTER INFO\nb*> CLUSTER INFO\n");
 	say(&world, "a*", "$16\r\ncluster_state:ok\r\n");
-	say(&world, "b*", "-NOPERM no\r\n"); /* it answers, and that is all there is to know */
+	say(&world, "b*", "-NOPERM no\r\n"); /* it answers, so it is alive; no more can be known */
 	expect(&world, "");
 	tick(&world, HS_SUBSCRIBER_PING_US - 1);
 	say(&world, "a*", push_x);
@@ -275,7 +277,7 @@ static void test_a_master_that_refuses_tracks_nothing(void **state)
 	stop(&world);
 }
 
-/* A single server has no Cluster to be cut off from. */
+/* A single server has no Cluster to be partitioned from. */
 static void test_a_single_server_is_pinged(void **state)
 {
 	struct world world;
@@ -313,13 +315,14 @@ static void test_track_fails_when_it_is_refused_or_late(void **state)
 	track(&world, 0);
 	up(&world, "a*");
 	say(&world, "a*", "+OK\r\n");
-	say(&world, "a*", ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nx\r\n"); /* nobody tracks yet */
+	/* no worker tracks yet */
+	say(&world, "a*", ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nx\r\n");
 	down(&world, "b*");
 	tick(&world, HS_SUBSCRIBER_CONFIRM_US_MAX);
 	expect(&world, "open a*\nopen b*\na*> CLIENT TRACKING ON BCAST\n"
 		       "done 0 -CLUSTERDOWN cannot watch which keys change: b:1: gone\n"
 		       "close a*\n");
-	/* One that was lost once, and then says nothing. */
+	/* The connection was lost once, and then the server does not answer. */
 	tick(&world, HS_SUBSCRIBER_OPEN_US_MAX);
 	track(&world, 0);
 	down(&world, "b*");

@@ -1,8 +1,7 @@
-/* Goal: the reply of CLUSTER SLOTS becomes shards, whatever the server's version and dialect; shards
- * keep their numbers through everything that happens to a cluster; what is no such reply is refused
- * with words.
- * Method: what redis-server 7.0 answers, as it stood on the wire, and replies composed of nodes named
- * by one letter. */
+/* Goal: a reply to CLUSTER SLOTS becomes shards, whatever the server's version and dialect. Shards keep their
+ * numbers through every change of a cluster; a malformed reply is refused with a reason.
+ *
+ * Method: replies of redis-server 7.0 as sent, and replies composed of nodes named by one letter. */
 #include "engine/redis/topology.h"
 
 #include "base/buf.h"
@@ -50,8 +49,8 @@ static struct hs_topology *parse(const char *reply)
 	return parse_reply(hs_bytes_of(reply), CAPACITY);
 }
 
-/* A cluster in short: "0-99 a b c, 100 d" are two ranges, of masters a and d; a has replicas b and c.
- * Node a has the id "aaaa" and port 1, b 2 and so on. */
+/* A cluster in short notation: "0-99 a b c, 100 d" are two ranges, of masters a and d; a has replicas b and c. Node
+ * a has the id "aaaa" and port 1, b 2 and so on. */
 static struct hs_topology *make_of(const char *text, uint16_t capacity)
 {
 	struct hs_buf ranges = {0}, reply = {0};
@@ -90,7 +89,7 @@ static struct hs_topology *make(const char *text)
 	return make_of(text, CAPACITY);
 }
 
-/* The numbers by master: "a0 d1". */
+/* The shard numbers by master: "a0 d1". */
 static const char *numbers(const struct hs_topology *topology)
 {
 	static char text[256];
@@ -141,7 +140,7 @@ static void test_real_replies(void **state)
 			 "*0\r\n*3\r\n:5461\r\n:16383\r\n*4\r\n" IP ":21702\r\n" ID_2 "*0\r\n"));
 }
 
-/* Which host is used, of what a node tells. */
+/* Which of the hosts that a node announces is used. */
 static void test_endpoints(void **state)
 {
 	static const struct {
@@ -275,7 +274,7 @@ static void test_wrong_replies(void **state)
 	}
 }
 
-/* Each in memory of its own, so that a sanitizer sees a byte too far. */
+/* Each reply in an allocation of its own, so that a sanitizer reports a read beyond it. */
 static void test_a_reply_cut_anywhere(void **state)
 {
 	(void)state;
@@ -347,7 +346,7 @@ static void test_shards_keep_their_numbers(void **state)
 		 HS_TOPOLOGY_CHANGED},
 		{"failover, the old master gone", "0-9 a b, 10-19 c d", "0-9 a b, 10-19 d", "a0 d1",
 		 HS_TOPOLOGY_CHANGED},
-		/* d was promoted while its slots went elsewhere: its past says more than they do. */
+		/* d was promoted while its slots moved: the shard's number follows d, not the slots. */
 		{"failover and slots moved", "0-9 a b, 10-19 c d", "0-4 d, 5-9 a b, 10-19 a b",
 		 "d1 a0", HS_TOPOLOGY_CHANGED},
 		{"failover, and the slots of another", "0-9 a b, 10-19 c d, 20-29 e",
@@ -423,13 +422,13 @@ static void test_more_shards_than_numbers(void **state)
 	assert_string_equal(hs_topology_slots_text(topology, 2, text, sizeof text), "2-3");
 	topology = step(topology, "0 a, 1 b, 2 c, 3 d", 3);
 	assert_string_equal(numbers(topology), "a0 b1 c2 d2");
-	topology = step(topology, "0-1 b, 2 c, 3 d", 3); /* a number is free again */
+	topology = step(topology, "0-1 b, 2 c, 3 d", 3); /* a number becomes free */
 	assert_string_equal(numbers(topology), "b1 c2 d0");
 	assert_false(topology->crowded);
 	hs_topology_destroy(&topology);
 }
 
-/* Servers that tell no ids are known by their addresses. */
+/* Servers that announce no ids are known by their addresses. */
 static void test_without_ids(void **state)
 {
 	struct hs_topology *before =
@@ -446,9 +445,9 @@ static void test_without_ids(void **state)
 	hs_topology_destroy(&after);
 }
 
-/* ---- what others ask ---- */
+/* ---- the map, nodes by address ---- */
 
-/* The topology that follows `before`, which it replaces, and the map. */
+/* Replaces `before` with the topology that follows it, and updates the map. */
 static void refill(struct hs_topology **before, const char *text, struct hs_slot_map *map)
 {
 	struct hs_topology *after = make(text);
@@ -476,8 +475,8 @@ static void test_the_map(void **state)
 	assert_int_equal(hs_slot_map_count(map), 3);
 	assert_int_equal(hs_slot_map_get(map, 4), 0);
 	assert_int_equal(hs_slot_map_get(map, 5), 2);
-	assert_int_equal(hs_slot_map_get(map, 8), 0);  /* nobody's: as it was */
-	assert_int_equal(hs_slot_map_get(map, 10), 1); /* the same */
+	assert_int_equal(hs_slot_map_get(map, 8), 0);  /* without an owner: unchanged */
+	assert_int_equal(hs_slot_map_get(map, 10), 1); /* unchanged */
 	assert_true(hs_slot_map_has(map, 0) && hs_slot_map_has(map, 1) && hs_slot_map_has(map, 2));
 	refill(&topology, "0-9 e, 10-16383 c", map); /* a has no slots any more */
 	assert_int_equal(hs_slot_map_count(map), 3);
@@ -488,7 +487,7 @@ static void test_the_map(void **state)
 	hs_mem_free(&map);
 }
 
-/* Slots that keep their partition are jumped over; the map is as if each had been written. */
+/* Slots that keep their partition are skipped; the map is as if each had been written. */
 static void test_maps_of_many_changes(void **state)
 {
 	enum { SLOTS_USED = 40, NOBODY = CAPACITY };
@@ -509,7 +508,7 @@ static void test_maps_of_many_changes(void **state)
 		last += (uint32_t)hs_prng_below(&prng, SLOTS_USED - first);
 		for (uint32_t slot = first; slot <= last; slot++)
 			owners[slot] = to == 4 ? NOBODY : to;
-		owners[hs_prng_below(&prng, SLOTS_USED)] = 0; /* there is a shard */
+		owners[hs_prng_below(&prng, SLOTS_USED)] = 0; /* so that there is a shard */
 		for (uint32_t slot = 0; slot < SLOTS_USED; slot++) {
 			if (owners[slot] != NOBODY)
 				len += (size_t)snprintf(text + len, sizeof text - len, "%s%u %c",

@@ -1,6 +1,7 @@
-/* Goal: every way to write where a server is means what it says, everything else is refused with the
- * place, the reason and an example, and a password comes out nowhere.
- * Method: tables of URLs; each of the wrong ones carries a secret that its error is searched for. */
+/* Goal: every valid notation of servers means what it should; others are refused with the position, the reason and
+ * an example, and no output shows a password.
+ *
+ * Method: tables of URLs; each invalid one carries a secret, for which the error is searched. */
 #include "upstream/url.h"
 
 #include "base/err.h"
@@ -32,7 +33,7 @@ static void test_valid_urls(void **state)
 		bool tls, auth;
 		const char *user, *pass;
 		unsigned db, seeds;
-		const char *host; /* and port, of the last seed */
+		const char *host; /* host and port of the last seed */
 		unsigned port;
 		const char *shown;
 	} cases[] = {
@@ -51,7 +52,7 @@ static void test_valid_urls(void **state)
 		 "redis://alice:***@h:6379"},
 		{"redis://:@h", HS_REDIS_SINGLE, false, true, "", "", 0, 1, "h", 6379,
 		 "redis://:***@h:6379"},
-		/* The first ':' and the last '@' divide. */
+		/* The first ':' separates user and password, the last '@' ends them. */
 		{"redis://%c3%a9:a:b@c@h", HS_REDIS_SINGLE, false, true, "\xc3\xa9", "a:b@c", 0, 1,
 		 "h", 6379, "redis://%C3%A9:***@h:6379"},
 		{"redis://[::1]", HS_REDIS_SINGLE, false, false, "", "", 0, 1, "::1", 6379,
@@ -99,8 +100,8 @@ static void test_invalid_urls(void **state)
 		{"redis://u:secret@", 18, "a host is missing"},
 		{"redis://u:secret@:6379", 18, "a host is missing"},
 		{"redis://secret@h", 9, "no ':' before the '@'"},
-		/* Where the host was forgotten, or the password not encoded, it stands in the place
-		 * of another part. */
+		/* If the host is missing, or the password is not encoded, the password stands in the place of
+		 * another part. */
 		{"redis://u:secret", 11, "a port is a number from 1 to 65535"},
 		{"redis://:secret", 9, "a host is missing"},
 		{"redis://u:se/secret@h", 13, "a '/' before the '@'"},
@@ -167,7 +168,7 @@ static void test_an_example_is_right(void **state)
 	}
 }
 
-/* One of each part that is as long as it may be, and one byte longer. */
+/* Each part at its maximal length, and one byte longer. */
 static void test_limits(void **state)
 {
 	static const struct {

@@ -1,6 +1,6 @@
-/* Goal: a query is understood or refused with words that name what is wrong, and the index lists
- * every route.
- * Method: a table of two routes, parameters set one by one as the HTTP side does. */
+/* Goal: a query is parsed, or refused with an error that names the wrong part; the index lists every route.
+ *
+ * Method: a table of two routes, with parameters set one by one as the HTTP side does. */
 #include "http/route.h"
 
 #include "base/err.h"

@@ -1,6 +1,7 @@
-/* Goal: the control thread's look around: what the engine says of its partitions reaches the board
- * as it is; the process is ready until it shuts down, a worker is stuck, a commit failed or nothing is
- * served, and says which. Method: a host around real heats and an engine that only has numbers. */
+/* Goal: the control thread's sampling: the engine's facts about partitions reach the board unchanged. The process is
+ * ready unless it shuts down, a worker is stuck, a commit failed or no partition is served, and gives the reason.
+ *
+ * Method: a host around real heat and an engine that only has numbers. */
 
 #include "base/mem.h"
 #include "serve/clock.h"
@@ -19,7 +20,7 @@
 enum { WORKERS = 2, PARTITIONS = 2, AGO_US = 3600u * 1000000 };
 
 struct bench {
-	struct hs_engine engine; /* first: the calls get it back */
+	struct hs_engine engine; /* first: the engine's functions cast back from it */
 	struct hs_engine_partition partitions[PARTITIONS];
 	const char *last_error;
 	struct hs_heat *heats[WORKERS];
@@ -137,7 +138,8 @@ static void facts_reach_the_board(void **state)
 	bench->partitions[1].absent = true;
 	hs_host_sample_heat(&bench->host);
 	assert_int_equal(hs_board_partitions_count(bench->host.board), PARTITIONS - 1);
-	bench->partitions[1].absent = false; /* sampled on, to be seen when it comes back */
+	/* sampled meanwhile, so that it shows at once when it is present again */
+	bench->partitions[1].absent = false;
 	hs_host_sample_heat(&bench->host);
 	assert_int_equal(hs_board_partitions_count(bench->host.board), PARTITIONS);
 }
@@ -154,7 +156,7 @@ static bool ready(struct bench *bench)
 
 static void a_start_is_ready(void **state)
 {
-	assert_true(ready(*state)); /* no worker has told the time yet */
+	assert_true(ready(*state)); /* no worker has reported a time yet */
 }
 
 static void a_stuck_worker_is_named(void **state)
@@ -196,11 +198,12 @@ static void failing_partitions_are_named(void **state)
 
 	assert_true(ready(bench));
 	assert_string_equal(bench->why.data, "");
-	/* One is served: clients may be sent here, and it is said that not all is well. */
+	/* One partition is served: clients may be sent here, and the answer names the other one. */
 	set_state(bench, 1, HS_PARTITION_DOWN, "refused");
 	assert_true(ready(bench));
 	assert_string_equal(bench->why.data, "partition 1 (place-1) is down: refused\n");
-	set_state(bench, 0, HS_PARTITION_UNKNOWN, "not heard of"); /* it may be well */
+	/* its state is unknown, it may be up */
+	set_state(bench, 0, HS_PARTITION_UNKNOWN, "not heard of");
 	assert_true(ready(bench));
 	assert_string_equal(bench->why.data, "partition 1 (place-1) is down: refused\n");
 	set_state(bench, 0, HS_PARTITION_FULL, "no room"); /* reads are served */
@@ -212,7 +215,7 @@ static void failing_partitions_are_named(void **state)
 	assert_string_equal(bench->why.data, "no partition is served\n"
 					     "partition 0 (place-0) is loading: it loads\n"
 					     "partition 1 (place-1) is down: refused\n");
-	/* Nothing stands for that number any more: what is left is down. */
+	/* Partition 0 is absent (its shard left). Only partition 1 remains, and it is down: not ready. */
 	set_state(bench, 0, HS_PARTITION_OK, "");
 	assert_true(ready(bench));
 	bench->partitions[0].absent = true;

@@ -1,5 +1,6 @@
-/* Goal: no password of a request is shown to others, and nothing else is left out.
- * Method: requests of every kind that can hold one, with what is expected of each argument. */
+/* Goal: no password in a request is shown to others, and no other argument is hidden.
+ *
+ * Method: requests of every kind that can hold a password, with the expectation for each argument. */
 #include "command/secret.h"
 
 #include <setjmp.h>
@@ -10,7 +11,7 @@
 
 #include <cmocka.h>
 
-/* Every request that can hold a password, argument by argument: a dot is shown, an x is not. */
+/* Every request that can hold a password, argument by argument: a dot is shown, an x is hidden. */
 static void test_which_arguments_are_secret(void **state)
 {
 	static const char *const cases[][2] = {

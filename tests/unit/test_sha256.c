@@ -1,5 +1,7 @@
-/* The hash agrees with the standard's own examples, and with every length around the ends of its
- * blocks: there the padding takes one more block. */
+/* Goal: SHA-256 (base/sha256.h) is correct.
+ *
+ * Method: the standard's examples, and every length around the ends of blocks, where the padding takes one more
+ * block. */
 #include "base/sha256.h"
 
 #include <setjmp.h>
@@ -48,7 +50,7 @@ static void test_a_million_letters(void **state)
 			    "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-/* The hashes of 0 to 200 times 'x', hashed together: what another implementation says. */
+/* The hashes of 0 to 200 times 'x', hashed together; the expected value is from another implementation. */
 static void test_every_length(void **state)
 {
 	char all[201 * 2 * HS_SHA256_BYTES], text[200];

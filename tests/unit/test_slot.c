@@ -1,5 +1,6 @@
-/* Slots: known CRC16 values, hash tags as Redis Cluster reads them, and the map from slots to
- * partitions. The fast CRC is compared with one written bit by bit. */
+/* Goal: keys are assigned to slots as in Redis Cluster, and slots to partitions by the map.
+ *
+ * Method: known CRC16 values and hash tags; the fast CRC is compared with one computed bit by bit. */
 #include "base/prng.h"
 #include "route/slot_map.h"
 #include "tests/lib/slots.h"
@@ -47,12 +48,12 @@ static void test_hash_tags(void **state)
 	assert_int_equal(slot("{user1000}.following"), slot("user1000"));
 	assert_int_equal(slot("{user1000}.followers"), slot("user1000"));
 	assert_int_equal(slot("a{b}c"), slot("b"));
-	/* An empty tag is none: the whole key counts. */
+	/* An empty tag is no tag: the whole key counts. */
 	assert_int_equal(slot("foo{}{bar}"), slow_slot(HS_LIT("foo{}{bar}")));
-	/* The first opening brace and the first closing one behind it. */
+	/* The tag is between the first opening brace and the first closing one behind it. */
 	assert_int_equal(slot("foo{{bar}}zap"), slot("{bar"));
 	assert_int_equal(slot("foo{bar}{zap}"), slot("bar"));
-	/* No closing brace, or only before: the whole key. */
+	/* Without a closing brace behind an opening one, the whole key counts. */
 	assert_int_equal(slot("foo{bar"), slow_slot(HS_LIT("foo{bar")));
 	assert_int_equal(slot("foo}bar{"), slow_slot(HS_LIT("foo}bar{")));
 	assert_int_equal(slot("{}"), slow_slot(HS_LIT("{}")));

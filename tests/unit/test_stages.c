@@ -1,5 +1,7 @@
-/* Goal: the row of stages has the order that stages/stages.c explains. A new stage need not be named here: add it where
- * its place between two others is part of the design. */
+/* Goal: the row of stages has the order that stages/stages.c explains.
+ *
+ * Method: compare the positions of stages. A new stage need not be named here: add it if its place between two
+ * others is part of the design. */
 #include "stages/stages.h"
 
 #include <setjmp.h>

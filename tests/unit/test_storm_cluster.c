@@ -1,8 +1,8 @@
-/* Goal: what storm sends to which node of a Cluster, and in which order, whatever the nodes answer and when.
+/* Goal: the commands that storm sends to each node of a Cluster, and their order, whatever the nodes answer and
+ * when.
  *
- * Method: a client with links to two nodes that are said to be connected and are not: what it would send is read from
- * the links' buffers, and replies are handed to it one by one. Requests are one letter each, so that a text is an
- * order. */
+ * Method: a client with links to two nodes that count as connected but are not: the test reads the links' buffers
+ * and hands in replies one by one. Requests are one letter each, so that a text is an order. */
 #include "cli/storm.h"
 
 #include <setjmp.h>
@@ -54,7 +54,7 @@ static struct world *begin(void)
 	return world;
 }
 
-/* So many were answered, and so many of them with an error. */
+/* Ends the client; so many requests must have been answered, and so many of them with an error. */
 static void end(struct world *world, uint64_t answered, uint64_t errors)
 {
 	assert_int_equal(world->worker.counts.answered, answered);
@@ -95,7 +95,7 @@ static void hear(struct world *world, int node, const char *reply)
 	hs_storm_cluster_release(world->client);
 }
 
-/* What the node has been sent since the last time. */
+/* The bytes sent to the node since the last call. */
 static void is_sent(struct world *world, int node, const char *text)
 {
 	struct hs_buf *out = &world->client->connections[node]->upstream.out;
@@ -136,9 +136,9 @@ static void test_ask_is_followed_once(void **state)
 	is_sent(world, 0, "a");
 	hear(world, 0, ASK);
 	is_sent(world, 1, ASKING "a");
-	ask(world, "b"); /* the old owner is asked, but not past the first one */
+	ask(world, "b"); /* goes to the old owner, but not past the first one */
 	is_sent(world, 0, "");
-	hear(world, 1, "+OK\r\n"); /* to ASKING */
+	hear(world, 1, "+OK\r\n"); /* the reply to ASKING */
 	is_sent(world, 0, "");
 	hear(world, 1, "+OK\r\n");
 	is_sent(world, 0, "b");
@@ -209,7 +209,7 @@ static void test_an_overtaken_request_is_given_up(void **state)
 	ask_of(world, "b", 2, SLOT);
 	is_sent(world, 0, "ab");
 	hear(world, 0, ASK);
-	hear(world, 0, "+OK\r\n"); /* another key: it says nothing about a */
+	hear(world, 0, "+OK\r\n"); /* another key: no effect on a */
 	is_sent(world, 1, ASKING "a");
 	hear(world, 1, "+OK\r\n");
 	hear(world, 1, "+OK\r\n");
@@ -234,7 +234,7 @@ static void test_a_second_key_counts(void **state)
 	end(world, 4, 2);
 }
 
-/* ---- not now ---- */
+/* ---- TRYAGAIN and other refusals ---- */
 
 static void test_tryagain_is_retried(void **state)
 {
@@ -292,7 +292,7 @@ static void test_retries_end(void **state)
 
 /* ---- transactions ---- */
 
-/* MULTI, so many requests, EXEC. */
+/* MULTI, a request for each letter, EXEC. */
 static void ask_transaction(struct world *world, const char *letters)
 {
 	world->client->transaction_left = (uint8_t)(strlen(letters) - 1);
@@ -332,7 +332,7 @@ static void test_exec_itself_is_redirected(void **state)
 	hear(world, 0, "+OK\r\n");
 	hear(world, 0, "+QUEUED\r\n");
 	hear(world, 0, ASK);
-	is_sent(world, 1, ASKING "mae"); /* it holds until EXEC */
+	is_sent(world, 1, ASKING "mae"); /* ASKING lasts until EXEC */
 	hear(world, 1, "+OK\r\n");
 	hear(world, 1, "+OK\r\n");
 	hear(world, 1, "+QUEUED\r\n");
@@ -351,7 +351,7 @@ static void test_a_redirected_watched_transaction_is_not_repeated(void **state)
 		ask_transaction(world, "mse");
 		world->client->pin = NULL;
 		is_sent(world, 1, asked ? ASKING "mse" : "mse");
-		ask(world, "z"); /* where the map points, but not past it */
+		ask(world, "z"); /* where the map points, but not past the transaction */
 		is_sent(world, 0, "");
 		if (asked)
 			hear(world, 1, "+OK\r\n");
@@ -408,7 +408,7 @@ static void test_a_link_that_is_not_there_is_waited_for(void **state)
 	end(world, 4, 1);
 }
 
-/* ---- what --verify asks ---- */
+/* ---- queries of --verify ---- */
 
 static void test_requests_in_flight_on_every_link(void **state)
 {
@@ -433,7 +433,7 @@ static void test_requests_in_flight_on_every_link(void **state)
 	end(world, 2, 0);
 }
 
-/* Of a Cluster --patience comes on top. */
+/* In a Cluster, --patience is added to the time. */
 static void test_the_last_answers_are_waited_for(void **state)
 {
 	struct world *world = begin();
@@ -448,7 +448,7 @@ static void test_the_last_answers_are_waited_for(void **state)
 	end(world, 0, 0);
 }
 
-/* A redirect to yet another address is an answer like any other. */
+/* A redirect to yet another address counts as an ordinary answer. */
 static void test_too_many_nodes(void **state)
 {
 	struct world *world = begin();

@@ -1,8 +1,7 @@
-/* Goal: storm's connections reach a server as every other client's do: by its name, at whichever of the name's addresses
- * it listens.
+/* Goal: storm's connections reach a server by its name, at whichever of the name's addresses it listens.
  *
- * Method: one worker's phase CONNECT, on a loop on which a listener on loopback answers PING; names are looked up by
- * the test. More connections than names may be looked up at a time. */
+ * Method: one worker's phase CONNECT, on a loop on which a listener on loopback answers PING; the test resolves
+ * names. There are more connections than names that may be looked up at a time. */
 #include "cli/storm.h"
 
 #include "upstream/names.h"
@@ -32,7 +31,7 @@ struct world {
 	atomic_bool stop;
 };
 
-/* "localhost" has two addresses; nobody listens at the first, which is the system's, too. */
+/* "localhost" has two addresses; there is no listener at the first. */
 static int find(const char *host, const char *port, const struct addrinfo *hints,
 		struct addrinfo **found)
 {

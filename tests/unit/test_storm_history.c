@@ -1,8 +1,8 @@
-/* The recorder of `storm --command all --verify`: what was asked and answered becomes a history that is
- * judged as it should be; refusals, lost connections and half-known outcomes leave what they must.
+/* Goal: the recorder of `storm --command all --verify` turns requests and replies into a history that is judged
+ * correctly; refusals, lost connections and unknown outcomes have the right effect.
  *
- * Each test plays a few requests by hand on one or two keys, closes the window and looks at what was
- * found. Whether an order exists is the checker's business, which has tests of its own. */
+ * Method: each test plays a few requests on one or two keys, closes the window and compares the findings. The
+ * checker of histories has tests of its own. */
 #include "cli/storm_history.h"
 
 #include "base/mem.h"
@@ -81,7 +81,7 @@ static void name_is(const struct world *world, uint64_t key, const char *expecte
 	assert_string_equal(name, expected);
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 static struct hs_storm_request ask_of(struct world *world, uint32_t client, struct hs_sim_op op,
 				      enum hs_storm_form form)
@@ -136,9 +136,9 @@ static struct hs_storm_request ask_both(struct world *world, enum hs_sim_kind ki
 	return request;
 }
 
-/* ---- answering ---- */
+/* ---- replies ---- */
 
-/* As it stands on the wire. */
+/* The reply as it is sent. */
 static void reply(struct world *world, struct hs_storm_request request, const char *wire)
 {
 	struct hs_parsed_reply answer;
@@ -153,7 +153,7 @@ static void get(struct world *world, const char *wire)
 	reply(world, ask_get(world, 9), wire);
 }
 
-/* ---- what is answered ---- */
+/* ---- answered requests ---- */
 
 static void test_an_honest_window(void **state)
 {
@@ -224,7 +224,7 @@ static void test_pipelined_requests_keep_their_order(void **state)
 
 	world = begin();
 	first = ask_set(world, 1, 5);
-	second = ask_get(world, 2); /* another client may come first */
+	second = ask_get(world, 2); /* another client's request may run first */
 	reply(world, first, "+OK\r\n");
 	reply(world, second, "$-1\r\n");
 	end(world, 0, NULL);
@@ -265,7 +265,7 @@ static void test_transactions_are_atomic(void **state)
 
 	(void)state;
 	exec = ask_both(world, HS_SIM_GETSET, HS_STORM_REPLY_EACH, true);
-	reply(world, ask_set(world, 2, 7), "+OK\r\n"); /* under way together, but not in between */
+	reply(world, ask_set(world, 2, 7), "+OK\r\n"); /* in flight together, but not in between */
 	reply(world, exec, "*2\r\n$-1\r\n$1\r\n7\r\n");
 	end(world, 1, "no order");
 }
@@ -276,14 +276,14 @@ static void test_a_watched_transaction(void **state)
 	struct hs_storm_request exec;
 
 	(void)state;
-	/* Nothing was done: nothing is known. */
+	/* The transaction was aborted by its watch: nothing is known. */
 	exec = ask_both(world, HS_SIM_SET, HS_STORM_REPLY_EACH, true);
 	exec.depends_on_watch = true;
 	reply(world, exec, "*-1\r\n");
 	get(world, "$-1\r\n");
 	end(world, 0, NULL);
 
-	/* It was not watched: then it must be done. */
+	/* Without a watch it must have run. */
 	world = begin();
 	exec = ask_both(world, HS_SIM_SET, HS_STORM_REPLY_EACH, true);
 	reply(world, exec, "*-1\r\n");
@@ -304,11 +304,11 @@ static void test_earlier_replies_count(void **state)
 	op = (struct hs_sim_op){.kind = HS_SIM_SET, .client = 1, .argument = 8};
 	hs_storm_history_add(world->history, &op, HS_STORM_FORM_OK);
 	reply(world, exec,
-	      "*1\r\n+OK\r\n"); /* it held 7 by then: this EXEC should not have been done */
+	      "*1\r\n+OK\r\n"); /* the key held 7 by then: this EXEC should have been aborted */
 	end(world, 1, "no order");
 }
 
-/* ---- what is not answered ---- */
+/* ---- unanswered requests ---- */
 
 static void test_a_refused_write_did_not_run(void **state)
 {
@@ -360,9 +360,9 @@ static void test_an_unknown_write_may_run_late(void **state)
 
 	(void)state;
 	reply(world, request, "-UNKNOWN the connection was lost\r\n");
-	reply(world, ask_add(world, 1, 10), ":10\r\n"); /* the same client goes on */
+	reply(world, ask_add(world, 1, 10), ":10\r\n"); /* the same client continues */
 	get(world, "$2\r\n10\r\n");
-	get(world, "$2\r\n11\r\n"); /* and only now it happens */
+	get(world, "$2\r\n11\r\n"); /* and only then the write runs */
 	end(world, 0, NULL);
 }
 
@@ -380,7 +380,7 @@ static void test_a_key_with_unknown_writes_is_left(void **state)
 	name_is(world, 0, "key:00001234:0:1");
 	name_is(world, 1, "key:00001234:1:0");
 	assert_int_equal(hs_storm_history_findings(world->history)->unknown, 1);
-	get(world, "$-1\r\n"); /* the new one begins empty */
+	get(world, "$-1\r\n"); /* the new key begins empty */
 	end(world, 0, NULL);
 }
 
@@ -415,7 +415,7 @@ static void test_a_discarded_transaction(void **state)
 	struct world *world = begin();
 
 	(void)state;
-	/* MULTI was refused, so the two were done, or not, each by itself. */
+	/* MULTI was refused, so each of the two may have run by itself. */
 	reply(world, ask_both(world, HS_SIM_SET, HS_STORM_REPLY_EACH, true),
 	      "-ERR EXEC without MULTI\r\n");
 	get(world, "$3\r\n100\r\n");
@@ -509,7 +509,7 @@ static void test_a_key_that_cannot_be_read(void **state)
 	reply(world, ask_set(world, 1, 5), "+OK\r\n");
 	hs_storm_history_unread(world->history, 0, false);
 	hs_storm_history_close(world->history);
-	name_is(world, 0, "key:00001234:0:1"); /* nobody knows what it holds */
+	name_is(world, 0, "key:00001234:0:1"); /* its value is unknown */
 	hs_storm_history_unread(world->history, 0, true);
 	end(world, 1, "could not be read at the end");
 }

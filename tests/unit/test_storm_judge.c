@@ -1,7 +1,8 @@
-/* Goal: the judge of `storm --verify` cries wolf never, misses no wolf, and names it. Method: histories at the scale
- * of a storm, made by a model that runs every request at some moment between asking and answering: these have an
- * order. Then one answer is changed so that they have none. And the file of a history is read back as it was
- * written, or refused with the line that is wrong. */
+/* Goal: the judge of `storm --verify` accepts every possible history, rejects every impossible one, and names the
+ * impossible reply. A history file is read back as written, or refused with the malformed line.
+ *
+ * Method: histories at the scale of a storm, made by a model that runs every request at some moment between request
+ * and reply: these have an order. Then one reply is changed so that they have none. */
 #include "cli/storm_check.h"
 
 #include "base/err.h"
@@ -36,7 +37,7 @@ struct request {
 
 struct client {
 	struct request requests[DEPTH];
-	uint32_t asked, ran, answered; /* so many so far; the ring holds the difference */
+	uint32_t asked, ran, answered; /* counts so far; the ring holds the difference */
 };
 
 struct model {
@@ -91,7 +92,7 @@ static void ask(struct model *model, uint32_t number)
 		add(model, number, 0, false);
 }
 
-/* The answer that one server gives now. */
+/* The reply that one server gives at this moment. */
 static void run_op(struct model *model, struct hs_sim_op *op)
 {
 	struct hs_sim_state before = model->state;
@@ -199,7 +200,7 @@ static void test_a_history_of_one_server_has_an_order(void **state)
 	free(model);
 }
 
-/* A PTTL above the time to live: later answers must not be blamed for it. */
+/* A PTTL above the time to live: the judge must name it, not a later reply. */
 static void test_the_wrong_answer_is_named(void **state)
 {
 	struct hs_sim_history history = {0};
@@ -220,7 +221,7 @@ static void test_the_wrong_answer_is_named(void **state)
 			op->answer = 10000003;
 			rc = hs_storm_check(&history, STEPS_MAX, &why);
 			assert_int_not_equal(rc, 0);
-			if (rc == HS_ELIMIT) /* not decided: another one */
+			if (rc == HS_ELIMIT) /* undecided: try another one */
 				break;
 			hs_buf_append(&why, "", 1);
 			assert_non_null(strstr(why.data, "PTTL key0 → 10000003"));

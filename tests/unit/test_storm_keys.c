@@ -1,7 +1,7 @@
-/* The shapes of skew: each key gets the share that its shape promises.
+/* Goal: every shape of skew gives each key its documented share.
  *
- * Many keys are drawn with a fixed seed and counted. A count is compared with its exact expectation
- * and allowed five standard deviations: a wrong formula misses by far more. */
+ * Method: many keys are drawn with a fixed seed and counted. Counts may differ from their exact expectation by five
+ * standard deviations: a wrong formula differs by far more. */
 #include "cli/storm.h"
 
 #include "base/mem.h"
@@ -83,7 +83,7 @@ static void test_zipf(void **state)
 	check_zipf("zipf", 0.99, 1000000);
 	check_zipf("zipf:0.99", 0.99, 100000);
 	check_zipf("zipf:0.5", 0.5, 1000);
-	check_zipf("zipf:1", 1, 1000); /* where the closed form divides zero by zero */
+	check_zipf("zipf:1", 1, 1000); /* where the closed form would divide zero by zero */
 	check_zipf("zipf:1.5", 1.5, 1000);
 	check_zipf("zipf:3", 3, 10);
 	check_zipf("zipf:0.99", 0.99, 2);
@@ -111,7 +111,7 @@ static void test_viral(void **state)
 	hs_mem_free(&counts);
 }
 
-/* The viral key stays for its time, then another one takes the same share. */
+/* The viral key stays for its time, then another one gets the same share. */
 static void test_moving(void **state)
 {
 	struct hs_storm_shape shape;
@@ -142,7 +142,7 @@ static void test_moving(void **state)
 	}
 }
 
-/* Two workers with the same seed agree on the viral key; another seed has others. */
+/* Two workers with the same seed agree on the viral key; another seed has other keys. */
 static void test_moving_follows_the_seed(void **state)
 {
 	struct hs_storm_shape shape;
@@ -162,7 +162,7 @@ static void test_moving_follows_the_seed(void **state)
 	assert_true(differ > 90);
 }
 
-/* The hot keys are the first of them, and among themselves equal. */
+/* The hot keys are the first ones, with equal shares. */
 static void test_hot(void **state)
 {
 	uint64_t *counts = count_draws("80/20", 100, 0);
@@ -177,7 +177,7 @@ static void test_hot(void **state)
 		assert_share(counts[i], i < 10 ? 0.99 / 10 : 0.01 / 990);
 	hs_mem_free(&counts);
 
-	counts = count_draws("99/1", 4, 0); /* a hundredth of four is one */
+	counts = count_draws("99/1", 4, 0); /* a hundredth of four is rounded up to one */
 	assert_share(counts[0], 0.99);
 	hs_mem_free(&counts);
 	counts = count_draws("80/20", 1, 0);
@@ -189,7 +189,7 @@ static void test_hot(void **state)
 	hs_mem_free(&counts);
 }
 
-/* The flash key stays for exactly so many draws and has its share of them, whatever the time is. */
+/* The flash key stays for an exact number of draws and has its share of them, whatever the time is. */
 static void test_flash(void **state)
 {
 	enum { MOVES = 20, STAY = DRAWS / MOVES };

@@ -1,9 +1,9 @@
-/* The turns of `storm --ordered`: a write is alone on its key, nobody of a key overtakes anybody, and
- * what can go is never held up.
+/* Goal: the turns of `storm --ordered`: a write is alone on its key, no request of a key overtakes another, and a
+ * request that may run is never delayed.
  *
- * First by hand, a few requests of one or two keys. Then at random: every request is told how many
- * writes of its key were offered before it; when it goes, exactly these must have been answered and none
- * later have gone. That is the whole promise, whatever the schedule. */
+ * Method: first a few requests of one or two keys by hand. Then at random: every request records how many writes of
+ * its key were offered before it; when it runs, exactly these must have been answered, and no later one may have
+ * run. */
 #include "cli/storm_order.h"
 
 #include "base/mem.h"
@@ -91,7 +91,7 @@ static void test_all_wait_for_a_write(void **state)
 	hs_storm_order_destroy(&order);
 }
 
-/* A read that could go with those under way would overtake the write that waits for them. */
+/* A read that could run beside those in flight would overtake the write that waits for them. */
 static void test_no_read_overtakes_a_waiting_write(void **state)
 {
 	struct hs_storm_order *order = hs_storm_order_create(2, 4);
@@ -102,7 +102,7 @@ static void test_no_read_overtakes_a_waiting_write(void **state)
 	assert_false(hs_storm_order_offer(order, get));
 	assert_none(order);
 	hs_storm_order_done(order, get);
-	/* Its turn has come, and it has not left yet. */
+	/* Its turn has come, and it has not been taken yet. */
 	assert_false(hs_storm_order_offer(order, get));
 	assert_next(order, set);
 	hs_storm_order_destroy(&order);
@@ -145,16 +145,16 @@ static void test_capacity(void **state)
 
 enum { KEYS = 5, ROOM = 20, UNDER_WAY_MAX = 12, STEPS = 200000, QUEUE = ROOM };
 
-/* What the test knows of a key. */
+/* The test's model of a key. */
 struct known {
-	uint64_t offered, gone, answered; /* writes */
-	uint64_t aside[QUEUE];		  /* of each read or write aside: the writes before it */
+	uint64_t offered, gone, answered; /* counts of writes */
+	uint64_t aside[QUEUE]; /* for each waiting read or write: the number of writes before it */
 	uint64_t aside_first, aside_count;
 };
 
 struct request {
 	struct hs_storm_access access;
-	uint64_t before; /* writes of the key that it must come after */
+	uint64_t before; /* number of the key's writes that must come before it */
 };
 
 struct world {
@@ -194,7 +194,7 @@ static void take(struct world *world)
 	struct hs_storm_access access;
 
 	if (!hs_storm_order_take(world->order, &access)) {
-		/* With nothing under way everybody's turn has come. */
+		/* With none in flight, every request's turn has come. */
 		assert_true(world->in_flight || !hs_storm_order_waiting(world->order));
 		return;
 	}

@@ -1,7 +1,7 @@
-/* The judge of `storm --verify`: possible histories pass, impossible ones do not.
+/* Goal: the judge of `storm --verify` accepts possible histories and rejects impossible ones.
  *
- * Each test plays a short history by hand: who sent what, whose answer came when. The ones that
- * must pass are as important as the ones that must fail: a judge that cries wolf is no use. */
+ * Method: each test plays a short history: requests, and the order of their replies. Histories that must be accepted
+ * are as important as those that must be rejected: a false alarm makes the judge useless. */
 #include "cli/storm.h"
 
 #include "base/mem.h"
@@ -17,11 +17,11 @@
 enum { STRING = 0, COUNTER = 1, VALUE_BYTES = 40 };
 
 struct world {
-	int64_t seen; /* what the last reply told */
+	int64_t seen; /* the result of the last reply */
 	enum hs_storm_phase phase;
 	struct hs_storm_options options;
 	struct hs_storm_verify *verify;
-	char values[16][VALUE_BYTES]; /* what SETs wrote, by the number the test gives them */
+	char values[16][VALUE_BYTES]; /* the values of SETs, by their number in the test */
 };
 
 static struct world *begin(void)
@@ -165,7 +165,7 @@ static void test_stale_read(void **state)
 	end(world, 1, "a later acknowledged SET had replaced");
 }
 
-/* A read that was already under way may see the older value, one sent later may not. */
+/* A read in flight may see the older value, a later one may not. */
 static void test_reads_beside_a_write(void **state)
 {
 	struct world *world = begin();
@@ -175,7 +175,7 @@ static void test_reads_beside_a_write(void **state)
 	set(world, 1);
 	early = ask(world, HS_STORM_GET, STRING);
 	write = send_set(world, 2);
-	get(world, 1); /* the write is not acknowledged: either is fine */
+	get(world, 1); /* the write is not acknowledged: either value is possible */
 	reply_ok(world, write);
 	late = ask(world, HS_STORM_GET, STRING);
 	reply_value(world, early, 1);
@@ -183,7 +183,7 @@ static void test_reads_beside_a_write(void **state)
 	end(world, 0, NULL);
 }
 
-/* Once somebody has seen the new value, nobody who asks later sees the old one, acknowledged or
+/* After one read has seen the new value, no later read may see the old one, whether the write is acknowledged or
  * not. */
 static void test_new_then_old(void **state)
 {
@@ -199,7 +199,7 @@ static void test_new_then_old(void **state)
 	end(world, 1, "SET");
 }
 
-/* Writes at the same time may end up in either order, but readers must agree on one. */
+/* Concurrent writes may take effect in either order, but all readers must see the same one. */
 static void test_concurrent_writes(void **state)
 {
 	for (int swap = 0; swap < 2; swap++) {
@@ -235,10 +235,10 @@ static void test_unknown_outcome_may_come_late(void **state)
 	reply_error(world, error, "ERR the outcome is unknown");
 	set(world, 3);
 	get(world, 3);
-	get(world, 1); /* it was still on its way */
+	get(world, 1); /* that write was still in flight */
 	get(world, 2);
 	assert_int_equal(hs_storm_verify_findings(world->verify)->unknown, 2);
-	get(world, 1); /* but it happens only once */
+	get(world, 1); /* but it takes effect once only */
 	end(world, 1, NULL);
 }
 
@@ -275,7 +275,7 @@ static void test_wrong_type(void **state)
 	end(world, 1, "wrong type");
 }
 
-/* Requests of one connection, sent together: what an earlier one was told binds the later one. */
+/* Requests of one connection, sent together: an earlier reply is binding for later ones. */
 static void test_a_connection_sees_its_own_past(void **state)
 {
 	for (int old = 0; old < 2; old++) {
@@ -293,7 +293,7 @@ static void test_a_connection_sees_its_own_past(void **state)
 	}
 }
 
-/* Forgetting what nobody can read any more changes no verdict. */
+/* Dropping values that no read can return any more changes no verdict. */
 static void test_horizon(void **state)
 {
 	struct world *world = begin();

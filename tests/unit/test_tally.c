@@ -1,8 +1,7 @@
-/* The tally: whatever comes and goes between readings, the differences add up to what was really
- * added.
+/* Goal: the differences between readings add up to exactly what was added, whichever rows come and go in between.
  *
- * Rows are made by hand, so that totals start again, drop out of sight and come back exactly when a
- * test wants it; the last test does all of that at random and keeps the exact sums beside it. */
+ * Method: rows made by hand, so that totals restart, drop out and return when a test wants it; the last test does
+ * all of that at random and keeps exact sums. */
 #include "telemetry/tally.h"
 
 #include "base/prng.h"
@@ -24,7 +23,7 @@ static struct hs_heat_row row(uint64_t id, uint64_t since_us, uint64_t bytes, ui
 		.id = id, .total_since_us = since_us, .total_bytes = bytes, .total_ns = ns};
 }
 
-/* Reads one row and says what it added. */
+/* Reads one row and returns what it added. */
 static uint64_t added_bytes(struct hs_tally *tally, struct hs_heat_row one)
 {
 	hs_tally_differ(tally, &one, 1);
@@ -46,7 +45,7 @@ static void test_totals_become_differences(void **state)
 
 	(void)state;
 	hs_tally_differ(tally, rows, 2);
-	assert_int_equal(rows[0].id, 7); /* by id now */
+	assert_int_equal(rows[0].id, 7); /* now sorted by id */
 	assert_int_equal(rows[0].total_bytes, 30);
 	assert_int_equal(rows[0].total_ns, 1);
 	assert_int_equal(rows[1].id, 9);
@@ -64,7 +63,7 @@ static void test_a_total_that_started_again_counts_from_zero(void **state)
 	/* Smaller than before. */
 	assert_int_equal(added_bytes(tally, row(7, BEFORE_US, 60, 100)), 60);
 	assert_int_equal(added_bytes(tally, row(7, BEFORE_US, 80, 50)), 80);
-	/* Larger, and begun anew. */
+	/* Larger, with a new beginning. */
 	assert_int_equal(added_bytes(tally, row(7, AFTER_US, 90, 60)), 90);
 	assert_int_equal(added_bytes(tally, row(7, AFTER_US, 91, 60)), 1);
 	free(tally);
@@ -93,7 +92,7 @@ static void test_a_row_missing_at_the_beginning_counts_from_its_return(void **st
 	assert_int_equal(added_bytes(tally, row(7, BEFORE_US, 5003, 5003)), 3);
 	/* A worker's clock is a little behind. */
 	assert_int_equal(added_bytes(tally, row(8, BEGUN_US - 1000, 50, 50)), 50);
-	/* Nobody knows when. */
+	/* The beginning is unknown. */
 	assert_int_equal(added_bytes(tally, row(9, 0, 50, 50)), 50);
 	free(tally);
 }
@@ -106,13 +105,12 @@ static void test_begin_starts_a_new_count(void **state)
 	(void)state;
 	hs_tally_begin(tally, &now, 1, AFTER_US);
 	assert_int_equal(added_bytes(tally, row(7, BEFORE_US, 501, 500)), 1);
-	/* Of the old count nothing is left: 8 began after it did and before this one. */
+	/* The old count has no effect: row 8 began after it, and before this one. */
 	assert_int_equal(added_bytes(tally, row(8, BEGUN_US, 9, 9)), 0);
 	free(tally);
 }
 
-/* Readings full of ever new keys: memory stays within its bounds, who stays in sight is counted
- * right through it. */
+/* Readings full of new keys: memory stays bounded, and a row that is in every reading is counted right. */
 static void test_many_keys_that_take_each_others_place(void **state)
 {
 	struct hs_tally *tally = begun_with(row(UINT64_MAX, BEFORE_US, 0, 0));
@@ -135,7 +133,7 @@ static void test_many_keys_that_take_each_others_place(void **state)
 	free(tally);
 }
 
-/* One key of the random world: what it really took since the beginning, and what its row says. */
+/* One key of the random test: its exact count since the beginning, and what its row reports. */
 struct truth {
 	uint64_t since_us, total, added, reported;
 };
@@ -172,7 +170,7 @@ static void test_sums_are_exact_whatever_happens(void **state)
 		size_t count = 0;
 
 		for (size_t i = 0; i < KEYS; i++) {
-			/* Nothing happens to who is out of sight: that is why it is. */
+			/* A row that is missing from a reading has no traffic: that is why it is missing. */
 			if (reading < READINGS - 1 && hs_prng_below(&prng, 3) == 0)
 				continue;
 			step(&prng, &truths[i], BEGUN_US + reading * 250000);

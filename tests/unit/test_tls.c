@@ -1,8 +1,8 @@
-/* Goal: the TLS filter lets plain bytes through in both directions, whole and in order, to the right
- * peer alone; what it refuses it names; a handshake costs bounded memory.
+/* Goal: the TLS filter passes plain bytes in both directions, whole and in order, to the right peer only. It names
+ * what it refuses, and a handshake takes bounded memory.
  *
- * Method: certificates made by tests/lib/make-certificates; a client and a server connection in one
- * thread, with two buffers as the network between them, carried over in pieces of any size. */
+ * Method: certificates made by tests/lib/make-certificates; a client and a server connection in one thread, with two
+ * buffers as the network between them, delivered in pieces of any size. One test shares a context between threads. */
 #include "base/err.h"
 #include "base/limits.h"
 #include "tls/tls.h"
@@ -22,7 +22,7 @@ static char folder[64];
 
 enum { PATHS = 64 };
 
-/* The path of a file in the folder; good for the next PATHS - 1 calls. */
+/* The path of a file in the folder; valid for the next PATHS - 1 calls. */
 static const char *at(const char *name)
 {
 	static _Thread_local char paths[PATHS][128];
@@ -80,7 +80,7 @@ static struct hs_tls_context *context_of(struct hs_tls_options options)
 	return context;
 }
 
-/* One side: its connection, what it has read, what it has put on the network. */
+/* One side: its connection, the bytes it has decrypted, the bytes it has sent. */
 struct side {
 	struct hs_tls *tls;
 	struct hs_buf plain, net;
@@ -99,7 +99,7 @@ static void connect_pair(struct pair *pair, struct hs_tls_options server,
 	memset(pair, 0, sizeof *pair);
 	pair->server.tls = hs_tls_create(contexts[0], NULL);
 	pair->client.tls = hs_tls_create(contexts[1], name);
-	/* The connections hold them from here on. */
+	/* From here on the connections hold references to the contexts. */
 	hs_tls_context_release(&contexts[0]);
 	hs_tls_context_release(&contexts[1]);
 	assert_null(contexts[0]);
@@ -117,7 +117,7 @@ static void part(struct pair *pair)
 	}
 }
 
-/* Carries what lies on the network over to the other side, `most` bytes at a time. */
+/* Delivers one side's bytes to the other side, `most` bytes at a time. */
 static bool carry(struct side *from, struct side *to, size_t most)
 {
 	struct hs_buf moved = {0};
@@ -126,7 +126,7 @@ static bool carry(struct side *from, struct side *to, size_t most)
 	hs_buf_swap(&moved, &from->net);
 	while (done < moved.len && to->status == 0) {
 		size_t len = moved.len - done < most ? moved.len - done : most;
-		/* In a block of its own, so that a sanitizer sees a byte too many. */
+		/* In an allocation of its own, so that a sanitizer reports a read beyond it. */
 		char *piece = malloc(len);
 
 		assert_non_null(piece);
@@ -221,7 +221,7 @@ static void test_large_values(void **state)
 	free(value);
 }
 
-/* The client's first words arrive together with the end of its handshake. */
+/* The client's first data arrive together with the end of its handshake. */
 static void test_data_after_the_handshake(void **state)
 {
 	struct hs_tls_options client = client_options();
@@ -251,7 +251,8 @@ static void test_close_notify_leaves_the_other_direction_open(void **state)
 
 		client.protocols = protocols[i];
 		connect_pair(&pair, server_options(), client, "localhost");
-		hs_tls_close(pair.server.tls, &pair.server.net); /* nobody there yet */
+		/* the server's handshake has not begun */
+		hs_tls_close(pair.server.tls, &pair.server.net);
 		assert_int_equal(pair.server.net.len, 0);
 		pump(&pair, SIZE_MAX);
 		say(&pair.client, "last");
@@ -266,7 +267,7 @@ static void test_close_notify_leaves_the_other_direction_open(void **state)
 		carry(&pair.server, &pair.client, SIZE_MAX);
 		assert_heard(&pair.client, "answer");
 		assert_true(hs_tls_ended(pair.client.tls));
-		/* Whatever comes behind a goodbye is nobody's. */
+		/* Bytes behind a close_notify are dropped. */
 		assert_int_equal(hs_tls_receive(pair.server.tls, "x", 1, &pair.server.plain,
 						&pair.server.net),
 				 0);
@@ -280,7 +281,7 @@ static void test_server_certificates_a_client_accepts(void **state)
 	static const struct {
 		const char *cert, *key, *ca_file, *ca_dir, *name;
 		enum hs_tls_verify verify;
-		const char *error; /* NULL: accept_client */
+		const char *error; /* NULL: accepted */
 	} cases[] = {
 		{"server.pem", "server.key", "ca.pem", NULL, "localhost", 0, NULL},
 		{"server.pem", "server.key", NULL, "cas", "localhost", 0, NULL},
@@ -317,7 +318,7 @@ static void test_server_certificates_a_client_accepts(void **state)
 			assert_non_null(strstr(hs_tls_error(pair.client.tls), "verify failed"));
 			assert_non_null(strstr(hs_tls_error(pair.client.tls), cases[i].error));
 			assert_false(hs_tls_ready(pair.client.tls));
-			/* The server was told by an alert. */
+			/* An alert has informed the server. */
 			assert_non_null(strstr(hs_tls_error(pair.server.tls), "alert"));
 		} else {
 			assert_talks(&pair, SIZE_MAX);
@@ -417,7 +418,7 @@ static void test_garbage(void **state)
 	static const char *const garbage[] = {
 		"PING\r\n*1\r\n$4\r\nPING\r\n",
 		"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
-		"\x16\x03\x01\x00\x05\x7f\x01\x01\x01\x01", /* a record of nonsense */
+		"\x16\x03\x01\x00\x05\x7f\x01\x01\x01\x01", /* a malformed record */
 		"\x17\x03\x03\x00\x05zzzzz",		    /* data before any handshake */
 		"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
 	};
@@ -437,7 +438,7 @@ static void test_garbage(void **state)
 			assert_string_not_equal(hs_tls_error(side.tls), "broken");
 			assert_int_equal(side.plain.len, 0);
 			assert_true(side.net.len < 100);
-			/* It stays so. */
+			/* The error is permanent. */
 			assert_int_equal(hs_tls_receive(side.tls, "x", 1, &side.plain, &side.net),
 					 HS_EPROTO);
 			hs_tls_destroy(&side.tls);
@@ -466,7 +467,7 @@ static void test_damaged_on_the_way(void **state)
 	part(&pair);
 }
 
-/* As much as one likes may come with the end of a handshake. */
+/* Any amount of data may come with the end of a handshake. */
 static void test_much_data_after_the_handshake(void **state)
 {
 	enum { BYTES = 2 * HS_TLS_HANDSHAKE_BYTES_MAX };
@@ -484,7 +485,7 @@ static void test_much_data_after_the_handshake(void **state)
 	part(&pair);
 }
 
-/* A first message that announces the largest size OpenSSL accepts, whole or in pieces. */
+/* A first message that announces the largest size that OpenSSL accepts, whole or in pieces. */
 static void test_a_handshake_has_an_end(void **state)
 {
 	enum { RECORDS = 9, RECORD = 5 + 16384 };
@@ -576,7 +577,7 @@ static void test_wrong_files_and_rules(void **state)
 	unlocked.key_file_pass = pass;
 	context = context_of(unlocked);
 	hs_tls_context_release(&context);
-	hs_tls_context_release(&context); /* NULL by now */
+	hs_tls_context_release(&context); /* NULL by now: harmless */
 }
 
 enum { THREADS = 4, ROUNDS = 20 };
@@ -601,7 +602,7 @@ static void *many_handshakes(void *argument)
 	return NULL;
 }
 
-/* Several threads share a context; the last one to leave frees it. */
+/* Several threads share a context; the last one to release it frees it. */
 static void test_a_context_is_for_all_threads(void **state)
 {
 	struct hs_tls_context *server = context_of(server_options());

@@ -1,8 +1,8 @@
-/* heatsink top below the frame: numbers for people, replies to rows, what a key does.
+/* Goal: `heatsink top` without its frame: numbers for people, replies to rows, the effect of keys.
  *
- * Numbers are checked at the edges where a unit or a digit changes. Replies are read whole, in both
- * dialects, then cut at every byte and damaged at every byte: the model must take them or leave
- * them, and never be half of each. Keys are typed at a view. */
+ * Method: numbers at the edges where a unit or a digit changes. Replies are read whole, in both dialects, then cut
+ * at every byte and damaged at every byte: the model must accept or refuse each as a whole. Keys are typed at a
+ * view. */
 #include "cli/top.h"
 
 #include "base/mem.h"
@@ -83,7 +83,7 @@ static void test_splits(void **state)
 	check_split(90, 10, "90:10");
 	check_split(5, 0, "100:0");
 	check_split(0, 5, "0:100");
-	check_split(9999, 1, "99:1"); /* a few writes are not none */
+	check_split(9999, 1, "99:1"); /* a few writes are not shown as none */
 	check_split(1, 9999, "1:99");
 	check_split(0, 0, "-");
 	check_split(NAN, 3, "-");
@@ -165,7 +165,7 @@ static void check_rows(const struct hs_top_model *model)
 	assert_true(model->rows[0].partition == 3);
 	assert_true(isnan(model->rows[0].share));
 	check_text(model->rows[1].name, "b:1");
-	assert_true(isnan(model->rows[1].share)); /* a null is unknown */
+	assert_true(isnan(model->rows[1].share)); /* null means unknown */
 	assert_true(isnan(model->rows[1].ops));
 	assert_true(model->rows[1].ops_low == 4);
 }
@@ -221,7 +221,7 @@ static void test_model_filters(void **state)
 	assert_int_equal(read_replies(&model, &query, INFO, PARTITIONS, KEYS, NULL), 0);
 	assert_int_equal(model.rows_count, 1);
 	check_text(model.rows[0].name, "b:1");
-	query.dimension = HS_TOP_SLOTS; /* which have no name */
+	query.dimension = HS_TOP_SLOTS; /* slots have no name */
 	assert_int_equal(read_replies(&model, &query, INFO, PARTITIONS, KEYS, NULL), 0);
 	assert_int_equal(model.rows_count, 2);
 	hs_top_model_deinit(&model);
@@ -233,9 +233,9 @@ static void test_model_stays_when_a_reply_is_odd(void **state)
 		":1\r\n",			  /* no rows */
 		"*1\r\n:1\r\n",			  /* a row that is a number */
 		"*1\r\n*1\r\n+key\r\n",		  /* a field without a value */
-		"*1\r\n%1\r\n*0\r\n+a\r\n",	  /* a name that is no text */
+		"*1\r\n%1\r\n*0\r\n+a\r\n",	  /* a name that is not a text */
 		"*1\r\n%1\r\n*1\r\n+a\r\n+b\r\n", /* a name that is an array */
-		"*2\r\n%0\r\n",			  /* not whole */
+		"*2\r\n%0\r\n",			  /* incomplete */
 		"",
 	};
 	struct hs_top_query query = {0};
@@ -255,7 +255,7 @@ static void test_model_stays_when_a_reply_is_odd(void **state)
 	hs_top_model_deinit(&model);
 }
 
-/* Reads damaged bytes in the place of all four replies. */
+/* Reads damaged bytes in place of all four replies. */
 static void read_damaged(struct hs_top_model *model, const char *reply, size_t len)
 {
 	struct hs_top_query query = {0};
@@ -302,7 +302,8 @@ static void test_model_sorts(void **state)
 	static const struct {
 		enum hs_top_sort sort;
 		const char *order;
-	} cases[] = {{HS_TOP_BY_OPS, "bca"}, /* by what is certain, or by what there is */
+		/* by the lower bound if there is one, else by the value */
+	} cases[] = {{HS_TOP_BY_OPS, "bca"},
 		     {HS_TOP_BY_READS, "abc"},
 		     {HS_TOP_BY_WRITES, "cab"},
 		     {HS_TOP_BY_BYTES, "bac"},
@@ -332,7 +333,7 @@ static struct hs_top_view fresh_view(void)
 	return view;
 }
 
-/* Types the text; the last key's wish. */
+/* Types the text and returns the result of the last key. */
 static enum hs_top_action type(struct hs_top_view *view, const char *text)
 {
 	enum hs_top_action wish = HS_TOP_ACTION_NONE;
@@ -347,7 +348,7 @@ static void test_choices(void **state)
 	struct hs_top_view view = fresh_view();
 
 	(void)state;
-	assert_int_equal(type(&view, "o"), HS_TOP_ACTION_NONE); /* it is so already */
+	assert_int_equal(type(&view, "o"), HS_TOP_ACTION_NONE); /* the order is already this one */
 	assert_int_equal(type(&view, "l"), HS_TOP_ACTION_SORT);
 	assert_int_equal(view.query.sort, HS_TOP_BY_LATENCY);
 	assert_int_equal(type(&view, "p"), HS_TOP_ACTION_QUERY);
@@ -385,7 +386,7 @@ static void test_intervals(void **state)
 	assert_int_equal(view.interval_us, 500000);
 	type(&view, "-------");
 	assert_int_equal(view.interval_us, 100000);
-	view.interval_us = 1500000; /* given with --interval: the next of the row */
+	view.interval_us = 1500000; /* from --interval, between two steps: the next step */
 	type(&view, "-");
 	assert_int_equal(view.interval_us, 1000000);
 	view.interval_us = 1500000;
@@ -401,14 +402,15 @@ static void test_filter(void **state)
 	struct hs_top_view view = fresh_view();
 
 	(void)state;
-	assert_int_equal(type(&view, "/quo"), HS_TOP_ACTION_NONE); /* letters, not keys */
+	/* typed into the filter, not commands */
+	assert_int_equal(type(&view, "/quo"), HS_TOP_ACTION_NONE);
 	assert_true(view.editing);
 	hs_top_view_key(&view, 0x1f600, 100);
 	hs_top_view_key(&view, 0xe9, 100);
 	assert_int_equal(view.edit_len, 3 + 4 + 2);
-	hs_top_view_key(&view, HS_TOP_KEY_BACKSPACE, 100); /* whole characters */
+	hs_top_view_key(&view, HS_TOP_KEY_BACKSPACE, 100); /* removes a whole character */
 	assert_int_equal(view.edit_len, 3 + 4);
-	hs_top_view_key(&view, HS_TOP_KEY_UP, 100); /* no character */
+	hs_top_view_key(&view, HS_TOP_KEY_UP, 100); /* not a character */
 	hs_top_view_key(&view, HS_TOP_KEY_BACKSPACE, 100);
 	assert_int_equal(view.edit_len, 3);
 	view.selected = 9;
@@ -416,7 +418,7 @@ static void test_filter(void **state)
 	assert_false(view.editing);
 	assert_int_equal(view.selected, 0);
 	check_text((struct hs_bytes){view.query.prefix, view.query.prefix_len}, "quo");
-	type(&view, "/"); /* goes on from there */
+	type(&view, "/"); /* edits the present filter */
 	assert_int_equal(view.edit_len, 3);
 	assert_int_equal(hs_top_view_key(&view, HS_TOP_KEY_ENTER, 100), HS_TOP_ACTION_NONE);
 	assert_int_equal(hs_top_view_key(&view, HS_TOP_KEY_ESCAPE, 100), HS_TOP_ACTION_QUERY);
@@ -452,7 +454,7 @@ static void test_moving(void **state)
 	hs_top_view_key(&view, HS_TOP_KEY_END, 100);
 	hs_top_view_key(&view, HS_TOP_KEY_DOWN, 100);
 	assert_int_equal(view.selected, 99);
-	hs_top_view_key(&view, HS_TOP_KEY_PAGE_UP, 50); /* there are fewer now */
+	hs_top_view_key(&view, HS_TOP_KEY_PAGE_UP, 50); /* fewer rows than before */
 	assert_int_equal(view.selected, 40);
 	hs_top_view_key(&view, HS_TOP_KEY_HOME, 50);
 	assert_int_equal(view.selected, 0);

@@ -1,8 +1,7 @@
-/* The grid, the columns and the frame of heatsink top, without a terminal.
+/* Goal: the grid, the columns and the frame of `heatsink top`, without a terminal.
  *
- * Whole frames are compared with golden ones by test_top.py. Here are the edges: keys that are cut,
- * columns that give way, sizes that are too small for anything, and that no size and no number
- * writes outside the grid. */
+ * Method: special cases: keys that are cut, columns that are dropped, sizes too small for any content, and that no
+ * size and no number writes outside the grid. test_top.py compares whole frames with golden ones. */
 #include "cli/top.h"
 
 #include "base/mem.h"
@@ -18,7 +17,7 @@
 
 #include <cmocka.h>
 
-/* The grid's text; freed by the caller. */
+/* The grid's text; the caller frees it. */
 static char *text_of(const struct hs_top_grid *grid)
 {
 	char *text = NULL;
@@ -58,8 +57,9 @@ static void test_keys_are_escaped(void **state)
 	KEY("\xff\x1b[2J\0x", 40, true, "\\xff\\x1b[2J\\x00x");
 	KEY("é日", 40, true, "é日");
 	KEY("é日", 40, false, "\\xc3\\xa9\\xe6\\x97\\xa5");
-	KEY("e\xcc\x81", 40, true, "e\\xcc\\x81");	    /* combines: no width of its own */
-	KEY("a\xe2\x80\x8b", 40, true, "a\\xe2\\x80\\x8b"); /* has none at all */
+	/* a combining character, without a width of its own */
+	KEY("e\xcc\x81", 40, true, "e\\xcc\\x81");
+	KEY("a\xe2\x80\x8b", 40, true, "a\\xe2\\x80\\x8b"); /* a character without any width */
 	KEY("", 40, true, "");
 }
 
@@ -134,8 +134,8 @@ static void test_columns_give_way_in_order(void **state)
 	assert_true(has_column(&layout, "SLOTS"));
 }
 
-/* The CPU and the address of a server keep their place at every width that has room for them. The
- * embedded engine has neither, and its other columns get the room. */
+/* A server's CPU and address are shown at every width with room for them. The embedded engine has neither, and its
+ * other columns get the room. */
 static void test_server_columns_stay(void **state)
 {
 	struct hs_top_layout layout;
@@ -154,7 +154,7 @@ static void test_server_columns_stay(void **state)
 	assert_true(has_column(&layout, "P50"));
 }
 
-/* The columns with a place, one blank between them, never wider than there is room. */
+/* Checks that the shown columns, with one blank between them, are never wider than the window. */
 static void check_layout(const struct hs_top_layout *layout, size_t cols)
 {
 	size_t at = 0;
@@ -195,7 +195,7 @@ struct world {
 	char *text;
 };
 
-/* So many partitions of 100 requests each, number 2 with 900; keys k0 … */
+/* Partitions with 100 requests each, number 2 with 900; keys k0 … */
 static struct world *begin(size_t partitions, size_t keys)
 {
 	struct world *world = hs_mem_zalloc(sizeof *world);
@@ -306,11 +306,11 @@ static void test_bars_and_the_median(void **state)
 
 	(void)state;
 	paint(world, 24, 80);
-	/* The scale ends at the hottest, the mark is at a ninth of it. */
+	/* The scale ends at the hottest partition; the mark stands at a ninth of it. */
 	SHOWS(world, "\n0000   0.70x ██│ ");
 	SHOWS(world, "\n0002   6.10x ██│████████████████ ");
 	SHOWS(world, "\nmedian     -   │ ");
-	world->model.partitions[2].ops = 100; /* calm: bars end in the middle */
+	world->model.partitions[2].ops = 100; /* even load: bars end in the middle */
 	world->view.unicode = false;
 	paint(world, 24, 80);
 	SHOWS(world, "\n0002   6.10x ##########| ");
@@ -375,7 +375,7 @@ static void test_scrolls_to_the_selected_row(void **state)
 	world->view.selected = 0;
 	paint(world, 24, 80);
 	assert_int_equal(world->view.scroll, 0);
-	world->view.selected = KEYS + 5; /* fewer rows came */
+	world->view.selected = KEYS + 5; /* fewer rows than before */
 	paint(world, 24, 80);
 	assert_int_equal(world->view.selected, KEYS - 1);
 	world->model.rows_count = 0;
@@ -448,7 +448,7 @@ static void test_head(void **state)
 	SHOWS(world, "  window auto  sort ops  every 1s\n");
 	SHOWS(world, "1.10k ops/s ");
 	SHOWS(world, "errors 2/s  only u:\\n\n");
-	paint(world, 24, 24); /* which server it is comes first */
+	paint(world, 24, 24); /* the server's name comes first */
 	SHOWS(world, "heatsink 1.2.3  host:1\n");
 	paint(world, 24, 20);
 	assert_memory_equal(world->text, "host:1\n", 7);

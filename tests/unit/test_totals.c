@@ -1,6 +1,8 @@
-/* Goal: every row of every table of counters is summed over the workers, and CONFIG RESETSTAT sets back those rows that
- * say so, and no others. Method: a host with two real cores, HTTP and fetches; every counter of every owner gets a value of
- * its own, is read, made larger and read again with what was read first taken off. */
+/* Goal: every row of every table of counters is summed over the workers, and CONFIG RESETSTAT resets the rows that
+ * are marked so, and no others.
+ *
+ * Method: a host with two real cores, HTTP and fetches. Every counter of every owner gets a value of its own, is
+ * read, increased, and read again less the first reading. */
 #include "serve/totals.h"
 
 #include "absorb/cache/stats.h"
@@ -24,7 +26,7 @@ struct bench {
 	struct hs_worker workers[WORKERS];
 	struct hs_engine_stats engine;
 	struct hs_totals totals;
-	uv_loop_t loop; /* of fetches: none is made */
+	uv_loop_t loop; /* for fetches: none is made */
 };
 
 static uint64_t mono_us(void *context)
@@ -77,13 +79,13 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* The first value of row `row` at worker `worker`; the engine's is that of worker 0. */
+/* The first value of row `row` at worker `worker`; the engine has that of worker 0. */
 static uint64_t first_value(size_t row, uint32_t worker)
 {
 	return 1000u * (worker + 1) + row;
 }
 
-/* Counters of a table, or of `count` rows: the first value, and `grown` more. */
+/* Sets the counters of a table, or `count` rows, to their first value plus `grown`. */
 static void set_counters(const void *counters, size_t count, uint32_t worker, uint64_t grown)
 {
 	struct hs_counter *counter = (struct hs_counter *)(uintptr_t)counters;
@@ -92,7 +94,7 @@ static void set_counters(const void *counters, size_t count, uint32_t worker, ui
 		hs_counter_set(&counter[i], first_value(i, worker) + grown);
 }
 
-/* The same of one owner that keeps plain numbers. */
+/* The same for an owner with plain numbers. */
 static void fill_numbers(const void *numbers, size_t count, uint64_t grown)
 {
 	for (size_t i = 0; i < count; i++)
@@ -129,7 +131,7 @@ static void read_totals(struct bench *bench)
 	hs_totals_subtract(&bench->totals, &bench->host.baseline);
 }
 
-/* A row of `owners` owners that have grown; `reset`: their first values were taken off. */
+/* Checks a row of `owners` owners whose counters grew; `reset`: less their first values. */
 static void assert_row(const struct bench *bench, const struct hs_counter_row *row, size_t number,
 		       uint32_t owners, uint64_t grown, bool reset)
 {

@@ -1,7 +1,7 @@
-/* The table of tracked keys: grows and is emptied key by key, keeps its counts, forgets what it is
- * told to forget.
+/* Goal: the table of tracked keys grows and is emptied key by key, with correct counts, and drops the clients and
+ * keys that it should.
  *
- * Thousands of random changes side by side with a plain array. */
+ * Method: thousands of random changes beside a plain array. */
 #include "base/prng.h"
 #include "push/tracking_table.h"
 
@@ -96,7 +96,7 @@ static void test_like_a_plain_array(void **state)
 	assert_null(table);
 }
 
-/* Every key is found by picking, and the table ends up empty. */
+/* Picking returns every key, and the table ends up empty. */
 static void test_pick(void **state)
 {
 	struct hs_tracking_table *table = hs_tracking_table_create(7);
@@ -115,7 +115,7 @@ static void test_pick(void **state)
 	hs_tracking_table_destroy(&table);
 }
 
-/* What was retired is freed in portions, and never piles up while keys are added. */
+/* Memory of a replaced table is freed in portions, and never piles up while keys are added. */
 static void test_retired_keys_are_freed_in_portions(void **state)
 {
 	enum { MANY = 40000 };
@@ -126,7 +126,7 @@ static void test_retired_keys_are_freed_in_portions(void **state)
 	for (int round = 0; round < 3; round++) {
 		for (int key = 0; key < MANY; key++)
 			hs_tracking_table_add(table, name(key, text, sizeof text), 1);
-		assert_null(table->older); /* that of the round before */
+		assert_null(table->older); /* from the round before */
 		hs_tracking_table_retire(&table);
 		assert_int_equal(table->keys.count, 0);
 		assert_non_null(table->older);

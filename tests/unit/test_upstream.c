@@ -1,7 +1,8 @@
-/* Goal: replies are found in whatever pieces they come, each is handed over once and whole, and what is no
- * reply ends the connection; a server that is away is tried less and less often.
- * Method: every piece is given in a block of its own length, so that the sanitizer sees what is read beyond
- * its end or kept beyond the call. */
+/* Goal: replies are found in whatever pieces they come, and each is handed over once and whole. A malformed reply
+ * closes the connection; a server that is down is tried with growing pauses.
+ *
+ * Method: every piece is given in an allocation of its own length, so that the sanitizer reports reads beyond its
+ * end or after the call. */
 #include "upstream/upstream.h"
 
 #include "base/limits.h"
@@ -17,15 +18,15 @@
 
 enum { REPLY_BYTES_MAX = 1000 };
 
-/* Who takes the replies: writes them down, one line each. */
+/* Receives the replies and writes them down, one line each. */
 struct taker {
 	struct hs_upstream upstream;
 	struct hs_buf text;
 	uint32_t count, owned_count;
 	uint32_t close_at;	/* the number of the reply at which it closes; 0: never */
-	bool swaps;		/* takes what it may own */
-	struct hs_buf taken;	/* the last that it owned */
-	size_t reply_bytes_max; /* of one reply */
+	bool swaps;		/* takes over the buffers that it may own */
+	struct hs_buf taken;	/* the last buffer taken over */
+	size_t reply_bytes_max; /* largest reply */
 	const char *first;	/* where the last reply lay */
 };
 
@@ -101,7 +102,7 @@ static void test_several_replies_in_one_piece(void **state)
 	(void)state;
 	give(taker, several);
 	expect(taker, several_taken);
-	assert_int_equal(taker->owned_count, 0); /* they lie in the driver's bytes */
+	assert_int_equal(taker->owned_count, 0); /* they lie in the caller's bytes */
 	assert_int_equal(taker->upstream.partial.len, 0);
 	assert_int_equal(taker->upstream.received_us, 2);
 	assert_null(taker->upstream.close_reason);
@@ -145,7 +146,7 @@ static void test_pieces_of_every_size(void **state)
 	}
 }
 
-/* What was put together is handed over as a buffer only when nothing else lies in it. */
+/* An assembled reply may be taken over as a buffer only if the buffer holds nothing else. */
 static void test_replies_that_may_be_taken_over(void **state)
 {
 	struct taker *taker = create();
@@ -157,7 +158,7 @@ static void test_replies_that_may_be_taken_over(void **state)
 	expect(taker, "$5\r\nhello\r\n|");
 	assert_int_equal(taker->owned_count, 1);
 	assert_true(hs_bytes_equal(hs_buf_bytes(&taker->taken), HS_LIT("$5\r\nhello\r\n")));
-	/* The next connection's bytes do not end up in what was taken. */
+	/* The next bytes do not change the buffer that was taken over. */
 	give(taker, HS_LIT("+a\r\n+"));
 	give(taker, HS_LIT("b\r\n+c\r\n+"));
 	expect(taker, "+a\r\n|+b\r\n|+c\r\n|");
@@ -178,14 +179,14 @@ static void test_a_reason_to_close_stops_reading(void **state)
 	give(taker, several);
 	expect(taker, "+OK\r\n|$5\r\nhello\r\n|");
 	assert_string_equal(taker->upstream.close_reason, "enough");
-	assert_int_equal(taker->upstream.partial.len, 0); /* nobody needs what follows */
+	assert_int_equal(taker->upstream.partial.len, 0); /* the bytes behind it are not needed */
 	give(taker, several);
 	expect(taker, "");
 	hs_upstream_close(&taker->upstream, "another");
-	assert_string_equal(taker->upstream.close_reason, "enough"); /* the first counts */
+	assert_string_equal(taker->upstream.close_reason, "enough"); /* the first reason counts */
 	destroy(taker);
 
-	/* The same behind bytes that were put together. */
+	/* The same behind assembled bytes. */
 	taker = create();
 	taker->close_at = 1;
 	give(taker, HS_LIT("+O"));
@@ -222,7 +223,7 @@ static void test_a_reply_beyond_the_limit(void **state)
 	char bytes[REPLY_BYTES_MAX + 1];
 
 	(void)state;
-	/* Its length says so before it is there. */
+	/* The announced length exceeds the limit before the bytes are there. */
 	give(taker, HS_LIT("$993\r\n")); /* 6 + 993 + 2 = 1001 */
 	assert_string_equal(taker->upstream.close_reason, reason);
 	destroy(taker);
@@ -231,7 +232,7 @@ static void test_a_reply_beyond_the_limit(void **state)
 	assert_null(taker->upstream.close_reason);
 	destroy(taker);
 
-	/* Nothing says how long a line will be. */
+	/* A line announces no length. */
 	taker = create();
 	memset(bytes, '+', sizeof bytes);
 	give(taker, (struct hs_bytes){bytes, REPLY_BYTES_MAX});
@@ -241,7 +242,7 @@ static void test_a_reply_beyond_the_limit(void **state)
 	expect(taker, "");
 	destroy(taker);
 
-	/* Many that are not too long together are none that is. */
+	/* Many short replies together may exceed the limit. */
 	taker = create();
 	for (int i = 0; i < 1000; i++)
 		give(taker, HS_LIT("+OK\r\n+OK\r\n"));
@@ -250,7 +251,7 @@ static void test_a_reply_beyond_the_limit(void **state)
 	destroy(taker);
 }
 
-/* A long reply is read to where it is put together: it is copied once. */
+/* A long reply is read straight into the assembling buffer: it is copied once. */
 static void test_room_for_a_long_reply(void **state)
 {
 	enum { BYTES = 3 << 20 };
@@ -264,7 +265,7 @@ static void test_room_for_a_long_reply(void **state)
 	taker->swaps = true;
 	assert_null(hs_upstream_room(upstream, &room));
 	assert_int_equal(room, 0);
-	give(taker, HS_LIT("$100\r\n")); /* a short one is not worth it */
+	give(taker, HS_LIT("$100\r\n")); /* too short to be worth it */
 	assert_null(hs_upstream_room(upstream, &room));
 	assert_int_equal(room, 0);
 	hs_upstream_reset(upstream);
@@ -274,9 +275,9 @@ static void test_room_for_a_long_reply(void **state)
 
 		at = hs_upstream_room(upstream, &room);
 		assert_ptr_equal(at, upstream->partial.data + upstream->partial.len);
-		assert_true(room > 0 && room <= left); /* never beyond its end */
+		assert_true(room > 0 && room <= left); /* never beyond the reply's end */
 		assert_true(room <= 1 << 20);
-		some = room > 10000 ? room - 9999 : room; /* the socket has less */
+		some = room > 10000 ? room - 9999 : room; /* the socket has fewer bytes */
 		memset(at, 'x', some);
 		hs_upstream_receive(upstream, 3, at, some, taker->reply_bytes_max, take, taker);
 		left -= some;
@@ -294,7 +295,7 @@ static void test_room_for_a_long_reply(void **state)
 	destroy(taker);
 }
 
-/* Memory of one long reply is not kept. */
+/* The memory of a long reply is freed. */
 static void test_memory_of_a_long_reply_is_freed(void **state)
 {
 	struct taker *taker = create();
@@ -339,7 +340,7 @@ static void test_a_new_connection_begins_anew(void **state)
 	assert_int_equal(upstream->sent, 0);
 	assert_int_equal(upstream->server_id, 0);
 	assert_int_equal(upstream->resp, 3);
-	assert_int_equal(upstream->backoff.failures, 3); /* it may be as bad as the last one */
+	assert_int_equal(upstream->backoff.failures, 3); /* the new connection may fail as well */
 	give(taker, HS_LIT("+new\r\n"));
 	expect(taker, "+new\r\n|");
 	destroy(taker);
@@ -351,17 +352,17 @@ static void test_silence_counts_from_the_question_or_the_last_byte(void **state)
 	struct hs_upstream *upstream = &taker->upstream;
 
 	(void)state;
-	/* Nothing came since it was opened, at 1. */
+	/* No byte has come since it was opened, at 1. */
 	assert_false(hs_upstream_is_silent(upstream, 0, 10, 10));
 	assert_true(hs_upstream_is_silent(upstream, 0, 11, 10));
-	/* It was asked later: it has its time from then on. */
+	/* A later PING: its time runs from then on. */
 	assert_false(hs_upstream_is_silent(upstream, 5, 14, 10));
 	assert_true(hs_upstream_is_silent(upstream, 5, 15, 10));
-	/* Bytes that came after the question count, though they are no whole reply. */
+	/* Bytes after the PING count, even if they are no whole reply. */
 	hs_upstream_receive(upstream, 12, "$5\r\nhe", 6, REPLY_BYTES_MAX, take, taker);
 	assert_false(hs_upstream_is_silent(upstream, 5, 21, 10));
 	assert_true(hs_upstream_is_silent(upstream, 5, 22, 10));
-	/* A question that is younger than the last byte, and one that was asked this moment. */
+	/* A PING later than the last byte, and one sent at this moment. */
 	assert_false(hs_upstream_is_silent(upstream, 20, 29, 10));
 	assert_false(hs_upstream_is_silent(upstream, 30, 30, 10));
 	destroy(taker);
@@ -395,14 +396,14 @@ static void test_backoff_doubles_up_to_its_limit(void **state)
 		assert_int_equal(backoff.failures, 0);
 		assert_int_equal(backoff.open_at_us, 0);
 	}
-	/* By chance all from the delay itself to half more. */
+	/* Random, from the delay itself to half more. */
 	for (int i = 0; i < 8; i++) {
 		assert_int_equal(shortest[i], delays[i]);
 		assert_int_equal(longest[i], delays[i] + delays[i] / 2);
 	}
 }
 
-/* However long a server is away, and whatever the limits: nothing overflows. */
+/* However long a server is down, and whatever the limits: no overflow. */
 static void test_backoff_of_very_many_failures(void **state)
 {
 	static const struct hs_backoff_limits limits = {.first_us = 1, .max_us = UINT64_C(1) << 61};

@@ -1,7 +1,6 @@
-/* Goal: a transaction fails when and only when a key it watches was changed, or has expired, since
- * it was watched, as in Redis.
- * Method: commands on a store in memory with a clock that only the test moves; watchers by number.
- */
+/* Goal: a transaction is aborted if and only if a watched key has changed or expired since WATCH, as in Redis.
+ *
+ * Method: commands on a store in memory with a clock that only the test moves; watchers are numbers. */
 #include "base/err.h"
 #include "base/limits.h"
 #include "base/slot.h"
@@ -48,7 +47,7 @@ static void sweep(struct test_store *store, int expected)
 	hs_memkv_commit(store->map);
 }
 
-/* Starts from `before`, watches a, runs `command`: is the watcher dirty then? */
+/* Sets up with `before`, watches a, runs `command`; `changes`: the watcher must be dirty then. */
 static void check_command(struct test_store *store, const char *before, const char *command,
 			  bool changes)
 {
@@ -128,7 +127,7 @@ static void test_dirty_until_dropped(void **state)
 
 	watch(store, 1, "a");
 	test_run(store, "SET a 1");
-	watch(store, 1, "b"); /* accepted, and of no use */
+	watch(store, 1, "b"); /* accepted, without effect */
 	assert_false(clean(store, 1));
 	assert_false(clean(store, 1));
 	hs_watch_drop(store->ks.watch, 1);
@@ -169,7 +168,7 @@ static void test_key_that_expires_while_watched_is_changed(void **state)
 	assert_true(clean(store, 1));
 	store->ks.now_ms += 1;
 	assert_false(clean(store, 1));
-	/* The other has not asked in time; the sweep must not hide it. */
+	/* The other watcher has not run EXEC yet; the sweep must not hide the expiry from it. */
 	sweep(store, 1);
 	assert_false(clean(store, 2));
 }
@@ -220,7 +219,7 @@ static void test_the_number_of_keys_is_limited(void **state)
 	for (int i = 0; i < HS_WATCH_KEYS_MAX; i++) {
 		snprintf(key, sizeof key, "key:%d", i);
 		watch(store, 1, key);
-		watch(store, 1, key); /* twice is once */
+		watch(store, 1, key); /* watching twice counts once */
 	}
 	assert_int_equal(hs_watch_add(store->ks.watch, &store->ks, 1, 0, HS_LIT("more")),
 			 HS_ELIMIT);

@@ -1,8 +1,8 @@
-/* Replies of RESP3 in RESP2: each type alone and nested, what is the same in both, what only a caller can
- * know (missing arrays, pairs), and what is no reply.
+/* Goal: RESP3 replies are translated to RESP2: each type alone and nested, replies equal in both, conversions that
+ * only the caller can decide (missing arrays, pairs), and malformed replies.
  *
- * One table of replies with what must come out; each is also cut at every byte and has bytes behind it,
- * which must be refused without anything written. */
+ * Method: one table of replies with their translation. Each is also cut at every byte and has bytes behind it, which
+ * must be refused with nothing written. */
 #include "wire/resp3_to_resp2.h"
 
 #include "base/err.h"
@@ -33,7 +33,7 @@ struct sample {
 	}
 
 static const struct sample samples[] = {
-	/* The same in both. */
+	/* Equal in both dialects. */
 	{HS_LIT("+OK\r\n"), SAME, 0},
 	{HS_LIT(":-12\r\n"), SAME, 0},
 	{HS_LIT("$5\r\na\r\nbc\r\n"), SAME, 0},
@@ -42,8 +42,8 @@ static const struct sample samples[] = {
 	{HS_LIT("*0\r\n"), SAME, PAIRS},
 	{HS_LIT("*2\r\n$1\r\na\r\n*1\r\n:1\r\n"), SAME, 0},
 	{HS_LIT("*2\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n*2\r\n$1\r\nc\r\n$1\r\nd\r\n"), SAME, PAIRS},
-	{HS_LIT("$-1\r\n"), SAME, NULL_ARRAYS}, /* said already */
-	/* One element. */
+	{HS_LIT("$-1\r\n"), SAME, NULL_ARRAYS}, /* RESP2 already */
+	/* Scalars. */
 	{HS_LIT("_\r\n"), HS_LIT("$-1\r\n"), 0},
 	{HS_LIT("_\r\n"), HS_LIT("$-1\r\n"), PAIRS},
 	{HS_LIT("_\r\n"), HS_LIT("*-1\r\n"), NULL_ARRAYS},
@@ -64,7 +64,7 @@ static const struct sample samples[] = {
 	 HS_LIT("*3\r\n$-1\r\n*2\r\n:1\r\n*1\r\n$1\r\n2\r\n*1\r\n*1\r\n$-1\r\n"), 0},
 	{HS_LIT("*2\r\n_\r\n*2\r\n,1.5\r\n,2\r\n"),
 	 HS_LIT("*2\r\n*-1\r\n*2\r\n$3\r\n1.5\r\n$1\r\n2\r\n"), NULL_ARRAYS},
-	/* What is about an answer is not part of it. */
+	/* Attributes are dropped. */
 	{HS_LIT("|1\r\n+ttl\r\n:3\r\n+OK\r\n"), HS_LIT("+OK\r\n"), 0},
 	{HS_LIT("*2\r\n|2\r\n+a\r\n*2\r\n%1\r\n:1\r\n:2\r\n_\r\n+b\r\n~0\r\n:1\r\n:2\r\n"),
 	 HS_LIT("*2\r\n:1\r\n:2\r\n"), 0},
@@ -87,7 +87,7 @@ static const struct sample samples[] = {
 
 enum { SAMPLES = sizeof samples / sizeof *samples };
 
-/* In memory of just this size, so that the address sanitizer sees who reads beyond. */
+/* In an allocation of this size, so that the address sanitizer reports a read beyond it. */
 static int translate(struct hs_bytes resp3, unsigned how, struct hs_buf *out)
 {
 	char *copy = hs_mem_alloc(resp3.len ? resp3.len : 1);
@@ -154,7 +154,7 @@ static void test_malformed_replies(void **state)
 		{HS_LIT("*2\r\n*2\r\n,1\r\n:1\r\n*3\r\n:1\r\n:2\r\n:3\r\n"), SAME, PAIRS},
 		{HS_LIT("*1\r\n*2\r\n,1\r\n*0\r\n"), SAME, PAIRS},
 		{HS_LIT("*2\r\n*2\r\n,1\r\n:1\r\n:0\r\n:1\r\n:2\r\n"), SAME, PAIRS},
-		/* More than can be, or than can be said. */
+		/* More elements than can exist, or than can be announced. */
 		{HS_LIT("%2147483647\r\n,1\r\n"), SAME, 0},
 		{HS_LIT("*2147483647\r\n*2\r\n,1\r\n,1\r\n"), SAME, PAIRS},
 		{HS_LIT("|2147483647\r\n,1\r\n"), SAME, 0},
@@ -169,7 +169,7 @@ static void test_malformed_replies(void **state)
 	hs_buf_deinit(&out);
 }
 
-/* As deep as a sender likes: it costs neither stack nor time. */
+/* Any depth: it takes neither stack nor much time. */
 static void test_deep_nesting(void **state)
 {
 	enum { DEEP = 200000 };

@@ -1,9 +1,8 @@
-/* Zones (sim/zones.h) help the search for an order of a long history; they must never make it wrong.
+/* Goal: zones (sim/zones.h) speed up the search for an order of a long history, and never make its result wrong.
  *
- * Random histories of many clients are made by running the operations in some order and hiding it: no
- * matter how often values return, whether outcomes are unknown, in transactions or not, an order is
- * never said not to exist. One wrong answer among them is found. And what a hint says of small
- * histories is looked at by hand. */
+ * Method: random histories of many clients, made by running the operations in some order and hiding it: whether
+ * values repeat, outcomes are unknown or requests are transactions, the search must never report that no order
+ * exists. A planted wrong reply must be found. The hints about small histories are compared with expected ones. */
 #include "sim/zones.h"
 
 #include "base/err.h"
@@ -26,10 +25,10 @@ struct world {
 	struct hs_sim_history history;
 	struct hs_sim_state state;
 	uint64_t stamp;
-	int64_t spread;		/* how far values lie apart: 1 has them return all the time */
-	unsigned unknown;	/* one of so many has an unknown outcome; 0: none */
-	uint32_t open[CLIENTS]; /* the first operation of the client's step; OPS: it has none */
-	bool done[CLIENTS];	/* it was run */
+	int64_t spread;		/* distance between values; 1: values repeat all the time */
+	unsigned unknown;	/* one request in this many has an unknown outcome; 0: none */
+	uint32_t open[CLIENTS]; /* the first operation of the client's request; OPS: no request */
+	bool done[CLIENTS];	/* the request has run */
 };
 
 static unsigned draw(struct world *world, unsigned below)
@@ -54,7 +53,7 @@ static struct hs_sim_op draw_op(struct world *world, uint32_t client)
 	return op;
 }
 
-/* A client asks for one operation, or for a transaction of several. */
+/* A client sends one operation, or a transaction of several. */
 static void ask(struct world *world, uint32_t client)
 {
 	uint32_t more = draw(world, 6) == 0 ? 1 + draw(world, 2) : 0;
@@ -72,7 +71,7 @@ static void ask(struct world *world, uint32_t client)
 	world->done[client] = false;
 }
 
-/* The one answer that the operation can have. */
+/* The only reply that the operation can have. */
 static int64_t answer_of(const struct world *world, struct hs_sim_op op)
 {
 	int64_t value = world->state.value;
@@ -86,7 +85,7 @@ static int64_t answer_of(const struct world *world, struct hs_sim_op op)
 		if (hs_sim_op_apply(&op, &state))
 			return op.answer;
 	}
-	for (op.answer = 0; op.answer < 20; op.answer++) { /* yes, no, a length */
+	for (op.answer = 0; op.answer < 20; op.answer++) { /* false, true, or a length */
 		struct hs_sim_state state = world->state;
 
 		if (hs_sim_op_apply(&op, &state))
@@ -117,7 +116,7 @@ static void answer(struct world *world, uint32_t client)
 	world->open[client] = OPS;
 }
 
-/* The outcome will never be known; it was run, or not. */
+/* The outcome stays unknown; the request has run, or not. */
 static void lose(struct world *world, uint32_t client)
 {
 	struct hs_sim_op *ops = &world->history.ops[world->open[client]];
@@ -158,7 +157,7 @@ static int check(const struct world *world)
 	return hs_sim_check_order(&world->history, STEPS_MAX, &verdict);
 }
 
-/* ---- never wrong ---- */
+/* ---- no false results ---- */
 
 static void test_possible_histories_are_never_refuted(void **state)
 {
@@ -203,7 +202,8 @@ static void test_a_wrong_answer_is_found(void **state)
 		make_history(&world);
 		at = draw(&world, (unsigned)world.history.count);
 		if (world.history.ops[at].kind == HS_SIM_INCRBY) {
-			world.history.ops[at].answer += 400; /* nobody ever made that */
+			/* no sequence of increments makes this value */
+			world.history.ops[at].answer += 400;
 			if (world.history.ops[at].answered != HS_SIM_NEVER) {
 				tried++;
 				found += check(&world) == HS_EINVAL;
@@ -251,7 +251,7 @@ static void test_increments_connect_values(void **state)
 	assert_int_equal(hints[0].made, hs_sim_zones_at(&zones, 10));
 	assert_int_equal(hints[3].found, hs_sim_zones_at(&zones, 10));
 	assert_int_equal(hints[3].made, hs_sim_zones_at(&zones, 20));
-	/* What only adds comes first, what fits anywhere last. */
+	/* Operations that only add come first, those that fit anywhere last. */
 	assert_true(hints[1].rank < hints[3].rank);
 	assert_true(hints[4].rank < hints[3].rank);
 	assert_true(hints[3].rank < hints[0].rank);
@@ -293,7 +293,7 @@ static void test_writes_without_a_known_order(void **state)
 	assert_false(hints[1].wild);
 	assert_int_equal(hints[1].made, hs_sim_zones_at(&zones, 10));
 	assert_false(hints[2].wild);
-	assert_true(hints[3].wild); /* what its second half makes is not worked out */
+	assert_true(hints[3].wild); /* the value of its second half is unknown */
 	hs_sim_zones_deinit(&zones);
 }
 

@@ -1,7 +1,8 @@
-/* Goal: a group waits for those who are likely to come, never longer than a sync, never for nobody,
- * and ever more rarely where it is in vain.
- * Method: counts and times by hand; then small worlds of clients around one disk, in virtual time,
- * with and without patience. */
+/* Goal: a group waits for operations of clients that usually follow: at most as long as one sync, not at all if
+ * there is no such client, and less and less often if waiting brought nothing.
+ *
+ * Method: counts and times by hand; then small simulations of clients around one disk, in virtual time, with and
+ * without the wait. */
 
 #include "base/prng.h"
 #include "engine/embedded/group_wait.h"
@@ -25,7 +26,7 @@ static void a_single_client_is_not_waited_for(void **state)
 		hs_group_wait_answered(&wait, 1, 0);
 		assert_false(hs_group_wait_for_more(&wait, 1, SYNC_US, 5000));
 	}
-	/* A pipeline is more than one, and comes as it went. */
+	/* The operations of one pipeline are not followed by others until it is answered. */
 	hs_group_wait_answered(&wait, 16, 0);
 	assert_false(hs_group_wait_for_more(&wait, 16, SYNC_US, 5000));
 	assert_false(hs_group_wait_for_more(&wait, 17, SYNC_US, 5000));
@@ -36,20 +37,20 @@ static void returning_clients_are_waited_for(void **state)
 	struct hs_group_wait wait = {0};
 
 	(void)state;
-	/* One is answered while another waits: that one waits for the first to come back. */
+	/* One operation is answered while another waits: the group waits for the answered client to return. */
 	hs_group_wait_answered(&wait, 1, 1);
 	assert_true(hs_group_wait_for_more(&wait, 1, SYNC_US, 5000));
 	assert_int_equal(wait.until_us, 5000 + SYNC_US);
 	assert_true(hs_group_wait_for_more(&wait, 1, SYNC_US, 5500));
 	assert_false(hs_group_wait_for_more(&wait, 2, SYNC_US, 5600));
-	/* From then on they come together. */
+	/* From then on the two come together. */
 	hs_group_wait_answered(&wait, 2, 0);
 	assert_true(hs_group_wait_for_more(&wait, 1, SYNC_US, 6000));
-	/* No longer than a sync takes. */
+	/* At most as long as a sync. */
 	assert_false(hs_group_wait_for_more(&wait, 1, SYNC_US, 6000 + SYNC_US));
 	hs_group_wait_answered(&wait, 1, 0);
 	assert_false(hs_group_wait_for_more(&wait, 1, SYNC_US, 8000));
-	/* Nor longer than the limit, nor at all before anything was synced. */
+	/* At most up to the limit, and not at all before the first sync. */
 	hs_group_wait_answered(&wait, 2, 0);
 	assert_true(hs_group_wait_for_more(&wait, 1, 1000 * 1000, 9000));
 	assert_int_equal(wait.until_us, 9000 + HS_GROUP_WAIT_US_MAX);
@@ -57,7 +58,7 @@ static void returning_clients_are_waited_for(void **state)
 	assert_false(hs_group_wait_for_more(&wait, 1, 0, 9000));
 }
 
-/* One in vain, and whether the next group would wait again. */
+/* Reports a wait in vain, and returns the number of groups until the group would wait again. */
 static unsigned groups_until_next_try(struct hs_group_wait *wait)
 {
 	for (unsigned groups = 0; groups < 1000; groups++) {
@@ -78,7 +79,7 @@ static void waiting_in_vain_backs_off(void **state)
 		assert_int_equal(groups_until_next_try(&wait), rests[i]);
 		assert_false(hs_group_wait_for_more(&wait, 1, SYNC_US, 5000 + SYNC_US));
 	}
-	/* When it was not it is tried at once again, but has yet to earn its name. */
+	/* After a useful wait the next try comes at once, but a wait in vain ends it again. */
 	assert_int_equal(groups_until_next_try(&wait), HS_GROUP_WAIT_SKIP_MAX);
 	assert_false(hs_group_wait_for_more(&wait, 2, SYNC_US, 5100));
 	assert_int_equal(groups_until_next_try(&wait), 0);
@@ -92,16 +93,16 @@ static void waiting_in_vain_backs_off(void **state)
 	assert_int_equal(groups_until_next_try(&wait), 0);
 }
 
-/* A disk and clients, each either away until its time comes, or waiting for an answer. */
+/* A disk and clients. Each client is away until its time comes, or waits for an answer. */
 enum { CLIENTS_MAX = 64 };
 
 struct world {
 	struct hs_prng prng;
 	size_t clients;
-	uint64_t back_us[CLIENTS_MAX];	/* when each asks next */
-	uint64_t asked_us[CLIENTS_MAX]; /* when it did; 0: it has no question */
+	uint64_t back_us[CLIENTS_MAX];	/* the time of each client's next request */
+	uint64_t asked_us[CLIENTS_MAX]; /* the time of its request; 0: none in flight */
 	uint64_t away_us;		/* how long an answered client stays away */
-	bool by_chance;			/* or, instead, as long on average, but at random */
+	bool by_chance;			/* the same on average, but random */
 	uint64_t syncs, answers, wait_us;
 };
 
@@ -127,7 +128,7 @@ static uint64_t next_arrival(const struct world *world)
 	return next;
 }
 
-/* Syncs everything that was asked by `now`, and answers it. */
+/* Syncs and answers every request made by `now`. */
 static size_t sync_all(struct world *world, uint64_t *now)
 {
 	uint64_t begun = *now;
@@ -174,7 +175,7 @@ static void play(struct world *world, bool with)
 			continue;
 		}
 		answered = sync_all(world, &now);
-		/* Those who came meanwhile wait already. */
+		/* Requests made during the sync wait already. */
 		hs_group_wait_answered(&wait, answered, arrive(world, now));
 	}
 }
@@ -208,7 +209,7 @@ static void a_single_client_is_not_slowed_down(void **state)
 	assert_int_equal(world.wait_us, wait_us);
 }
 
-/* Clients that stay away for long and come by chance: nobody is there to be waited for. */
+/* Clients that stay away for a long, random time: no client is about to return. */
 static void random_arrivals_are_not_waited_for(void **state)
 {
 	struct world world = {.clients = 20, .away_us = 20 * SYNC_US, .by_chance = true};

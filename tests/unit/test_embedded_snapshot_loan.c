@@ -1,9 +1,7 @@
-/* Goal: a large read that reaches the committer is not copied there. Its worker reads it later from a
- * snapshot, and finds exactly what was there when the read's turn came: everything before it,
- * nothing behind it.
+/* Goal: a large read that reaches the committer is not copied there. Its worker reads it later from a lent snapshot
+ * and finds exactly the state at the read's turn: every write before it, none behind it.
  *
- * Method: groups run by hand, with loans; replies that were left reply_unwritten are made when the test says
- * so, after more was written. */
+ * Method: groups run by hand, with loans; the test writes the deferred replies when it wants, after further writes. */
 #include "base/limits.h"
 #include "base/mem.h"
 #include "tests/lib/embedded.h"
@@ -66,7 +64,7 @@ static bool reply_unwritten(struct bench *bench, size_t number)
 	return bench->test.ops[number].op.reply_unwritten;
 }
 
-/* What the worker does. */
+/* Writes a deferred reply, as the worker does. */
 static const char *write_reply(struct bench *bench, size_t number)
 {
 	struct hs_op *op = &bench->test.ops[number].op;
@@ -117,14 +115,14 @@ static void test_each_read_sees_its_own_point_in_time(void **state)
 	assert_int_equal(hs_counter_get(&bench->test.group.counters.lent), 3);
 }
 
-/* They share a snapshot; one is left unwritten because its client has gone. */
+/* They share a snapshot; one reply is never written because its client has disconnected. */
 static void test_reads_in_a_row_share(void **state)
 {
 	struct bench *bench = *state;
 	size_t first, reads[8];
 
 	first = add_set(bench, 'a');
-	hs_test_embedded_run(&bench->test); /* kept: answered, its commit put off */
+	hs_test_embedded_run(&bench->test); /* answered, its commit postponed */
 	assert_string_equal(hs_test_embedded_reply(&bench->test, first), "+OK\r\n");
 	for (int i = 0; i < 8; i++)
 		reads[i] = add(bench, "GET k");
@@ -172,7 +170,7 @@ static void test_more_than_may_be_lent(void **state)
 	}
 }
 
-/* A transaction that only reads is lent as a whole. */
+/* A transaction of reads only gets one snapshot. */
 static void test_transaction_of_reads(void **state)
 {
 	struct bench *bench = *state;
@@ -198,8 +196,8 @@ static void test_transaction_of_reads(void **state)
 	assert_string_equal(reply + strlen(reply) - 7, "+PONG\r\n");
 }
 
-/* The store's meta page cannot be written while what it has put off is committed for a loan: the read is answered
- * from what stands in for the store. */
+/* The store's meta page cannot be written when its postponed changes are committed for a loan: the read is answered
+ * from the store's fallback. */
 static void test_a_commit_that_fails_for_a_loan(void **state)
 {
 	struct bench *bench = *state;
