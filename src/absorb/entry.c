@@ -1,7 +1,6 @@
-/* Cache entries. All of one lies in one piece of memory:
+/* Cache entries. An entry is one allocation:
  *
- *     struct hs_cache_entry │ argv[] │ bytes of the arguments │ reply in RESP3 │ reply in RESP2, if it differs
- */
+ *     struct hs_cache_entry │ argv[] │ bytes of the arguments │ reply in RESP3 │ reply in RESP2, if it differs */
 #include "absorb/entry.h"
 
 #include "base/mem.h"
@@ -9,14 +8,14 @@
 #include "wire/resp3_to_resp2.h"
 
 enum {
-	MALLOC_BYTES = 16, /* what the heap adds to a piece, about */
-	WANT_PART = 4,	   /* of `stale`: a proof older than that is to be renewed */
-	SEEN_PART = 8,	   /* of `stale`: a newer proof is noted after that */
+	MALLOC_BYTES = 16, /* approximate overhead of the heap per allocation */
+	WANT_PART = 4,	   /* of `stale`: ask for a liveness check when the last one is older */
+	SEEN_PART = 8,	   /* of `stale`: how much newer a liveness check must be to be recorded */
 };
 
 static bool is_same_command(const struct hs_command *a, const struct hs_command *b)
 {
-	/* Rows that were learned again are others with the same name; identifiers may be shared. */
+	/* A command learned again from a server has another row with the same name; the id may be shared. */
 	return a == b || (a->id == b->id && strcmp(a->name, b->name) == 0);
 }
 
@@ -31,8 +30,8 @@ bool hs_cache_entry_matches(const struct hs_cache_entry *entry, const struct hs_
 	return true;
 }
 
-/* Whether the outermost element says that nothing is there. Of commands that speak of the whole key it
- * means that there is no such key. */
+/* Whether the outermost element is null, 0, empty or "none". For commands about a whole key that means that the
+ * key does not exist. */
 static bool is_nothing(const struct hs_parsed_reply *answer)
 {
 	switch (answer->type) {
@@ -43,7 +42,7 @@ static bool is_nothing(const struct hs_parsed_reply *answer)
 	case HS_PARSED_ARRAY:
 	case HS_PARSED_MAP:
 		return answer->count == 0;
-	case HS_PARSED_STATUS: /* TYPE */
+	case HS_PARSED_STATUS: /* of TYPE */
 		return hs_bytes_equal(answer->text, HS_LIT("none"));
 	default:
 		return false;
@@ -98,7 +97,7 @@ struct hs_cache_entry *hs_cache_entry_create(const struct hs_cache_query *query,
 	int64_t used = hs_parse_reply_head(&answer, resp3.data, resp3.len);
 	int differ;
 
-	/* Words about an answer are for who asked at the time. */
+	/* Errors and replies with RESP3 attributes are not cached. */
 	if (used <= 0 || answer.type == HS_PARSED_ERROR || answer.type == HS_PARSED_ATTRIBUTE)
 		return NULL;
 	differ = hs_resp3_to_resp2(resp3, dialect_of(query->command), &resp2);
@@ -109,7 +108,7 @@ struct hs_cache_entry *hs_cache_entry_create(const struct hs_cache_query *query,
 	entry->has_expiring_fields = query->command->cacheable & HS_CACHEABLE_PARTS_EXPIRE;
 	entry->missing =
 		query->command->cacheable & HS_CACHEABLE_EMPTY_IS_MISSING && is_nothing(&answer);
-	if (entry->missing) /* what is not there does not expire */
+	if (entry->missing) /* a missing key does not expire */
 		entry->expires_us = UINT64_MAX;
 	return entry;
 }
@@ -121,18 +120,17 @@ void hs_cache_entry_ref(struct hs_cache_entry *entry)
 
 void hs_cache_entry_unref(struct hs_cache_entry **entry)
 {
-	/* What others did with it comes before the end of it. */
+	/* Acquire: other threads' accesses happen before the memory is freed. */
 	if (*entry && atomic_fetch_sub_explicit(&(*entry)->refs, 1, memory_order_acq_rel) == 1)
 		hs_mem_free(entry);
 	*entry = NULL;
 }
 
-/* The time up to which it is known to be as it is: it was read then, or who vouches for it had told of
- * everything by then. False: nobody vouches for it any more.
+/* Sets `until_us` to the latest time at which the entry is known to equal the key: when it was fetched, or the
+ * last time at which its tracking session had received all changes. False: the tracking session has ended.
  *
- * The order of the looks matters. Who vouches marks what changed dead, and raises its epoch when it lost
- * its connection, before it proves itself again. So who has seen a proof must look at those two behind
- * it: they are then at least as new. */
+ * The order of the loads matters: first the session's caught-up time, then its epoch and `invalid`. The
+ * reporting thread sets those two before it publishes a new caught-up time. */
 static bool confirmed_until(struct hs_cache_entry *entry, bool writing, uint64_t now_us,
 			    uint64_t *until_us)
 {
@@ -159,8 +157,9 @@ static bool confirmed_until(struct hs_cache_entry *entry, bool writing, uint64_t
 	return true;
 }
 
-/* Remembers under which proof it was used, for when there is nobody to ask, or a write in flight; not at every hit,
- * as all workers read this line. An older one written over a newer makes it seem older, no more. */
+/* Records the liveness check under which the entry was used, for when the tracking session has ended or a write
+ * is in flight. Not at every hit, because all workers read this cache line. If an older time overwrites a newer
+ * one, the entry only seems older. */
 static void note_confirmed(struct hs_cache_entry *entry, const struct hs_rule *rule,
 			   uint64_t until_us)
 {
@@ -191,14 +190,14 @@ enum hs_cache_entry_state hs_cache_entry_state(struct hs_cache_entry *entry,
 	expires_us = atomic_load_explicit(&entry->expires_us, memory_order_relaxed);
 	unknown = expires_us == HS_CACHE_ENTRY_EXPIRY_UNKNOWN;
 	if (!unknown && now_us >= expires_us)
-		return HS_CACHE_ENTRY_INVALID; /* it is gone by itself */
+		return HS_CACHE_ENTRY_INVALID; /* the key has expired */
 	*age_us = elapsed_us(until_us, now_us);
 	if (entry->tracking_session && is_tracked) {
 		note_confirmed(entry, rule, until_us);
 		if (*age_us > rule->stale_us / WANT_PART)
 			hs_tracking_session_want_check(entry->tracking_session);
 	}
-	/* It may have gone by itself, or a part of it, and nobody would have said so. */
+	/* The key, or a field of it, may have expired without a report. */
 	if (unknown || entry->has_expiring_fields)
 		*age_us = elapsed_us(entry->read_us, now_us);
 	if (!is_tracked || *age_us > rule->stale_us || now_us >= entry->until_us)

@@ -1,8 +1,9 @@
+/* The bounds on EX and PX are narrower than Redis's: a SET beyond them is not plain, so the engine judges it. */
 #include "absorb/plain_set.h"
 
 #include "base/num.h"
 
-static const int64_t ex_max_s = 10000000000; /* some three hundred years, and never an overflow */
+static const int64_t ex_max_s = 10000000000; /* about 300 years; in ms it does not overflow */
 static const int64_t px_max_ms = 10000000000000;
 
 bool hs_plain_set(size_t argc, const struct hs_bytes *argv, int64_t *expire_ms)

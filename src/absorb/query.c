@@ -1,10 +1,10 @@
-/* What is asked, as a number to look it up by. On the way of every read under a contract: a look at the
- * row and one hash of the key; other arguments cost a hash each. */
+/* The signature of a read: a number to look its cache entry up by. Computed for every read under a cache
+ * contract: one look at the command's row and one hash of the key; each further argument costs one more hash. */
 #include "absorb/entry.h"
 #include "base/hash.h"
 #include "core/call.h"
 
-/* Signatures pick cells and buckets: close numbers must end far apart. */
+/* Signatures choose cells and buckets, so similar numbers must be spread far apart. */
 static uint64_t mix(uint64_t number)
 {
 	number ^= number >> 32;
@@ -14,8 +14,8 @@ static uint64_t mix(uint64_t number)
 	return number ^ number >> 32;
 }
 
-/* Lengths are part of it, so that the same bytes cut elsewhere are something else. The name is not: its
- * letters may be large or small. */
+/* Lengths are hashed too, so that equal bytes split differently give another signature. The command's name is
+ * not: its case is free. */
 static void sign(struct hs_cache_query *query, uint64_t hash)
 {
 	query->key_hash = hash;
@@ -36,7 +36,7 @@ bool hs_cache_query_of_call(struct hs_cache_query *query, uint64_t seed, struct 
 {
 	if (!hs_cache_query_fits(call->command, call->argc))
 		return false;
-	/* In every command that can be cached the key is the first argument. */
+	/* The key is the first argument of every cacheable command. */
 	*query = (struct hs_cache_query){
 		.command = call->command,
 		.argv = call->argv,

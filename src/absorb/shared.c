@@ -1,20 +1,20 @@
-/* What workers share. Three tables that have nothing to do with each other but the hash.
+/* Three tables that the workers share: versions, stored entries, claims. They have only the hash in common.
  *
- * Versions: why this is right. A version is one atomic word, so {begun, done} are of one moment. All that
- * touches it is sequentially consistent, which costs a hit nothing on the usual machines.
+ * Why versions are correct. A version is one atomic word, so {begun, done} are read at one moment. All accesses
+ * are sequentially consistent, which costs a hit nothing on common processors.
  *
- *   - A write is acknowledged behind its `done`: who asks because of the acknowledgement looks at the
- *     version behind it and sees another number than the one that any earlier reading was cached under.
- *   - A reading takes `done` before it is handed to an engine. If that is the number of after a write,
- *     the write had been answered before, so the reading is of what it left. If it is the one of before,
- *     the reading may be of either, and is over with the write's `done`.
- *   - `begun` is counted before a write is handed over. A write that finds begun = done before itself and
- *     begun one higher than that when it is answered, had no other beside it on this version: what it left
- *     behind is what is there, under the next `done`.
+ * - `done` is incremented before a write is acknowledged. So a client that reads after the acknowledgement sees
+ *   another `done` than the one that any earlier fetch was cached under.
+ * - A fetch loads `done` before it is handed to an engine. If it loads the value after a write, the write was
+ *   answered before, so the fetch sees its result. If it loads the value before the write, the fetch may see
+ *   either state, and the entry becomes invalid when the write increments `done`.
+ * - `begun` is incremented before a write is handed over. If a write finds begun = done before itself, and
+ *   begun one higher when it is answered, no other write of this version was in flight with it. Then its value
+ *   is the current one, valid under the next `done`.
  *
- * A write of everything has a version of its own, and what callers see is the sum of it and their key's.
- * Both only grow, so that equal sums are of equal parts. Numbers wrap at 2^32: to be taken for current a
- * value must be looked at, for the first time since, after exactly as many writes. */
+ * Writes to all keys have a version of their own; callers see the sum of it and their key's. Both counters only
+ * grow, so equal sums mean equal counters. They wrap at 2^32: an old entry could pass only if it is first
+ * looked at after exactly 2^32 writes. */
 #include "absorb/shared.h"
 
 #include "base/hash.h"
@@ -28,8 +28,8 @@ enum {
 	CELLS = 1 << CELLS_BITS,
 };
 
-/* A claim: whether somebody waits for it, the worker's number, kept one up (0 is nobody), and the part of the signature
- * that the number of the cell does not tell. */
+/* A claim: a flag that another worker waits, the worker's number plus one (0: no claim), and the bits of the
+ * signature that the cell's index does not give. */
 enum { CLAIM_SIGNATURE_BITS = 64 - CELLS_BITS, CLAIM_WORKER_BITS = CELLS_BITS - 1 };
 static const uint64_t claim_waited = UINT64_C(1) << 63;
 static const uint64_t claim_signature = (UINT64_C(1) << CLAIM_SIGNATURE_BITS) - 1;
@@ -40,7 +40,7 @@ static const uint64_t one_begun = UINT64_C(1) << 32; /* `done` is the lower half
 struct cell {
 	_Atomic bool lock;
 	_Atomic uint64_t claim;
-	/* Changed under the lock; looked at without it to see whether there is anything at all. */
+	/* Changed under the lock; read without it to skip empty cells. */
 	struct hs_cache_entry *_Atomic entry;
 };
 
@@ -48,10 +48,10 @@ struct hs_shared {
 	uint64_t seed;
 	_Atomic uint64_t bytes_max;
 	_Atomic bool in_use;
-	_Atomic uint64_t all_keys;   /* the version of writes of everything */
-	char padding[64];	     /* what is above is read at every hit, what is below changes */
-	_Atomic uint64_t bytes;	     /* on the shared cache */
-	_Atomic uint32_t evict_next; /* the cell to be emptied next */
+	_Atomic uint64_t all_keys; /* version of the writes to all keys */
+	char padding[64];	   /* separates fields read at every hit from fields that change */
+	_Atomic uint64_t bytes;	   /* of stored entries */
+	_Atomic uint32_t evict_next; /* next cell to empty */
 	_Atomic uint64_t versions[VERSIONS];
 	struct cell cells[CELLS];
 };
@@ -102,7 +102,7 @@ uint64_t hs_shared_seed(const struct hs_shared *shared)
 
 static size_t version_at(uint64_t key_hash)
 {
-	return (size_t)(key_hash >> (64 - VERSIONS_BITS)); /* caches use the lower bits */
+	return (size_t)(key_hash >> (64 - VERSIONS_BITS)); /* worker caches use the lower bits */
 }
 
 static struct hs_version sum(uint64_t key, uint64_t all_keys)
@@ -117,7 +117,7 @@ static void add_done(_Atomic uint64_t *version)
 {
 	uint64_t now = atomic_load_explicit(version, memory_order_relaxed), next;
 
-	do { /* in its half: it must not carry into the other */
+	do { /* within its half: it must not carry into `begun` */
 		next = (now & ~(uint64_t)UINT32_MAX) | (uint32_t)(now + 1);
 	} while (!atomic_compare_exchange_weak(version, &now, next));
 }
@@ -151,7 +151,7 @@ void hs_shared_write_end_all(struct hs_shared *shared)
 	add_done(&shared->all_keys);
 }
 
-/* ---- values ---- */
+/* ---- entries ---- */
 
 static struct cell *cell_of(struct hs_shared *shared, uint64_t signature)
 {
@@ -191,14 +191,15 @@ struct hs_cache_entry *hs_shared_get(struct hs_shared *shared, const struct hs_c
 	return entry;
 }
 
-/* Puts another into a cell, or nothing; what lay there is let go of behind the lock. */
+/* Replaces the cell's entry (NULL: empties it). Called with the lock held; unlocks, then drops the reference to
+ * the old entry. */
 static void replace_and_unlock(struct hs_shared *shared, struct cell *cell,
 			       struct hs_cache_entry *entry)
 {
 	struct hs_cache_entry *old = cell->entry;
 
 	cell->entry = entry;
-	/* Within the lock: nobody may take off what is not counted yet. */
+	/* Adds the bytes before unlocking, or another thread could subtract them first. */
 	if (entry)
 		atomic_fetch_add(&shared->bytes, entry->bytes);
 	if (old)
@@ -207,8 +208,8 @@ static void replace_and_unlock(struct hs_shared *shared, struct cell *cell,
 	hs_cache_entry_unref(&old);
 }
 
-/* Empties cells one behind the other until the rest fits. Once round at most: others may put meanwhile,
- * and see to the rest. */
+/* Empties cells in turn until the stored entries fit. At most one round: other threads may put meanwhile, and
+ * make room themselves. */
 static void make_room(struct hs_shared *shared, uint64_t bytes_max)
 {
 	for (size_t i = 0; i < CELLS && atomic_load(&shared->bytes) > bytes_max; i++) {
@@ -222,7 +223,8 @@ static void make_room(struct hs_shared *shared, uint64_t bytes_max)
 	}
 }
 
-/* Whether what lies there is the same, and newer. Two workers may have read it one behind the other. */
+/* Whether the stored entry is for the same query and newer. Two workers may have fetched it one after the
+ * other. */
 static bool is_newer(const struct hs_cache_entry *there, const struct hs_cache_entry *entry)
 {
 	return there->signature == entry->signature && there->read_us > entry->read_us &&
@@ -275,7 +277,8 @@ bool hs_shared_claim(struct hs_shared *shared, uint64_t signature, uint32_t work
 		bool same = ((claim ^ ours) & claim_signature) == 0;
 
 		*by = same ? claimed_by(claim) : worker;
-		/* A claim of ours, or of another signature, is not waited for. And it must still be there to be. */
+		/* No waiting for an own claim or for another signature's. The claim must still be there when
+		 * the flag is set. */
 		if (*by == worker || claim == waited ||
 		    atomic_compare_exchange_strong(&cell->claim, &claim, waited))
 			return false;

@@ -1,22 +1,23 @@
-/* What the workers of a process share about cached values: which keys were written, and what
- * one of them has read that others may use. No locks on the way of a hit: a look at a version.
+/* Shared by the workers of a process: the write versions of keys, and cache entries that
+ * one worker has fetched and others may use. A cache hit takes no lock; it loads one version.
  *
- * Versions. A table of counters by key hash: `begun` counts writes handed to an engine, `done` those that
- * were answered, with whatever. Two keys may share a version: then a write of one makes the other be read
- * again, no more.
+ * Versions. A table of counter pairs by key hash: `begun` counts writes handed to an engine, `done` counts
+ * writes that were answered, whatever the answer. Two keys may share a counter pair; then a write of one makes
+ * the other be fetched again, which is harmless.
  *
- *   - What was read is valid while `done` is what it was when the read began (see struct hs_cache_entry): so a
- *     write is seen by everybody on this server when it is acknowledged.
- *   - What was read while a write began or was done is not cached at all.
- *   - The value of a write is cached (write-through) only if no other was under way with it.
+ * - An entry is valid while `done` equals its value when the fetch began (struct hs_cache_entry). So every
+ *   worker sees a write as soon as it is acknowledged.
+ * - A reply is not cached if a write of the key began or ended during the fetch.
+ * - The value of a write is cached (write-through) only if no other write of the key was in flight with it.
+ * - A write to all keys (FLUSHALL) counts as a write of each key.
  *
- *   - A write of everything is a write of each key.
+ * The shared cache. A table of entries by signature hash, one entry per cell, the newest. A worker that has
+ * fetched a value stores it there; a worker that misses in its own cache looks there before it fetches. Only
+ * then it takes the cell's spinlock, for a few instructions. A cell also holds the claim of the worker that
+ * fetches the signature: other workers wait for that fetch instead of sending their own.
  *
- * The shared cache. A table of values by signature hash, one in a cell, the newest. A worker that has read a
- * value puts it there; one that misses looks there first. Only then is a cell locked, by spinning, for a
- * few instructions. A cell also says who is just reading: others wait for that.
- *
- * Any thread may call all of this. Memory is fixed but for what lies on the shared cache, which is bounded. */
+ * Any thread may call all of this. Entries are reference counted. Memory is fixed except for the stored
+ * entries, which are bounded by `bytes_max`; when they exceed it, cells are emptied in turn. */
 #ifndef HS_ABSORB_SHARED_H
 #define HS_ABSORB_SHARED_H
 
@@ -25,13 +26,13 @@
 struct hs_shared;
 
 enum { HS_SHARED_BYTES_MIN = 1 << 16 };
-enum { HS_SHARED_PART = 4 }; /* of all bytes of the cache, one in so many is for the shared cache */
+enum { HS_SHARED_PART = 4 }; /* one part in four of the cache's bytes is for the shared cache */
 
 struct hs_shared *hs_shared_create(uint64_t seed, uint64_t bytes_max);
 void hs_shared_destroy(struct hs_shared **shared);
-void hs_shared_limit(struct hs_shared *shared, uint64_t bytes_max); /* from the next one on */
+void hs_shared_limit(struct hs_shared *shared, uint64_t bytes_max); /* checked at the next put */
 
-/* Whether writes have to be counted: somebody may keep something. Set before anybody does. */
+/* Whether writes must be counted, because a worker may cache values. Set before any worker does. */
 void hs_shared_use(struct hs_shared *shared, bool use);
 bool hs_shared_in_use(const struct hs_shared *shared);
 
@@ -39,25 +40,25 @@ uint64_t hs_shared_hash(const struct hs_shared *shared, struct hs_bytes key);
 uint64_t hs_shared_seed(const struct hs_shared *shared); /* for hs_cache_query_of_call */
 
 struct hs_version hs_shared_version(const struct hs_shared *shared, uint64_t key_hash);
-/* A write of the key goes to an engine, or everything may be written; returns the version before. */
+/* Call before a write of the key (or of all keys) goes to an engine. Returns the version before the write. */
 struct hs_version hs_shared_write_begin(struct hs_shared *shared, uint64_t key_hash);
 void hs_shared_write_begin_all(struct hs_shared *shared);
-/* It is answered, and its client is not told yet. */
+/* Call when the engine has answered the write, before the reply goes to the client. */
 void hs_shared_write_end(struct hs_shared *shared, uint64_t key_hash);
 void hs_shared_write_end_all(struct hs_shared *shared);
 
-/* The value of a signature, if it lies there; the caller gets a reference. */
+/* The stored entry for the query, or NULL. The caller gets a reference. */
 struct hs_cache_entry *hs_shared_get(struct hs_shared *shared, const struct hs_cache_query *query);
-void hs_shared_put(struct hs_shared *shared,
-		   struct hs_cache_entry *entry); /* takes a reference of its own */
+void hs_shared_put(struct hs_shared *shared, struct hs_cache_entry *entry); /* takes a reference */
 void hs_shared_clear(struct hs_shared *shared);
 
-/* Claims the right to read what a signature stands for. False: worker `*by` is at it, and will tell when
- * it is done (hs_shared_release says that somebody waits); or `*by` is the caller, which then reads without a claim: it
- * has claimed the signature itself, or the cell is claimed for another signature. So a read never waits for the read of
- * another key, whose server may be dead. */
+/* Claims the fetch of a signature for a worker. False: the caller has no claim. Then `*by` is the worker that
+ * has it and that will send a message when done (hs_shared_release tells it that another worker waits); or
+ * `*by` is the caller itself, which fetches without a claim: it already has claimed the signature, or the cell
+ * is claimed for another signature. So a read never waits for the fetch of another key, whose server may be
+ * down. */
 bool hs_shared_claim(struct hs_shared *shared, uint64_t signature, uint32_t worker, uint32_t *by);
-/* Of who claimed it: done, after the value was put on the shared cache, or not. True: others wait for it. */
+/* Ends the claim; call after hs_shared_put if there was a value. Returns true if another worker waits. */
 bool hs_shared_release(struct hs_shared *shared, uint64_t signature, uint32_t worker);
 
 #endif

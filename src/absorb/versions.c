@@ -1,11 +1,13 @@
+/* Counts writes: visits every key of an operation that may write, when the operation departs and when it
+ * arrives. Runs on the worker's thread; the counters in shared.c are atomic. */
 #include "absorb/versions.h"
 
 #include "base/mem.h"
 #include "core/call.h"
 
 enum {
-	OWN_WRITES_SEEN =
-		32, /* requests in flight that are looked through; with more one counts as found */
+	/* requests in flight to look through; beyond that the key counts as being written */
+	OWN_WRITES_SEEN = 32,
 };
 
 struct versions {
@@ -14,7 +16,7 @@ struct versions {
 	struct hs_versions at;
 };
 
-/* Of a request with one part that was counted: the version of its last key before it. */
+/* Of a counted request with one part: the version of its last key before the write. */
 struct versions_request {
 	struct hs_version before;
 };
@@ -32,7 +34,7 @@ struct hs_versions hs_versions_of(const struct hs_core *core)
 
 /* --- counting --- */
 
-/* FLUSHALL and the like; and a write without keys, SWAPDB, of which a server does not tell. */
+/* FLUSHALL and the like. Also SWAPDB, a write without keys, for which servers send no invalidation. */
 static bool writes_all(const struct hs_command *command)
 {
 	return command->flags & HS_CMD_WRITE &&
@@ -72,7 +74,7 @@ static void visit_command(struct visit *visit, struct hs_call *call)
 static void visit_op(struct visit *visit, struct hs_request *request, const struct hs_op *op)
 {
 	if (op->kind == HS_OP_COMMAND && op->argv == request->call.argv) {
-		visit_command(visit, &request->call); /* its key is hashed once */
+		visit_command(visit, &request->call); /* uses the call's cached hash */
 	} else if (op->kind == HS_OP_COMMAND) {
 		struct hs_call call = hs_call_of(op->command, op->argc, op->argv);
 
@@ -127,7 +129,8 @@ static void arrive(void *self, struct hs_request *request, struct hs_part *part)
 	if (is_counted(&versions->at, part)) {
 		session->writes_in_flight--;
 	} else {
-		/* Versions came into use while it was in flight: it counts from its answer on. */
+		/* Counting was switched on while the operation was in flight: count begin and end at its
+		 * answer. */
 		if (!hs_shared_in_use(versions->shared))
 			return;
 		visit_op(&begin, request, &part->op);
@@ -152,7 +155,7 @@ bool hs_versions_had_no_other_write(const struct hs_versions *versions,
 	       now.done == before->done + 1;
 }
 
-/* --- a session's own --- */
+/* --- read your writes --- */
 
 bool hs_versions_has_write(const struct hs_versions *versions, const struct hs_session *session,
 			   struct hs_bytes key)
@@ -173,7 +176,7 @@ bool hs_versions_has_write(const struct hs_versions *versions, const struct hs_s
 		    hs_bytes_equal(request->call.argv[at], key) ||
 		    hs_command_may_write_others(command))
 			return true;
-		/* Behind the last one stand reads, perhaps thousands. */
+		/* Stop here: behind the last write there may be thousands of reads. */
 		if (request->parts_count > 0 && is_counted(versions, &request->parts[0]) &&
 		    --left == 0)
 			break;
@@ -181,9 +184,9 @@ bool hs_versions_has_write(const struct hs_versions *versions, const struct hs_s
 	return false;
 }
 
-/* Another worker may be told of a change just now: so the time of the last revalidation is looked at first,
- * and then whether it is of this reply (absorb/entry.c). An entry that is as old as its reading is not
- * revalidated: a missing key may have been created where nobody tells of it. */
+/* Another worker may be recording an invalidation at this moment. So the session's caught-up time is loaded
+ * first, then its epoch and `invalid` (absorb/entry.c). An entry with unknown expiry is never revalidated: the
+ * key may have been created where no invalidation is sent. */
 bool hs_versions_is_after_barrier(const struct hs_versions *versions,
 				  const struct hs_session *session,
 				  const struct hs_cache_entry *entry)
@@ -220,8 +223,8 @@ bool hs_versions_holds(const struct hs_versions *versions, const struct hs_sessi
 
 /* --- the stage --- */
 
-/* Whether versions are in use changes for all workers at once, before any of them caches anything
- * (hs_shared_use): so the stage looks for itself, with every write. */
+/* Counting is switched on for all workers at once, before any of them caches a value (hs_shared_use). So the
+ * stage checks the flag itself, at every write. */
 static void *create(struct hs_core *core, uint32_t index)
 {
 	struct versions *versions = hs_mem_zalloc(sizeof *versions);
@@ -229,7 +232,7 @@ static void *create(struct hs_core *core, uint32_t index)
 	versions->core = core;
 	versions->shared = core->world.shared;
 	versions->at = hs_versions_of(core);
-	/* Hashes of hot keys are those of versions. */
+	/* The hash of a hot key is reused as the hash of its version. */
 	hs_check(!versions->shared || hs_shared_seed(versions->shared) == core->world.key_seed);
 	hs_stage_want(core, index, HS_POINT_DEPART_WRITES, versions->shared);
 	return versions;

@@ -1,4 +1,4 @@
-/* Where somebody listens, as people and clients write it. */
+/* Addresses as people and clients write them: host:port. */
 #ifndef HS_BASE_ADDRESS_H
 #define HS_BASE_ADDRESS_H
 
@@ -7,14 +7,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { HS_ADDRESS_TEXT_MAX = 272 }; /* the longest host name, brackets, a port and the end */
+/* Longest host name, brackets, a port and the terminating zero. */
+enum { HS_ADDRESS_TEXT_MAX = 272 };
 
-/* host:port; an IPv6 address, which has colons of its own, stands in brackets: [::1]:6380. Zero
- * terminated and cut to fit `size` bytes. Returns `text`. */
+/* Writes host:port; an IPv6 address stands in brackets: [::1]:6380. Zero terminated and cut to fit `size`
+ * bytes. Returns `text`. */
 char *hs_address_text(const char *host, unsigned port, char *text, size_t size);
 
-/* The way back: the host, without brackets, lies in `text`. False when it is no such thing; both are
- * untouched then. */
+/* Splits host:port; `host` points into `text`, without brackets. False: `text` is not an address, and both
+ * outputs are unchanged. */
 bool hs_address_split(const char *text, struct hs_bytes *host, unsigned *port);
 
 #endif

@@ -20,8 +20,8 @@ char *hs_buf_reserve_slow(struct hs_buf *buf, size_t more)
 	size_t need = buf->len + more;
 
 	if (need > buf->cap || !buf->data) {
-		/* Double while small, then grow by the megabyte: a half-gigabyte value must not
-		 * cost a whole one. */
+		/* Double while small, then grow by the megabyte, so that a value of 512 MiB does not take 1
+		 * GiB. */
 		size_t cap = buf->cap ? buf->cap : SMALLEST;
 
 		while (cap < need)
@@ -43,7 +43,7 @@ void hs_buf_printf(struct hs_buf *buf, const char *format, ...)
 	len = vsnprintf(room, cap, format, args);
 	va_end(args);
 	hs_check(len >= 0);
-	if ((size_t)len >= cap) { /* cut off: once more, with room for all of it */
+	if ((size_t)len >= cap) { /* cut off: format again, with enough room */
 		room = hs_buf_reserve(buf, (size_t)len + 1);
 		va_start(args, format);
 		vsnprintf(room, (size_t)len + 1, format, args);

@@ -1,5 +1,6 @@
-/* A growable byte buffer, owned by whoever holds the struct. Zero-initialised is empty and valid.
- * Not thread-safe. Pointers into it last until the next call that may grow it. */
+/* A growable byte buffer, owned by the holder of the struct. A zeroed struct is a valid empty buffer. One
+ * thread. A pointer into it is valid until the next call that may grow it. Without memory the process stops
+ * (base/mem.h). */
 #ifndef HS_BASE_BUF_H
 #define HS_BASE_BUF_H
 
@@ -13,9 +14,9 @@ struct hs_buf {
 	size_t cap;
 };
 
-void hs_buf_deinit(struct hs_buf *buf); /* frees; the struct is empty and usable again */
+void hs_buf_deinit(struct hs_buf *buf); /* frees the memory; the struct is empty and usable */
 
-/* Makes room for `more` bytes behind len and returns where they go. */
+/* Makes room for `more` bytes behind `len`, and returns their address. */
 char *hs_buf_reserve_slow(struct hs_buf *buf, size_t more);
 static inline char *hs_buf_reserve(struct hs_buf *buf, size_t more)
 {
@@ -43,8 +44,8 @@ void hs_buf_printf(struct hs_buf *buf, const char *format, ...)
 /* Drops the first `len` bytes, moving the rest to the front. */
 void hs_buf_consume(struct hs_buf *buf, size_t len);
 
-/* Empties the buffer; keeps its memory only up to `keep` bytes, so that one large value does not
- * stay allocated for ever. */
+/* Empties the buffer; frees its memory if it has more than `keep` bytes, so that one large value does not stay
+ * allocated. */
 void hs_buf_clear(struct hs_buf *buf, size_t keep);
 
 static inline void hs_buf_swap(struct hs_buf *a, struct hs_buf *b)

@@ -1,5 +1,10 @@
-/* A borrowed run of bytes: a pointer and a length. It owns nothing; whoever hands one out says
- * how long it stays valid. Keys, arguments and values travel as this type everywhere. */
+/* src/base is the library that every other folder uses: bytes, buffers, numbers, hashing, lists, queues,
+ * histograms, counters, the log and all limits. It includes no other folder, does no I/O and reads no clock. A
+ * file's head says which threads may use it; without a word it is pure functions on the caller's memory.
+ * Running out of memory or a failed hs_check stops the process; everything else is a return value.
+ *
+ * This header: a borrowed slice of bytes, a pointer and a length. It owns nothing. The function that returns
+ * one says how long it is valid. Keys, arguments and values are passed as this type. */
 #ifndef HS_BASE_BYTES_H
 #define HS_BASE_BYTES_H
 
@@ -12,7 +17,7 @@ struct hs_bytes {
 	size_t len;
 };
 
-/* A literal as bytes, its terminating zero left out. */
+/* A literal as bytes, without the terminating zero. */
 #define HS_LIT(text) ((struct hs_bytes){(text), sizeof(text) - 1})
 
 static inline struct hs_bytes hs_bytes_of(const char *text)
@@ -30,7 +35,7 @@ static inline bool hs_bytes_begins(struct hs_bytes a, struct hs_bytes with)
 	return a.len >= with.len && (with.len == 0 || memcmp(a.data, with.data, with.len) == 0);
 }
 
-/* The piece of `text` up to `end`, which is taken off with it; all of it when there is no `end`. */
+/* Returns the piece of `text` before the first `end`, and removes both from `text`; without `end`, all of it. */
 static inline struct hs_bytes hs_bytes_cut(struct hs_bytes *text, char end)
 {
 	const char *at = text->len ? memchr(text->data, end, text->len) : NULL;
@@ -41,7 +46,7 @@ static inline struct hs_bytes hs_bytes_cut(struct hs_bytes *text, char end)
 	return piece;
 }
 
-/* Copies them to `*room`, which moves on behind them; returns the copy. */
+/* Copies `bytes` to `*room` and advances it; returns the copy. */
 static inline struct hs_bytes hs_bytes_place(char **room, struct hs_bytes bytes)
 {
 	struct hs_bytes placed = {*room, bytes.len};
@@ -52,16 +57,16 @@ static inline struct hs_bytes hs_bytes_place(char **room, struct hs_bytes bytes)
 	return placed;
 }
 
-/* Byte order, shorter first on a tie: the order of keys in every tree. */
+/* Byte order; a prefix comes first. It is the order of keys in every tree. */
 int hs_bytes_compare(struct hs_bytes a, struct hs_bytes b);
 
-/* ASCII letters match whatever their case. `word` is a C string: a command or option name. */
+/* Compares without regard to ASCII case. `word`: the name of a command or an option. */
 bool hs_bytes_is_word(struct hs_bytes a, const char *word);
 
-/* Writes `a` with everything unprintable, quotes and backslashes escaped as \xHH, \n, \" …, zero
- * terminated and cut to fit `size` bytes. For logs and error texts. Returns `text`. */
+/* Writes `a` with unprintable bytes, quotes and backslashes escaped (\xHH, \n, \" …), zero terminated and cut
+ * to fit `size` bytes. For logs and error texts. Returns `text`. */
 char *hs_bytes_escape(struct hs_bytes a, char *text, size_t size);
-/* The letter behind a backslash that stands for this byte; 0: it has none. */
+/* The letter of a byte's short escape, such as n for a newline; 0: none. */
 char hs_bytes_escape_letter(char byte);
 
 #endif

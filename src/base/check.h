@@ -1,6 +1,6 @@
-/* Assertions that stay on in release. One condition each, for what cannot happen; what input can
- * cause is an error, never an assertion. A failure names itself and stops the process: a server
- * that no longer knows its own state must not go on acknowledging writes. */
+/* Assertions that stay on in release, one condition each, for states that cannot occur. Bad input is an error,
+ * never an assertion. A failed check prints itself to stderr and aborts: a server that does not know its own
+ * state must not go on acknowledging writes. */
 #ifndef HS_BASE_CHECK_H
 #define HS_BASE_CHECK_H
 
@@ -12,7 +12,7 @@ _Noreturn void hs_check_failed(const char *condition, const char *file, int line
 			hs_check_failed(#condition, __FILE__, __LINE__);                           \
 	} while (0)
 
-/* A result that must be looked at. */
+/* The compiler warns if the caller ignores the result. */
 #define HS_MUSTCHECK __attribute__((warn_unused_result))
 
 #endif

@@ -11,7 +11,7 @@ double hs_coarse_histogram_quantile(const double counts[HS_COARSE_HISTOGRAM_BUCK
 		double height = (double)hs_coarse_histogram_floor(i + 1) - floor;
 
 		if (counts[i] > 0 && below + counts[i] >= share * total)
-			/* The largest value of the step is one below the next step's. */
+			/* The largest value of a bucket is one below the next bucket's floor. */
 			return floor + (height - 1) * (share * total - below) / counts[i];
 		below += counts[i];
 	}

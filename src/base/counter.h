@@ -1,7 +1,7 @@
-/* A counter is a number that one thread adds to and any thread may read: a plain add on the owner's side, no
- * locked instruction, and no torn value on the reader's.
+/* A counter is a number that one thread adds to and any thread may read. The owner does a plain add without a
+ * locked instruction; a reader never sees a torn value.
  *
- * A counter that operators see is one row of its owner's list, and the list makes the rest:
+ * A counter that operators see is one row in its owner's list. The list makes everything else:
  *
  *     #define HS_FOLD_COUNTERS(ROW) \
  *             ROW(requests, HS_COUNTER, "Stats", "fold_requests", "fold_requests_total", "Requests ...") \
@@ -10,8 +10,8 @@
  *     struct hs_fold_stats {HS_FOLD_COUNTERS(HS_COUNTER_FIELD)};
  *     const struct hs_counter_table hs_fold_counters = HS_COUNTER_TABLE(HS_FOLD_COUNTERS);
  *
- * The owner adds to a field at a fixed offset: hs_counter_add(&stats->requests, 1). INFO, /metrics, the sum over the
- * workers, CONFIG RESETSTAT and docs/METRICS.md walk the table (serve/totals.h). */
+ * The owner adds to a field: hs_counter_add(&stats->requests, 1). INFO, /metrics, the sum over the workers,
+ * CONFIG RESETSTAT and docs/METRICS.md walk the table (serve/totals.h). */
 #ifndef HS_BASE_COUNTER_H
 #define HS_BASE_COUNTER_H
 
@@ -34,7 +34,7 @@ static inline void hs_counter_set(struct hs_counter *counter, uint64_t value)
 	atomic_store_explicit(&counter->value, value, memory_order_relaxed);
 }
 
-/* By the owning thread only. */
+/* Only the owning thread adds and subtracts. */
 static inline void hs_counter_add(struct hs_counter *counter, uint64_t more)
 {
 	hs_counter_set(counter, hs_counter_get(counter) + more);
@@ -46,33 +46,33 @@ static inline void hs_counter_sub(struct hs_counter *counter, uint64_t less)
 }
 
 enum hs_counter_kind {
-	HS_GAUGE,   /* a value of this moment */
+	HS_GAUGE,   /* a value at this moment */
 	HS_COUNTER, /* only grows; CONFIG RESETSTAT sets it to 0 */
 	HS_TOTAL,   /* only grows; CONFIG RESETSTAT leaves it */
-	HS_LARGEST, /* the largest value since the start; over several threads, the largest of theirs */
+	HS_LARGEST, /* the largest value since the start; the total over threads is the maximum */
 };
 
 struct hs_counter_row {
 	enum hs_counter_kind kind;
-	const char *section; /* of INFO; NULL: INFO does not have it */
+	const char *section; /* INFO section; NULL: not in INFO */
 	const char *name;    /* the INFO field */
-	const char *
-		metric; /* the name behind heatsink_, in base units; NULL: /metrics does not have it */
-	const char *help; /* of the metric */
-	/* For the rows that need it, as `.factor = 1e-6` behind the help. */
+	const char *metric;  /* metric name without heatsink_; NULL: not in /metrics */
+	const char *help;    /* help text of the metric */
+	/* Optional in a row, as `.factor = 1e-6` behind the help. */
 	double factor;	    /* the metric is the value times this; 0 means 1 */
 	uint64_t divisor;   /* INFO shows the value divided by this; 0 means 1 */
-	const char *engine; /* INFO has it in front of this engine alone; NULL: of any */
+	const char *engine; /* INFO shows it only with this engine; NULL: with any */
 };
 
-/* The counters of a table stand in memory in the order of its rows, with nothing between them. */
+/* The counters of a table are contiguous, in the order of its rows. */
 struct hs_counter_table {
 	const struct hs_counter_row *rows;
 	size_t count;
 };
 
-/* What a list makes of a row: a field that other threads read; a plain number; the index
- * into an array of counters; the row of the table. */
+/* Macros to apply to a list, one for each use. HS_COUNTER_FIELD: a struct field that other threads may read.
+ * HS_COUNTER_NUMBER: a struct field that is a plain number. HS_COUNTER_INDEX: an enum constant, the index into
+ * an array of counters. HS_COUNTER_ROW: the row of the table. */
 #define HS_COUNTER_FIELD(field, ...) struct hs_counter field;
 #define HS_COUNTER_NUMBER(field, ...) uint64_t field;
 #define HS_COUNTER_INDEX(constant, ...) constant,
@@ -90,16 +90,16 @@ struct hs_counter_table {
 			sizeof HS_COUNTER_ROWS(LIST) / sizeof(struct hs_counter_row)               \
 	}
 
-/* The type of the metric. */
+/* The metric's type. */
 #define HS_COUNTER_TYPE(kind) ((kind) == HS_COUNTER || (kind) == HS_TOTAL ? "counter" : "gauge")
 
-/* What INFO shows. */
+/* The value as INFO shows it. */
 static inline uint64_t hs_counter_shown(const struct hs_counter_row *row, uint64_t value)
 {
 	return row->divisor == 0 ? value : value / row->divisor;
 }
 
-/* By the owning thread: the counters are what it has counted so far, a struct of numbers of the table. */
+/* Only the owning thread: sets all counters from a struct of plain numbers with the table's fields. */
 static inline void hs_counters_set(const struct hs_counter_table *table, void *counters,
 				   const void *numbers)
 {
@@ -110,7 +110,7 @@ static inline void hs_counters_set(const struct hs_counter_table *table, void *c
 		hs_counter_set(&counter[i], number[i]);
 }
 
-/* Adds the counters of one owner, a struct of fields of the table, to numbers that are sums over all owners. */
+/* Adds one owner's counters to the totals over all owners. HS_LARGEST rows take the maximum instead. */
 static inline void hs_counters_sum(const struct hs_counter_table *table, const void *counters,
 				   void *numbers)
 {

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Of each half byte, for the reversed polynomial 0x82f63b78. */
+/* The CRC of each half byte, for the reversed polynomial 0x82f63b78. */
 static const uint32_t halves[16] = {
 	0x00000000, 0x105ec76f, 0x20bd8ede, 0x30e349b1, 0x417b1dbc, 0x5125dad3,
 	0x61c69362, 0x7198540d, 0x82f63b78, 0x92a8fc17, 0xa24bb5a6, 0xb21572c9,

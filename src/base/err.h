@@ -1,5 +1,5 @@
-/* Every error code and its text, one row each. Functions return int: 0 is fine, negative is one
- * of these. Parsers return >0 consumed, 0 need more, <0 error. */
+/* Every error code and its text, one row each. Functions return int: 0 is success, negative is one of these.
+ * Parsers return >0 consumed, 0 need more, <0 error. */
 #ifndef HS_BASE_ERR_H
 #define HS_BASE_ERR_H
 
@@ -26,7 +26,7 @@ enum hs_err {
 /* The text of a code; never NULL. */
 const char *hs_err_text(int code);
 
-/* Writes what is wrong to `error`, and returns the code: the end of a function that fails. */
+/* Formats the error text into `error` and returns `code`: the last call of a function that fails. */
 __attribute__((format(printf, 4, 5))) int hs_err_set(int code, char *error, size_t error_size,
 						     const char *format, ...);
 

@@ -4,8 +4,8 @@
 
 size_t hs_escape_utf8(struct hs_bytes bytes, uint32_t *character)
 {
-	/* The smallest character that a sequence of each length may hold: a shorter one would do
-	 * for less, and two ways of writing one character are one too many. */
+	/* The smallest character for each sequence length. A longer sequence than necessary is invalid UTF-8: a
+	 * character must have one encoding. */
 	static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
 	unsigned char first = bytes.len > 0 ? (unsigned char)bytes.data[0] : 0xff;
 	size_t len;
@@ -39,7 +39,7 @@ size_t hs_escape_utf8(struct hs_bytes bytes, uint32_t *character)
 	return len;
 }
 
-/* What moves a cursor, ends a line or turns the direction of writing instead of being seen. */
+/* Characters that move the cursor, end a line or change the writing direction. */
 static bool is_control(uint32_t character)
 {
 	return character < 0x20 || (character >= 0x7f && character < 0xa0) || character == 0x61c ||
@@ -86,7 +86,7 @@ void hs_escape_word(struct hs_bytes bytes, struct hs_buf *text)
 	bool plain;
 
 	hs_bytes_escape(bytes, escaped, size);
-	/* What is escaped is longer; a space and a single quote are not escaped. */
+	/* An escaped text is longer; a space and a single quote are not escaped. */
 	plain = bytes.len > 0 && strlen(escaped) == bytes.len && !strpbrk(escaped, " '");
 	hs_buf_printf(text, plain ? "%s" : "\"%s\"", escaped);
 	hs_mem_free(&escaped);

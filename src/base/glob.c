@@ -1,9 +1,9 @@
-/* Matching runs left to right and remembers the last '*' only: when what follows it does not fit,
- * that star takes one more byte and matching goes on behind it. An earlier star never needs to be
- * looked at again, so a hostile pattern costs pattern times text and not more.
+/* Matching runs left to right and remembers only the last '*'. When the text does not fit behind that star, the
+ * star takes one more byte and matching goes on. An earlier star never needs another try, so a hostile pattern
+ * costs at most pattern length times text length.
  *
- * Two oddities are Redis's own. An empty text fits the empty pattern alone. And a class without
- * its closing bracket ends where the pattern ends. */
+ * Two oddities are Redis's own. An empty text matches only the empty pattern. A class without its closing
+ * bracket ends at the end of the pattern. */
 #include "base/glob.h"
 
 static int fold(int c, bool ignore_case)
@@ -11,7 +11,7 @@ static int fold(int c, bool ignore_case)
 	return ignore_case && c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c;
 }
 
-/* Bytes are compared as signed, as Redis does: it shows in ranges that reach past 127. */
+/* As in Redis, bytes are compared as signed; it matters for ranges beyond 127. */
 static int byte_at(struct hs_bytes pattern, size_t at)
 {
 	return (signed char)pattern.data[at];
@@ -29,7 +29,7 @@ static bool in_range(int from, int to, int c, bool ignore_case)
 	return c >= fold(from, ignore_case) && c <= fold(to, ignore_case);
 }
 
-/* *at stands behind '['; it is left behind the class. */
+/* *at is behind '[' and ends behind the class. */
 static bool class_fits(struct hs_bytes pattern, size_t *at, int c, bool ignore_case)
 {
 	size_t p = *at;
@@ -56,7 +56,7 @@ static bool class_fits(struct hs_bytes pattern, size_t *at, int c, bool ignore_c
 	return fits != inverted;
 }
 
-/* Does what stands at *at, no star, fit one byte? It is left behind it. */
+/* Whether the pattern element at *at, which is not a star, matches one byte. *at ends behind the element. */
 static bool one_fits(struct hs_bytes pattern, size_t *at, int c, bool ignore_case)
 {
 	size_t p = *at;
@@ -78,7 +78,8 @@ static bool one_fits(struct hs_bytes pattern, size_t *at, int c, bool ignore_cas
 bool hs_glob_match(struct hs_bytes pattern, struct hs_bytes text, bool ignore_case)
 {
 	size_t p = 0, t = 0;
-	size_t star_p = 0, star_t = 0; /* behind the last star, and what it has taken up to */
+	/* Behind the last star in the pattern, and the end of the text it has taken. */
+	size_t star_p = 0, star_t = 0;
 	bool star = false;
 
 	if (text.len == 0)
@@ -86,7 +87,8 @@ bool hs_glob_match(struct hs_bytes pattern, struct hs_bytes text, bool ignore_ca
 	while (t < text.len) {
 		if (p < pattern.len && pattern.data[p] == '*') {
 			p++;
-			if (p == pattern.len) /* it takes all the rest: prefix* is the usual one */
+			/* A trailing '*' matches the rest at once; most patterns are prefix*. */
+			if (p == pattern.len)
 				return true;
 			star = true;
 			star_p = p;

@@ -1,4 +1,5 @@
-/* The one hash: XXH3, seeded. Who aims at a table must not know where keys land. */
+/* The hash of all tables: XXH3 with a secret seed. A client that could predict hashes could fill one bucket on
+ * purpose (hash flooding). */
 #ifndef HS_BASE_HASH_H
 #define HS_BASE_HASH_H
 

@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 
-enum { BUCKETS_MIN = 64, BUCKETS_MANY = 4 /* for a node: it shrinks */ };
+enum { BUCKETS_MIN = 64, BUCKETS_MANY = 4 /* buckets per node at which it shrinks */ };
 
 void hs_hash_table_init(struct hs_hash_table *table)
 {
@@ -28,7 +28,7 @@ static void resize(struct hs_hash_table *table, size_t room)
 	table->room = room;
 }
 
-/* The next bucket of this round: its nodes stay or go to the new one at the end. */
+/* Splits the next bucket of this round: its nodes stay, or go to the new bucket at the end. */
 static void grow(struct hs_hash_table *table)
 {
 	struct hs_hash_node *node, *next, **halves[2];
@@ -52,7 +52,7 @@ static void grow(struct hs_hash_table *table)
 	}
 }
 
-/* The last bucket joins the one that it was split from. */
+/* Joins the last bucket with the one that it was split from. */
 static void shrink(struct hs_hash_table *table)
 {
 	struct hs_hash_node **end;
@@ -81,7 +81,7 @@ void hs_hash_table_add(struct hs_hash_table *table, struct hs_hash_node *node, u
 	*bucket = node;
 }
 
-/* A node was taken out. More than one bucket at a time, or the table would lag behind its nodes. */
+/* After a removal: joins several buckets, so that the table shrinks as fast as its nodes leave. */
 static void count_one_less(struct hs_hash_table *table)
 {
 	table->count--;
@@ -101,7 +101,7 @@ void hs_hash_table_remove(struct hs_hash_table *table, struct hs_hash_node *node
 	count_one_less(table);
 }
 
-/* From the end, so that the table is shorter by each empty bucket that was looked at. */
+/* Takes from the end, so that each empty bucket on the way is removed. */
 struct hs_hash_node *hs_hash_table_take(struct hs_hash_table *table)
 {
 	struct hs_hash_node **last, *node;

@@ -1,9 +1,10 @@
-/* A hash table whose nodes lie in the entries: from a hash, which the user works out, to all entries that have
- * it. The user compares keys.
+/* An intrusive hash table: the nodes lie in the user's entries. It finds all entries with a hash; the user
+ * computes the hash and compares keys.
  *
- * Linear hashing: the table is one bucket longer with each entry that is too many, and shorter when there are
- * far fewer, by splitting one bucket in two or joining two. No call waits for all entries to be moved.
- * The table owns its array and no entry. One thread. */
+ * Linear hashing: the table grows by one bucket when there are more entries than buckets, by splitting one
+ * bucket in two, and shrinks by joining two when there are far fewer. So no call moves all entries at once.
+ *
+ * The table owns its array, and no entry. One thread. */
 #ifndef HS_BASE_HASH_TABLE_H
 #define HS_BASE_HASH_TABLE_H
 
@@ -11,42 +12,43 @@
 #include "base/prng.h"
 
 struct hs_hash_node {
-	struct hs_hash_node *next; /* in its bucket */
+	struct hs_hash_node *next; /* next in the same bucket */
 	uint64_t hash;
 };
 
 struct hs_hash_table {
 	struct hs_hash_node **buckets;
-	size_t base;  /* a power of two: buckets before any of this round was split */
-	size_t split; /* those before it are split; so there are base + split */
-	size_t room;  /* of the array */
-	size_t count; /* of nodes */
+	size_t base; /* number of buckets when this round of splitting began; a power of two */
+	/* Buckets 0 … split-1 have been split; the table has base + split buckets. */
+	size_t split;
+	size_t room;  /* capacity of `buckets` */
+	size_t count; /* number of nodes */
 };
 
-/* The entry of a node; NULL of NULL. */
+/* The entry that contains a node; NULL for NULL. */
 #define hs_hash_entry(node, type, member) ((type *)hs_hash_entry_at(node, offsetof(type, member)))
 
-/* Walks the entries that have a hash. The body may take `entry` out if it leaves the walk then. */
+/* Walks the entries with a hash. The body may remove `entry` if it leaves the loop then. */
 #define hs_hash_each(type, entry, table, its_hash, member)                                         \
 	for (type *entry = hs_hash_entry(hs_hash_table_find(table, its_hash), type, member);       \
 	     entry; entry = hs_hash_entry(hs_hash_next(&(entry)->member), type, member))
 
-/* Walks all entries, in no order. The body may not add any or take any out. */
+/* Walks all entries, in no order. The body must not add or remove any. */
 #define hs_hash_each_of_all(type, entry, table, member)                                            \
 	for (type *entry = hs_hash_entry(hs_hash_table_after(table, NULL), type, member); entry;   \
 	     entry = hs_hash_entry(hs_hash_table_after(table, &(entry)->member), type, member))
 
 void hs_hash_table_init(struct hs_hash_table *table);
-void hs_hash_table_deinit(struct hs_hash_table *table); /* it is empty */
+void hs_hash_table_deinit(struct hs_hash_table *table); /* the table is empty */
 
 void hs_hash_table_add(struct hs_hash_table *table, struct hs_hash_node *node, uint64_t hash);
 void hs_hash_table_remove(struct hs_hash_table *table, struct hs_hash_node *node);
 
-/* Takes out some node; NULL: it is empty. */
+/* Removes any node and returns it; NULL: the table is empty. */
 struct hs_hash_node *hs_hash_table_take(struct hs_hash_table *table);
-/* Some node, any of them; the table is not empty. */
+/* A random node; the table is not empty. */
 struct hs_hash_node *hs_hash_table_pick(const struct hs_hash_table *table, struct hs_prng *prng);
-/* The node behind one in the order of buckets; of NULL the first. NULL: there is none. */
+/* The next node in bucket order; for NULL the first. NULL: the end. */
 struct hs_hash_node *hs_hash_table_after(const struct hs_hash_table *table,
 					 const struct hs_hash_node *node);
 
@@ -64,14 +66,14 @@ static inline struct hs_hash_node *hs_hash_with(struct hs_hash_node *node, uint6
 	return node;
 }
 
-/* The first node that has the hash; NULL: none. */
+/* The first node with the hash; NULL: none. */
 static inline struct hs_hash_node *hs_hash_table_find(const struct hs_hash_table *table,
 						      uint64_t hash)
 {
 	return hs_hash_with(table->buckets[hs_hash_table_bucket(table, hash)], hash);
 }
 
-/* The next that has the same. */
+/* The next node in the bucket with the same hash; NULL: none. */
 static inline struct hs_hash_node *hs_hash_next(const struct hs_hash_node *node)
 {
 	return hs_hash_with(node->next, node->hash);

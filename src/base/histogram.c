@@ -1,10 +1,10 @@
-/* Where a value lands, with 4 steps instead of 64 to keep the drawing small:
+/* The bucket of a value, drawn with 4 buckets to a power of two instead of 64:
  *
  *     values   0 1 2 3 | 4 5 6 7 | 8-9 10-11 12-13 14-15 | 16-19 20-23 24-27 28-31 | …
  *     buckets  0 1 2 3 | 4 5 6 7 |  8    9    10    11   |  12    13    14    15   | …
  *
- * The first two rows hold single values, then the width doubles with each row. The row comes from
- * the position of the highest bit, the place in it from the bits right behind. */
+ * The first two rows hold single values; then the width doubles with each row. The position of the highest bit
+ * gives the row, the bits right behind it the place in the row. */
 #include "base/histogram.h"
 
 #include "base/check.h"
@@ -24,7 +24,7 @@ static unsigned bucket_of(uint64_t value)
 	return shift * HS_HISTOGRAM_STEPS + (unsigned)(value >> shift);
 }
 
-/* The middle of the values that land there. */
+/* The middle of the bucket's values. */
 static uint64_t middle_of(unsigned bucket)
 {
 	if (bucket < 2 * HS_HISTOGRAM_STEPS)
@@ -67,8 +67,8 @@ uint64_t hs_histogram_quantile(const struct hs_histogram *histogram, double shar
 		return 0;
 	hs_check(share >= 0 && share <= 1);
 
-	/* The rank of the value asked for, from 1: the smallest number of values that make up the
-	 * share. A product like 0.07 * 100 lies a hair above 7. Both ends are known exactly. */
+	/* The rank of the wanted value, from 1: the smallest number of values that is at least the share. A
+	 * product such as 0.07 * 100 is slightly above 7. The smallest and the largest value are known exactly. */
 	double values = share * (double)histogram->count;
 	uint64_t rank = (uint64_t)values;
 

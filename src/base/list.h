@@ -1,4 +1,5 @@
-/* An intrusive doubly linked ring. The list head is a link too; an empty list points at itself. */
+/* An intrusive doubly linked ring. The list head is a link, too; an empty list points at itself. The list owns
+ * no entry. One thread. */
 #ifndef HS_BASE_LIST_H
 #define HS_BASE_LIST_H
 
@@ -12,16 +13,16 @@ struct hs_link {
 
 #define hs_list_entry(link, type, member) ((type *)((char *)(link)-offsetof(type, member)))
 
-/* NULL: it is empty. */
+/* NULL: the list is empty. */
 #define hs_list_first(list, type, member)                                                          \
 	(hs_list_empty(list) ? NULL : hs_list_entry((list)->next, type, member))
 
-/* Walks a list from the first to the last. The body may not take `entry` out of it. */
+/* Walks a list from first to last. The body must not remove `entry`. */
 #define hs_list_each(type, entry, list, member)                                                    \
 	for (type *entry = hs_list_entry((list)->next, type, member); &(entry)->member != (list);  \
 	     entry = hs_list_entry((entry)->member.next, type, member))
 
-/* The same, and the body may take `entry` out and free it. */
+/* The same; the body may remove and free `entry`. */
 #define hs_list_each_safe(type, entry, list, member)                                               \
 	for (type *entry = hs_list_entry((list)->next, type, member),                              \
 		  *entry##_next = hs_list_entry((entry)->member.next, type, member);               \
@@ -47,7 +48,7 @@ static inline void hs_list_append(struct hs_link *list, struct hs_link *link)
 	list->prev = link;
 }
 
-/* After this the link is alone (a list of itself), so removing twice is harmless. */
+/* After this the link is a list of itself, so removing it twice is harmless. */
 static inline void hs_list_remove(struct hs_link *link)
 {
 	link->prev->next = link->next;

@@ -1,5 +1,4 @@
-/* Short texts as machine words, the first byte lowest: so that they are compared and hashed by a few
- * instructions. */
+/* Loads short texts as machine words, first byte lowest, so that a few instructions compare and hash them. */
 #ifndef HS_BASE_LOAD_H
 #define HS_BASE_LOAD_H
 
@@ -29,8 +28,8 @@ static inline uint64_t hs_load_1(const char *from, size_t at)
 	return (uint64_t)(unsigned char)from[at] << (8 * at);
 }
 
-/* The first 16 bytes of `len`, zeros behind the end; reads none beyond it. Where two loads overlap they
- * agree, so putting them together with "or" does no harm. */
+/* The first 16 of `len` bytes, padded with zeros; reads no byte beyond `len`. Overlapping loads agree, so "or"
+ * joins them. */
 static inline void hs_load_16(const char *from, size_t len, uint64_t words[2])
 {
 	words[0] = 0;

@@ -1,5 +1,5 @@
-/* One line an event. The sink is given by whoever starts the process; below the I/O line a log is
- * just a struct handed in. Thread-safe when the sink is. */
+/* One log line for each event. The process's start hands in the sink; code that does no I/O sees a struct only.
+ * Thread-safe if the sink is. */
 #ifndef HS_BASE_LOG_H
 #define HS_BASE_LOG_H
 
@@ -8,7 +8,7 @@
 enum hs_log_level { HS_LOG_DEBUG, HS_LOG_INFO, HS_LOG_WARN, HS_LOG_ERROR };
 
 struct hs_log {
-	_Atomic int level; /* enum hs_log_level: lines below it are dropped */
+	_Atomic int level; /* enum hs_log_level: lower levels are dropped */
 	void (*sink)(void *context, enum hs_log_level level, const char *line);
 	void *context;
 };

@@ -1,6 +1,6 @@
-/* The heap. Running out of memory is not an error to handle line by line: every size asked for
- * here is bounded by a limit (base/limits.h) checked before, so a refusal by the system means the
- * machine is misconfigured, and the process says so and stops. */
+/* The heap. A limit (base/limits.h, an option) bounds every size before it is allocated. So a refused
+ * allocation means that the machine is misconfigured: the process prints one line to stderr and aborts. No
+ * function here returns NULL. Any thread. */
 #ifndef HS_BASE_MEM_H
 #define HS_BASE_MEM_H
 

@@ -1,9 +1,9 @@
-/* Many threads hand things to one: a stack whose top is swapped. A pusher links a whole chain in
- * front with one compare-and-swap; the taker takes everything with one exchange and turns it round,
- * so that things come out in the order in which they were pushed. No locks, no allocation.
+/* A lock-free queue from many threads to one: a stack whose top is swapped. A producer links a whole chain in
+ * front with one compare-and-swap. The consumer takes everything with one exchange and reverses it, so that
+ * items come out in the order of their push. No locks, no allocation.
  *
- * The things are structs of any kind with a pointer to the next one inside: `next_at` is its
- * offset. They belong to the queue from push to take. Zero-initialised is empty. */
+ * An item is any struct with a pointer to the next one; `next_at` is the offset of that pointer. Items belong
+ * to the queue from push to take. A zeroed struct is an empty queue. It has no limit of its own. */
 #ifndef HS_BASE_MPSC_H
 #define HS_BASE_MPSC_H
 
@@ -29,7 +29,7 @@ static inline void *hs_mpsc_next(void *thing, size_t next_at)
 	return next;
 }
 
-/* A chain that leads from `newest` to `oldest`. Any thread. */
+/* Pushes a chain that leads from `newest` to `oldest`. Any thread. */
 static inline void hs_mpsc_push(struct hs_mpsc *queue, void *newest, void *oldest, size_t next_at)
 {
 	void *top = atomic_load_explicit(&queue->newest, memory_order_relaxed);
@@ -45,7 +45,7 @@ static inline bool hs_mpsc_empty(struct hs_mpsc *queue)
 	return atomic_load_explicit(&queue->newest, memory_order_seq_cst) == NULL;
 }
 
-/* Everything pushed so far, oldest first, ended by NULL. The one taker's thread. */
+/* Takes everything pushed so far, oldest first, ended by NULL. Only the consumer's thread. */
 static inline void *hs_mpsc_take(struct hs_mpsc *queue, size_t next_at)
 {
 	void *thing = atomic_exchange_explicit(&queue->newest, NULL, memory_order_acquire);
@@ -61,7 +61,7 @@ static inline void *hs_mpsc_take(struct hs_mpsc *queue, size_t next_at)
 	return oldest;
 }
 
-/* Takes everything and walks it, oldest first. The body may give `thing` away or free it. */
+/* Takes everything and walks it, oldest first. The body may free `thing` or pass it on. */
 #define hs_mpsc_each(type, thing, queue, next_)                                                    \
 	for (type *thing = hs_mpsc_take(queue, offsetof(type, next_)), *thing##_next;              \
 	     thing && (thing##_next = thing->next_, true); thing = thing##_next)

@@ -13,9 +13,8 @@ static size_t least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* How many letters must be changed, added, dropped or swapped with their neighbour to get from one word
- * to the other. `row` holds the distances of a's first i letters to each beginning of b; `above` and
- * `higher` those of one and two letters less. */
+/* The edit distance: letters to change, add, drop, or swap with their neighbour. `row` holds the distances of
+ * a's first i letters to each prefix of b; `above` and `higher` are the rows of one and two letters less. */
 static size_t distance(struct hs_bytes a, const char *b)
 {
 	enum { LONGEST = 48 };

@@ -2,13 +2,13 @@
 
 enum { BLOCK_BYTES = 64, ROUNDS = 64, LENGTH_BYTES = 8 };
 
-/* The fractional parts of the square roots of the first 8 primes, */
+/* FIPS 180-4: the fractional parts of the square roots of the first 8 primes. */
 static const uint32_t first[8] = {
 	0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
 	0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19,
 };
 
-/* and of the cube roots of the first 64. */
+/* FIPS 180-4: the fractional parts of the cube roots of the first 64 primes. */
 static const uint32_t roots[ROUNDS] = {
 	0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4,
 	0xab1c5ed5, 0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe,
@@ -27,7 +27,7 @@ static uint32_t turn(uint32_t word, int by)
 	return word >> by | word << (32 - by);
 }
 
-/* The 16 words of a block, spread over all rounds. */
+/* Expands the 16 words of a block to the words of all rounds. */
 static void schedule(const uint8_t block[BLOCK_BYTES], uint32_t words[ROUNDS])
 {
 	for (int i = 0; i < 16; i++)
@@ -64,7 +64,8 @@ static void mix(uint32_t state[8], const uint8_t block[BLOCK_BYTES])
 
 void hs_sha256(struct hs_bytes text, uint8_t digest[HS_SHA256_BYTES])
 {
-	uint8_t end[2 * BLOCK_BYTES] = {0}; /* the rest, a one bit, zeros, the length in bits */
+	/* The last bytes, a one bit, zeros, the length in bits. */
+	uint8_t end[2 * BLOCK_BYTES] = {0};
 	uint64_t bits = (uint64_t)text.len * 8;
 	size_t whole = text.len / BLOCK_BYTES * BLOCK_BYTES;
 	size_t rest = text.len - whole;

@@ -1,5 +1,5 @@
-/* SHA-256 of bytes in memory (FIPS 180-4): what passwords of users are kept as. It is no way to
- * slow a guesser down; Redis keeps them like this, and files must be readable by both. */
+/* SHA-256 of bytes in memory (FIPS 180-4), for the passwords of users. It is not a slow password hash. Redis
+ * stores passwords like this, and ACL files must be readable by both. */
 #ifndef HS_BASE_SHA256_H
 #define HS_BASE_SHA256_H
 

@@ -1,12 +1,12 @@
-/* CRC16 (XMODEM): polynomial 0x1021, start 0, not reflected. Two bytes a step: the first table
- * moves a byte through one more zero byte than the second, so that two lookups do the work of two
- * dependent ones. Every request computes this once per key. */
+/* CRC16 (XMODEM): polynomial 0x1021, start 0, not reflected. It takes two bytes in each step. The first table
+ * advances a byte by one more zero byte than the second, so that two independent lookups replace two dependent
+ * ones. Every request computes this once per key. */
 #include "base/slot.h"
 
 #include "base/limits.h"
 
-/* An entry is the sum (xor) of what the bits of its byte give. Each of these numbers is the one before,
- * shifted, less the polynomial where a bit falls out; those of the first table go on where the second's end. */
+/* A table entry is the xor of one constant for each bit of its byte. Each constant is the previous one shifted
+ * left, with the polynomial subtracted when a bit falls out; the first table's constants continue the second's. */
 #define ENTRY(byte, a, b, c, d, e, f, g, h)                                                        \
 	(uint16_t)(((byte)&1 ? (a) : 0) ^ ((byte)&2 ? (b) : 0) ^ ((byte)&4 ? (c) : 0) ^            \
 		   ((byte)&8 ? (d) : 0) ^ ((byte)&16 ? (e) : 0) ^ ((byte)&32 ? (f) : 0) ^          \

@@ -1,5 +1,5 @@
-/* A key's slot. Slots are Redis Cluster's: CRC16 (XMODEM) modulo 16384, of what stands between the
- * first '{' and the next '}' when that is not empty. */
+/* The slot of a key, as in Redis Cluster: CRC16 (XMODEM) modulo 16384 of the hash tag, if the key has one, else
+ * of the whole key. */
 #ifndef HS_BASE_SLOT_H
 #define HS_BASE_SLOT_H
 

@@ -1,8 +1,14 @@
-/* A tracking session: a connection with CLIENT TRACKING on which a cache reads values. The server sends
- * invalidations in order with its replies. So the reply to a request that was sent at time T shows that every
- * change before T has been told: the cache entries of the session are as fresh as its last liveness check.
+/* A tracking session: a server connection with CLIENT TRACKING on which a cache reads values. The server sends
+ * invalidations in order with its replies. So the reply to a request sent at time T shows that the
+ * invalidations of all changes before T have arrived: the cache entries of the session are as fresh as its last
+ * liveness check.
  *
- * One thread keeps a session, all threads look at it, and it outlives every cache entry that points to it. */
+ * Threads. The engine's thread of the connection writes `epoch` and `caught_up_us`. Any thread reads them and
+ * may set `check_wanted`. The session outlives every cache entry that points to it; its owner is
+ * engine/redis/tracking_sessions.h or the embedded engine.
+ *
+ * Bad day. The connection is lost or slots move: the epoch grows, and with it every cache entry of the session
+ * ends. */
 #ifndef HS_BASE_TRACKING_SESSION_H
 #define HS_BASE_TRACKING_SESSION_H
 
@@ -11,11 +17,14 @@
 #include <stdint.h>
 
 struct hs_tracking_session {
-	/* Cache entries made under another number are void: the connection was lost, or slots moved. */
+	/* Grows when the connection is lost or slots move. A cache entry stores the epoch of its read; after
+	 * another epoch it is invalid. */
 	_Atomic uint64_t epoch;
-	/* Mono time: all changes made before were told. UINT64_MAX: none can be missed. */
+	/* Monotonic µs: the invalidations of all changes made before this time have arrived. UINT64_MAX: the
+	 * engine reports every change itself. */
 	_Atomic uint64_t caught_up_us;
-	_Atomic bool check_wanted; /* a cache relies on it, and wants a liveness check soon */
+	/* A cache needs a newer caught_up_us: send a liveness check soon. */
+	_Atomic bool check_wanted;
 };
 
 static inline uint64_t hs_tracking_session_epoch(const struct hs_tracking_session *tracking_session)

@@ -1,4 +1,4 @@
-/* Lists of words, of which an option or a parameter of a request takes one: its value is the word's place. */
+/* Enumerations by name: an option or parameter takes one word of a list, and its value is the word's index. */
 #ifndef HS_BASE_WORDS_H
 #define HS_BASE_WORDS_H
 
@@ -7,7 +7,7 @@
 /* HS_WORDS("no", "yes"): a list ends with NULL. */
 #define HS_WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-/* The place of the word, whatever the case of its letters; -1: it is not in the list. */
+/* The index of the word, in any case; -1: not in the list. */
 static inline int hs_words_index(const char *const *words, struct hs_bytes word)
 {
 	for (int i = 0; words[i]; i++) {
@@ -17,7 +17,8 @@ static inline int hs_words_index(const char *const *words, struct hs_bytes word)
 	return -1;
 }
 
-/* For errors and help: "a, b or c" with `between` ", " and `last` " or ". Cut to fit. Returns `text`. */
+/* Joins the words for errors and help: "a, b or c" with `between` ", " and `last` " or ". Cut to fit. Returns
+ * `text`. */
 char *hs_words_join(const char *const *words, const char *between, const char *last, char *text,
 		    size_t size);
 

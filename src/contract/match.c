@@ -1,22 +1,21 @@
-/* From a key to its rule.
+/* Matches a key to its rule.
  *
- * Every request pays for this, and the rule with the longest prefix wins. So prefixes lie in a hash
- * table by length, and a key is looked up by its own first bytes, as many as some prefix has. Few
- * lengths come into question: the first four bytes of the key say in which there is a prefix that starts
- * like it.
+ * Every request pays for this, and the rule with the longest prefix wins. So prefixes are in a hash table by
+ * length, and a key is looked up by its own first bytes, once per length that some prefix has. A table indexed
+ * by a hash of the key's first four bytes gives the set of lengths worth trying.
  *
- *     user:42:name ── "user" ──> levels {5, 8} ── hashes of "user:" and "user:42:" ── marks ──┐
- *          level 8: bucket ──> user:42:*     found           <────────── longest first ───────┘
+ *     user:42:name ── "user" ──> levels {5, 8} ── hashes of "user:" and "user:42:" ── Bloom filters ──┐
+ *          level 8: bucket ──> user:42:*     found           <────────────── longest first ───────────┘
  *          level 5: bucket ──> user:*        would be next
  *
- * The hashes are made in one walk over the key, and a bucket's marks say at once that a hash is not
- * there: what costs is not the arithmetic but a processor that took the wrong turn, and so there are few
- * turns. A key without a rule looks into no bucket, mostly, and one that has one into one.
+ * The hashes are computed in one pass over the key, and a bucket's Bloom filter shows at once that a hash is
+ * not there. Branch mispredictions cost more than the hashes, so there are few branches. A key without a rule
+ * usually looks into no bucket, a key with a rule into one.
  *
- * There is a level for each length up to 32 and one for every 32 bytes above, 64 in all: as many as
- * bits in a word. A longer prefix lies in the level below its length. So a bucket can hold prefixes
- * of several lengths, also because hashes can fall together; its candidates are in the order in which
- * they win, and each is compared byte by byte. What follows a prefix is left to base/glob.h. */
+ * There is a level for each length up to 32 and one for every 32 bytes above, 64 in all, one per bit of a word.
+ * A longer prefix is in the level below its length. So a bucket can hold prefixes of several lengths, also
+ * because hashes collide. Its candidates are sorted by precedence, and each is compared byte by byte. The rest
+ * of the glob is matched by base/glob.h. */
 #include "contract/internal.h"
 
 #include "base/glob.h"
@@ -53,9 +52,9 @@ size_t hs_rule_prefix_len(struct hs_bytes glob)
 	return len;
 }
 
-/* ---- hashes of beginnings ---- */
+/* ---- hashes of prefixes ---- */
 
-/* The low `bytes` bytes of a word; 0 to 8, more is all. */
+/* The low `bytes` bytes of a word; 8 or more: all. */
 static inline uint64_t low_bytes(uint64_t word, size_t bytes)
 {
 	return bytes >= 8 ? word : word & (bit((unsigned)(8 * bytes)) - 1);
@@ -69,13 +68,13 @@ static inline uint64_t mix(uint64_t a, uint64_t b)
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* A walk over a text that stops at growing lengths. Whoever aims at a bucket gains nothing: the rules
- * in the table are the operator's. */
+/* A pass over a text that stops at increasing lengths. The hash needs no secret seed: only the operator's rules
+ * are in the table, so a client gains nothing by colliding. */
 struct walk {
 	struct hs_bytes text;
-	size_t at; /* where the words come from */
+	size_t at; /* offset of `words` */
 	uint64_t words[2];
-	uint64_t state; /* of what is before them */
+	uint64_t state; /* hash state of the bytes before `words` */
 };
 
 static inline void hash_walk_begin(struct walk *walk, struct hs_bytes text)
@@ -86,7 +85,7 @@ static inline void hash_walk_begin(struct walk *walk, struct hs_bytes text)
 	hs_load_16(text.data, text.len, walk->words);
 }
 
-/* The hash of the first `len` bytes; 1 at least, and the text has them. */
+/* The hash of the first `len` bytes; `len` is at least 1 and within the text. */
 static inline uint64_t hash_walk_at(struct walk *walk, size_t len)
 {
 	size_t here;
@@ -101,7 +100,7 @@ static inline uint64_t hash_walk_at(struct walk *walk, size_t len)
 		   here > 8 ? low_bytes(walk->words[1], here - 8) : 0);
 }
 
-/* Which levels there are for texts that begin like this. */
+/* Index into `heads` for a text with these first bytes. */
 static inline size_t head_of(uint64_t word)
 {
 	return (size_t)(((uint32_t)word * UINT64_C(0x9e3779b97f4a7c15)) >> 32) % HS_RULES_HEADS;
@@ -112,13 +111,13 @@ static inline uint32_t bloom_bit(uint64_t hash)
 	return UINT32_C(1) << (hash >> 59);
 }
 
-/* ---- making it ---- */
+/* ---- building the index ---- */
 
-/* A candidate on its way into its bucket. */
+/* A candidate before it is sorted into its bucket. */
 struct placed {
 	struct hs_rules_candidate candidate;
 	uint64_t hash;
-	uint32_t bucket; /* 0: `bare`; then those of the table */
+	uint32_t bucket; /* 0: `no_prefix`; else index in the table + 1 */
 };
 
 static int by_count(size_t a, size_t b)
@@ -126,7 +125,7 @@ static int by_count(size_t a, size_t b)
 	return (a > b) - (a < b);
 }
 
-/* Buckets together, the order of winning within: longest prefix, longest glob, last given. */
+/* By bucket, then by precedence: longest prefix, longest glob, last given. */
 static int by_bucket(const void *a, const void *b)
 {
 	const struct placed *one = a, *other = b;
@@ -219,13 +218,14 @@ void hs_rules_index_deinit(struct hs_rules *rules)
 	hs_mem_free(&rules->index.candidates);
 }
 
-/* ---- asking it ---- */
+/* ---- matching ---- */
 
 static bool glob_fits(struct hs_bytes glob, struct hs_bytes rest)
 {
 	if (rest.len > 0)
 		return hs_glob_match(glob, rest, false);
-	/* The end of a key fits stars; to hs_glob_match it would be a text of its own. */
+	/* The key ends with the prefix. hs_glob_match says that an empty text does not match '*' (as Redis);
+	 * here it must. */
 	while (glob.len > 0 && glob.data[glob.len - 1] == '*')
 		glob.len--;
 	return glob.len == 0;
@@ -265,7 +265,8 @@ static inline bool prefix_fits(const struct hs_rules_candidate *candidate, struc
 	       (len <= CHUNK || memcmp(candidate->glob, key.data, len) == 0);
 }
 
-/* Those of a shorter level have their turn later. */
+/* Skips candidates whose prefix is shorter than this level (same bucket by collision): their level is tried
+ * later. */
 static inline const struct hs_rule *try_bucket(const struct hs_rules *rules,
 					       struct hs_rules_bucket bucket, size_t level_len,
 					       struct hs_bytes key, const uint64_t words[2])

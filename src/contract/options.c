@@ -1,13 +1,13 @@
-/* The options of the contract `cache`, a row each: what they are called, their default and bounds,
- * what they do. Parsing, HEAT RULE and docs/CONTRACTS.md go by these rows. */
+/* The options of the contract `cache`, one row each: name, default, bounds, help. Parsing, HEAT RULE and
+ * docs/CONTRACTS.md use these rows. */
 #include "contract/internal.h"
 
 #include "base/num.h"
 
 #include <math.h>
 
-/* The field's type for each kind: hs_rule_option_put writes through the offset. A row whose field has another type does
- * not compile. */
+/* The field's type for each kind: hs_rule_option_put writes through the offset. A row whose field has another
+ * type does not compile. */
 #define TYPE_TIME uint64_t
 #define TYPE_PERCENT double
 #define TYPE_REAL double
@@ -23,46 +23,53 @@
 /* clang-format off */
 const struct hs_rule_option hs_rule_option_table[] = {
 	{ROW(TIME, "stale", stale_us, "100ms", "TIME"), .min = "1ms", .max = "1d",
-	 .help = "The bound: no answer shows a value that was overwritten longer ago than this, "
-		 "whoever wrote. `stale-while-revalidate` and `stale-if-error` allow more."},
+	 .help = "Upper bound of staleness: no reply shows a value that any client overwrote longer ago "
+		 "than this. `stale-while-revalidate` and `stale-if-error` allow more."},
 	{ROW(TIME, "ttl", ttl_us, "1m", "TIME"), .min = "1ms", .max = "30d",
-	 .help = "A value is kept so long at most, then read again, changed or not."},
+	 .help = "Maximum time in the cache. Then the value is fetched again, changed or not."},
 	{ROW(TIME, "negative-ttl", negative_ttl_us, "1s", "TIME"), .min = "0", .max = "1d",
 	 .at_most_stale = true,
-	 .help = "The same for a key that is missing. 0: that it is missing is not kept."},
+	 .help = "The same for a key that does not exist. 0: its absence is not cached."},
 	{ROW(TIME, "stale-while-revalidate", stale_while_revalidate_us, "0", "TIME"), .min = "0", .max = "1d",
-	 .help = "Stale while revalidate: so long behind its end a value is still served while "
-		 "one request reads it again. 0: readers wait."},
+	 .help = "For this long after its end a cache entry is still served while one request fetches "
+		 "the value again. 0: readers wait for the fetch."},
 	{ROW(TIME, "stale-if-error", stale_if_error_us, "0", "TIME"), .min = "0", .max = "30d",
-	 .help = "So long behind its end a value is still served while it cannot be read again. "
-		 "0: readers get the error."},
+	 .help = "For this long after its end a cache entry is still served while the value cannot be "
+		 "fetched. 0: readers get the error."},
 	{ROW(PERCENT, "jitter", jitter, "10%", "SHARE"), .min = "0%", .max = "90%",
-	 .help = "`ttl` and `negative-ttl` are shorter by up to this share, by chance, so that what "
-		 "was read together does not end together."},
+	 .help = "`ttl` and `negative-ttl` are reduced per cache entry by a random share of up to this, so "
+		 "that entries fetched together do not end together."},
 	{ROW(REAL, "refresh-ahead", refresh_ahead, "1", "NUMBER"), .min = "0", .max = "10",
-	 .help = "Read again before the end, by chance: the more likely the nearer the end, the "
-		 "longer a read takes and the larger this number. 0: only at the end."},
+	 .help = "How early a read may fetch the value again before its cache entry ends, at random: more "
+		 "likely close to the end, for slow fetches and for larger numbers. 0: never before the end."},
 	{ROW(WORD, "admit", admit_all, "hot", "HOT|ALL"), .words = HS_WORDS("hot", "all"),
-	 .help = "Which of the keys are kept: those that are hot, or all that are read."},
+	 .help = "Which keys are cached: hot ones only, or all that are read."},
 	{ROW(COPIES, "copies", copies, "0", "N|AUTO|0"), .min = "2", .max = "64",
-	 .help = "A hot key is kept as so many keys on different partitions, and reads are "
-		 "spread over them. auto: as many as it takes. 0: none."},
+	 .help = "Number of partitions on which a hot value is stored, the original included; reads are "
+		 "spread over them. auto: as many as its load needs. 0: no copies."},
 	{ROW(WORD, "replica-reads", replica_reads, "no", "YES|NO"), .words = HS_WORDS("no", "yes"),
-	 .help = "On a Cluster, hot values that are too large to be kept are read from replicas, "
-		 "as far as those are known to be within stale and to have every write made "
-		 "through heatsink."},
+	 .help = "On a Cluster, hot values that are too large for the cache are read from replicas, if "
+		 "those are known to be within `stale` and to have every write made through heatsink."},
 	{ROW(WORD, "public", is_public, "no", "YES|NO"), .words = HS_WORDS("no", "yes"),
-	 .help = "Anybody who reaches the HTTP port may read these keys there."},
+	 .help = "Every client that reaches the HTTP port may read these keys there."},
 };
 /* clang-format on */
 const size_t hs_rule_option_count = sizeof hs_rule_option_table / sizeof *hs_rule_option_table;
 
 _Static_assert(HS_COPIES_MAX == 64, "as its row says");
 
+const struct hs_rule_renamed_option hs_rule_renamed_option_table[] = {
+	{"swr", "stale-while-revalidate"},
+	{"negative", "negative-ttl"},
+	{"ahead", "refresh-ahead"},
+};
+const size_t hs_rule_renamed_option_count =
+	sizeof hs_rule_renamed_option_table / sizeof *hs_rule_renamed_option_table;
+
 /* ---- numbers and units ---- */
 
 static const struct hs_num_unit units[] = {
-	/* µs, the largest first */
+	/* µs, largest first */
 	{"d", UINT64_C(86400000000)},
 	{"h", UINT64_C(3600000000)},
 	{"m", 60000000},
@@ -89,7 +96,7 @@ static bool parse_time(struct hs_bytes text, uint64_t *us)
 	return hs_bytes_equal(text, HS_LIT("0")) || hs_num_parse_units(text, units, us);
 }
 
-/* In the largest unit that says it without a fraction. */
+/* In the largest unit that gives a whole number. */
 static void format_time(uint64_t us, struct hs_buf *text)
 {
 	size_t i = 0;
@@ -103,7 +110,7 @@ static void format_time(uint64_t us, struct hs_buf *text)
 	hs_buf_printf(text, "%llu%s", (unsigned long long)(us / units[i].factor), units[i].name);
 }
 
-/* A number with up to three decimals, in thousandths: so that it is written as it was read. */
+/* Parses a number with up to three decimals into thousandths, so that it is written back as it was read. */
 static bool parse_decimal(struct hs_bytes text, uint64_t *thousandths)
 {
 	size_t whole = digits_of(text), decimals;
@@ -183,7 +190,7 @@ bool hs_rule_option_fits(const struct hs_rule_option *option, uint64_t value)
 	return value >= min && value <= max;
 }
 
-/* ---- in a rule ---- */
+/* ---- values in a rule ---- */
 
 static void *field_of(const struct hs_rule *rule, const struct hs_rule_option *option)
 {

@@ -1,5 +1,5 @@
-/* One rule out of its words. What is wrong is said with the rule it is in, the word's number and the
- * word itself, what would be right, and the nearest of that. */
+/* Parses one rule. An error names the rule, the position of the word, the word, the allowed values, and the
+ * closest one. */
 #include "contract/internal.h"
 
 #include "base/err.h"
@@ -23,7 +23,7 @@ const char *hs_contract_name(enum hs_contract contract)
 struct parse {
 	struct hs_rule *rule;
 	const struct hs_bytes *words;
-	uint64_t said; /* a bit for each option */
+	uint64_t said; /* bit set of the options that were given */
 	char *error;
 	size_t error_size;
 };
@@ -45,14 +45,14 @@ static int wrong(struct parse *parse, size_t at, const char *format, ...)
 			  hs_bytes_escape(parse->words[at], word, sizeof word), why);
 }
 
-/* "; did you mean 'x'?", or when nothing is near, what there is. */
+/* "; did you mean 'x'?", or the list of valid words if none is close. */
 static const char *hint(const struct hs_nearest *nearest, const char *known, char *text,
 			size_t size)
 {
 	if (nearest->name)
 		snprintf(text, size, "; did you mean '%s'?", nearest->name);
 	else
-		snprintf(text, size, "; there are %s", known);
+		snprintf(text, size, "; valid: %s", known);
 	return text;
 }
 
@@ -77,6 +77,13 @@ static int refuse_option(struct parse *parse, size_t at, struct hs_bytes name)
 	char known[160], text[200];
 	size_t len = 0;
 
+	for (size_t i = 0; i < hs_rule_renamed_option_count; i++) {
+		const struct hs_rule_renamed_option *renamed = &hs_rule_renamed_option_table[i];
+
+		if (hs_bytes_is_word(name, renamed->old_name))
+			return wrong(parse, at, "option '%s' is now called '%s'", renamed->old_name,
+				     renamed->name);
+	}
 	for (size_t i = 0; i < hs_rule_option_count; i++) {
 		const char *other = hs_rule_option_table[i].name;
 
@@ -91,7 +98,7 @@ static int refuse_option(struct parse *parse, size_t at, struct hs_bytes name)
 		     hint(&nearest, known, text, sizeof text));
 }
 
-/* What the option's value can be, said when it is something else. */
+/* Writes the error for an invalid value: the allowed range or words. */
 static int refuse_value(struct parse *parse, size_t at, const struct hs_rule_option *option,
 			struct hs_bytes value)
 {
@@ -101,12 +108,12 @@ static int refuse_value(struct parse *parse, size_t at, const struct hs_rule_opt
 	switch (option->kind) {
 	case HS_RULE_TIME:
 		return wrong(parse, at,
-			     "a time is a whole number and us, ms, s, m, h or d, as in 100ms; "
+			     "a time is a whole number with us, ms, s, m, h or d, as in 100ms; "
 			     "%s is from %s to %s",
 			     option->name, option->min, option->max);
 	case HS_RULE_PERCENT:
 		return wrong(parse, at,
-			     "a share is a number and %%, as in 10%%; %s is from %s to %s",
+			     "a share is a number with %%, as in 10%%; %s is from %s to %s",
 			     option->name, option->min, option->max);
 	case HS_RULE_REAL:
 		return wrong(parse, at,
@@ -143,13 +150,13 @@ static int take_option(struct parse *parse, size_t at)
 	if (!option)
 		return refuse_option(parse, at, name);
 	if (!equals && option->kind == HS_RULE_WORD && strcmp(option->words[1], "yes") == 0)
-		text = HS_LIT("yes"); /* a bare word says that it is so */
+		text = HS_LIT("yes"); /* a bare option name means yes */
 	else if (!equals)
 		return wrong(parse, at, "a value is missing: %s=%s", option->name,
 			     option->fallback);
 	bit = UINT64_C(1) << (option - hs_rule_option_table);
 	if (parse->said & bit)
-		return wrong(parse, at, "%s is there twice", option->name);
+		return wrong(parse, at, "%s is given twice", option->name);
 	if (!hs_rule_option_parse(option, text, &value) ||
 	    (option->kind == HS_RULE_COPIES && !hs_rule_option_fits(option, value)))
 		return refuse_value(parse, at, option, text);
@@ -161,7 +168,7 @@ static int take_option(struct parse *parse, size_t at)
 	return 0;
 }
 
-/* Rows whose default leans on `stale` stand behind it. */
+/* Options whose default depends on `stale` come after it in the table. */
 static void apply_defaults(struct parse *parse)
 {
 	for (size_t i = 0; i < hs_rule_option_count; i++) {
@@ -186,9 +193,9 @@ int hs_rule_parse(struct hs_rule *rule, size_t count, const struct hs_bytes *wor
 				  "a rule needs a glob and a contract: user:* cache stale=100ms");
 	rule->glob = words[0];
 	if (rule->glob.len == 0)
-		return wrong(&parse, 0, "a glob has a character at least; all keys are *");
+		return wrong(&parse, 0, "the glob is empty; * matches all keys");
 	if (rule->glob.len > HS_RULE_GLOB_BYTES_MAX)
-		return wrong(&parse, 0, "a glob has %zu bytes at most", HS_RULE_GLOB_BYTES_MAX);
+		return wrong(&parse, 0, "a glob has at most %zu bytes", HS_RULE_GLOB_BYTES_MAX);
 	status = take_contract(&parse);
 	if (status == 0 && rule->contract == HS_CONTRACT_STRICT) {
 		if (count > 2)

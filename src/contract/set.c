@@ -1,5 +1,5 @@
-/* Sets of rules: never changed, only made anew with a difference. A set owns its rules, their globs
- * and what finds them (match.c). */
+/* Sets of rules. A set is immutable: adding or removing a rule makes a new set. A set owns its rules, their
+ * globs and their index (match.c). */
 #include "contract/internal.h"
 
 #include "base/err.h"
@@ -7,7 +7,7 @@
 
 _Static_assert(HS_RULES_MAX <= UINT16_MAX, "a rule's place fits a candidate");
 
-/* Out of rules of other sets, whose globs are copied. */
+/* Makes a set from rules of other sets; copies their globs. */
 static struct hs_rules *make(const struct hs_rule *const *from, size_t count)
 {
 	struct hs_rules *rules = hs_mem_zalloc(sizeof *rules);
@@ -44,7 +44,7 @@ struct hs_rules *hs_rules_create(void)
 
 static struct hs_rules *own(const struct hs_rules *rules)
 {
-	return (struct hs_rules *)(uintptr_t)rules; /* all but the count of who holds it is const */
+	return (struct hs_rules *)(uintptr_t)rules; /* only the reference count changes */
 }
 
 void hs_rules_ref(const struct hs_rules *rules)
@@ -74,7 +74,7 @@ static const struct hs_rule *find(const struct hs_rules *rules, struct hs_bytes 
 	return NULL;
 }
 
-/* The rules but for one, into `list`; returns how many. */
+/* Writes all rules but one to `list`; returns how many. */
 static size_t list_others(const struct hs_rules *rules, const struct hs_rule *but,
 			  const struct hs_rule **list)
 {
@@ -87,7 +87,7 @@ static size_t list_others(const struct hs_rules *rules, const struct hs_rule *bu
 	return count;
 }
 
-/* Numbers go round, so that a new rule does not at once get that of one that has just gone. */
+/* Numbers are assigned round robin, so that a new rule does not get the number of one just removed. */
 static uint32_t free_number(const bool used[HS_RULES_MAX], uint32_t from)
 {
 	for (uint32_t i = 0; i < HS_RULES_MAX; i++) {
@@ -120,7 +120,7 @@ int hs_rules_with(const struct hs_rules *rules, size_t count, const struct hs_by
 		return status;
 	old = find(rules, rule.glob);
 	if (!old && rules->count == HS_RULES_MAX)
-		return hs_err_set(HS_ELIMIT, error, error_size, "there may be %d rules",
+		return hs_err_set(HS_ELIMIT, error, error_size, "at most %d rules are allowed",
 				  HS_RULES_MAX);
 	if (old) {
 		rule.number = old->number;
@@ -157,7 +157,7 @@ struct hs_rules *hs_rules_renumber(const struct hs_rules *rules, const struct hs
 	const struct hs_rule *list[HS_RULES_MAX];
 	size_t count = list_others(rules, NULL, list);
 	struct hs_rules *renumbered = make(list, count);
-	bool used[HS_RULES_MAX] = {0}; /* by rules that are in both */
+	bool used[HS_RULES_MAX] = {0}; /* by rules that are in both sets */
 	uint32_t next = like->next_number;
 
 	for (size_t i = 0; i < rules->count; i++) {

@@ -1,5 +1,5 @@
-/* Who was refused lately: ACL LOG. One worker's part, newest first, bounded by acllog-max-len. What
- * happens again within a minute is counted in its entry instead of taking another. */
+/* ACL LOG: refused commands and logins of one worker, newest first, bounded by acllog-max-len. The same refusal
+ * again within a minute is counted in its entry instead of adding another. */
 #include "core/acl_log.h"
 
 #include "base/mem.h"
@@ -11,20 +11,21 @@ struct entry {
 	struct hs_link link;
 	uint64_t count;
 	uint64_t mono_us;
-	uint64_t number; /* newer ones have larger ones, over all workers: times, kept apart */
+	/* Larger is newer, over all workers: the time, made unique within the worker. */
+	uint64_t number;
 	const char *reason;
 	const char *context;
-	char *object; /* owned, with its length: keys hold any byte */
+	char *object; /* owned; may hold any byte */
 	size_t object_len;
 	char *user;
 	size_t user_len;
-	char *client; /* a line of CLIENT LIST */
+	char *client; /* owned; a line of CLIENT LIST */
 };
 
 struct hs_acl_log {
 	struct hs_link entries;
 	size_t count;
-	uint64_t last; /* the largest number */
+	uint64_t last; /* the largest number so far */
 };
 
 struct hs_acl_log *hs_acl_log_create(void)
@@ -57,7 +58,7 @@ void hs_acl_log_destroy(struct hs_acl_log **log)
 	hs_mem_free(log);
 }
 
-/* One of the newest that says the same, or NULL. */
+/* The same refusal among the newest SAME_ENTRIES, at most SAME_US old; or NULL. */
 static struct entry *find_same(const struct hs_core *core, const char *reason, const char *context,
 			       struct hs_bytes object, struct hs_bytes user)
 {
@@ -110,14 +111,14 @@ void hs_acl_log_add(struct hs_core *core, const struct hs_session *session, cons
 		entry = create(log, reason, context, object, user);
 	core->world.commands->describe(core, session, &client);
 	hs_mem_free(&entry->client);
-	entry->client = hs_mem_dup(client.data, client.len - 1); /* without the line's end */
+	entry->client = hs_mem_dup(client.data, client.len - 1); /* without the newline */
 	hs_buf_deinit(&client);
 	entry->count++;
 	entry->mono_us = core->now.mono_us;
 	entry->number = log->last < entry->mono_us ? entry->mono_us : log->last + 1;
 	log->last = entry->number;
 	hs_list_remove(&entry->link);
-	hs_list_append(log->entries.next, &entry->link); /* before the first one */
+	hs_list_append(log->entries.next, &entry->link); /* becomes the first */
 	while (log->count > core->options.acllog_len_max)
 		drop(log, hs_list_entry(log->entries.prev, struct entry, link));
 }

@@ -1,5 +1,6 @@
-/* Commands that the core hands to others: those that concern the connection, all workers, or what clients are
- * told without asking. local/ and push/ implement them above the core, which gets them as a table. */
+/* Commands that the core knows by name only: about the connection, for all workers, and about push messages.
+ * local/ and push/ implement them above the core, which gets them as a table of functions
+ * (hs_core_world.commands). All run on the worker's thread. */
 #ifndef HS_CORE_COMMANDS_H
 #define HS_CORE_COMMANDS_H
 
@@ -16,21 +17,24 @@ struct hs_reply;
 struct hs_request;
 struct hs_session;
 
-/* A command that is answered at once, without an engine. */
+/* A command that writes its reply at once, without an engine. */
 typedef void hs_local_run(struct hs_core *core, struct hs_session *session,
 			  const struct hs_call *call, struct hs_reply *reply);
 
-/* A command that makes its request itself and answers it when it is done: SUBSCRIBE, PUBLISH, EXEC. `exec`: the
- * transaction that it runs in, whose engine answered `element` to it (empty: it was not sent there); or NULL. */
+/* A command that makes a request for itself and answers it when it is done: SUBSCRIBE, PUBLISH, EXEC. `exec`: the
+ * transaction in which it runs, or NULL. `element`: the engine's reply to it inside that transaction; empty:
+ * the engine did not get it. */
 typedef void hs_start_run(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
 			  const struct hs_call *call, struct hs_bytes element);
 
-/* A command to which every worker contributes (HS_PLACE_WORKERS, HS_OP_PEER). */
+/* A command that every worker runs a part of (HS_PLACE_WORKERS, HS_OP_PEER). */
 struct hs_workers_run {
-	/* Looks at the arguments before any worker is asked. False: the error is written. NULL: they are right. */
+	/* Checks the arguments on the receiving worker, before any part runs. False: the error is written.
+	 * NULL: nothing to check. */
 	bool (*check)(const struct hs_core *core, const struct hs_call *call,
 		      struct hs_reply *reply);
-	void (*part)(struct hs_core *core, struct hs_op *op); /* what this worker has to say */
+	/* Runs on each worker; writes the part's reply to op->out. */
+	void (*part)(struct hs_core *core, struct hs_op *op);
 	void (*merge)(const struct hs_core *core, struct hs_request *request,
 		      struct hs_reply *reply);
 };
@@ -45,16 +49,16 @@ struct hs_workers_run {
 #include "command/rows.def"
 
 struct hs_core_commands {
-	/* By identifier: the function of each command whose row has one of the kind, or NULL. */
+	/* Indexed by command id; NULL: the command is of another kind. */
 	hs_local_run *const *run;
 	hs_start_run *const *start;
 	const struct hs_workers_run *const *workers;
 
-	/* Whether a command about channels must wait for what its client has in flight. */
+	/* Whether a pub/sub command must wait for its client's requests in flight. */
 	bool (*waits)(const struct hs_core *core, const struct hs_session *session,
 		      struct hs_call *call);
 
-	/* The session's line of CLIENT LIST. */
+	/* Appends the session's line of CLIENT LIST. */
 	void (*describe)(const struct hs_core *core, const struct hs_session *session,
 			 struct hs_buf *text);
 };

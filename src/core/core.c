@@ -1,5 +1,6 @@
-/* Events in. Each sets the time, does its work through dispatch.c, and leaves the sessions that have
- * something to say on the sendable list. */
+/* Events in. Each event sets the time, does its work through dispatch.c, and puts sessions that have bytes to
+ * send or are to be closed on the sendable list. Its last step resumes the sessions that were queued meanwhile
+ * (hs_core_resume_all), so that no command runs in the middle of another event's work. */
 #include "core/core.h"
 
 #include "base/mem.h"
@@ -77,7 +78,7 @@ void hs_core_configure(struct hs_core *core, const struct hs_core_options *optio
 	hs_users_adopt(core, options->acl, hs_stages_lost_permission);
 	hs_hot_configure(core);
 	hs_stages_configure(core);
-	hs_rules_unref(&old); /* stages had it until now */
+	hs_rules_unref(&old); /* stages used the old rules until now */
 	hs_core_resume_all(core);
 }
 
@@ -179,13 +180,13 @@ bool hs_core_message(struct hs_core *core, struct hs_session *session, struct hs
 
 	if (session->closing || session->gone)
 		return false;
-	/* One message may be larger than the limit; one behind others may not. */
+	/* A single message may exceed the limit; one behind other unsent bytes may not. */
 	if (unsent > 0 && unsent + message.len > core->options.output_bytes_max) {
 		cut_off_at_output_limit(core, session);
 		return false;
 	}
 	if (publisher && publisher->session == session && !publisher->muted)
-		out = &publisher->reply; /* in front of the number that it answers */
+		out = &publisher->reply; /* before PUBLISH's own reply */
 	else if (session->deferred)
 		out = hs_deferred_messages(session->deferred->deferred);
 	hs_buf_append_bytes(out, message);
@@ -213,7 +214,7 @@ static void protocol_error(struct hs_core *core, struct hs_session *session)
 	hs_session_close(core, session);
 }
 
-/* Runs what `data` holds; returns how much of it is done with. */
+/* Runs the commands in `data`; returns how many bytes are done with. */
 static size_t run_input(struct hs_core *core, struct hs_session *session, const char *data,
 			size_t len)
 {
@@ -222,8 +223,8 @@ static size_t run_input(struct hs_core *core, struct hs_session *session, const 
 	session->running = true;
 	hs_dispatch_timing_begin(core);
 	while (at < len && may_run(session)) {
-		/* The words of an inline request are the parser's, who forgets the last one's here:
-		 * their keys must not be waiting to be counted. */
+		/* The parser reuses its buffer for the words of an inline command: count noted reads before
+		 * parsing, because they point to keys there. */
 		if (data[at] != '*')
 			hs_dispatch_timing_end(core);
 
@@ -231,7 +232,7 @@ static size_t run_input(struct hs_core *core, struct hs_session *session, const 
 						     hs_users_is_admitted(core, session));
 
 		if (used == 0) {
-			hs_hold_end(session); /* what waited was not a whole command */
+			hs_hold_end(session); /* the held input was not a whole command */
 			break;
 		}
 		if (used < 0) {
@@ -277,10 +278,12 @@ static void run_buffered_input(struct hs_core *core, struct hs_session *session)
 		hs_hold_pending_input(core, session);
 }
 
-/* Who sends no more is closed when it is answered. While it is paused there may be whole requests
- * left to run; else only a torn one. But who waits for others has most likely gone: what it would
- * pop would be lost. As in Redis nothing more is run or answered then; only the answers to what came
- * before are still sent. */
+/* The client has closed its side: closes the session when all its requests are answered. A held session may
+ * still have whole commands to run; otherwise only an incomplete one is left, and the session can close.
+ *
+ * The exception is a blocked command (BLPOP). Its client has most likely gone, and an element that it popped
+ * would be lost. So, as in Redis, no more commands are run or answered; only replies to earlier commands are
+ * sent. */
 static void close_when_answered(struct hs_core *core, struct hs_session *session)
 {
 	session->closes_unanswered = hs_dispatch_is_blocked(core, session);
@@ -291,7 +294,7 @@ static void close_when_answered(struct hs_core *core, struct hs_session *session
 void hs_core_resume(struct hs_core *core, struct hs_session *session)
 {
 	if (session->hold == HS_HOLD_REPLY_BUDGET) {
-		hs_hold_end(session); /* it is looked at anew */
+		hs_hold_end(session); /* the command is dispatched again */
 		hs_list_remove(&session->budget_link);
 	}
 	if (session->gone) {
@@ -301,7 +304,7 @@ void hs_core_resume(struct hs_core *core, struct hs_session *session)
 		}
 		return;
 	}
-	/* One reply may be larger than the limit; one with more behind it may not. */
+	/* A single reply may exceed the limit; one with more behind it may not. */
 	if (session->inflight > 0 || session->in.len > 0)
 		hs_core_check_output(core, session);
 	if (!session->running && session->in.len > 0 && may_run(session))
@@ -319,7 +322,8 @@ void hs_core_end(struct hs_core *core, struct hs_session *session)
 static void receive(struct hs_core *core, struct hs_session *session, const char *data, size_t len)
 {
 	if (session->in.data && data == session->in.data + session->in.len) {
-		session->in.len += len; /* read into our own room */
+		/* The driver has read into the session's buffer (hs_core_read_room). */
+		session->in.len += len;
 	} else if (session->in.len > 0 || !may_run(session)) {
 		hs_buf_append(&session->in, data, len);
 	} else {
@@ -360,7 +364,7 @@ char *hs_core_read_room(struct hs_session *session, size_t *room)
 		*room = 0;
 		return NULL;
 	}
-	/* As the bytes come, not as the header promises. */
+	/* Grow with the bytes that arrive, not with the length that the header announces. */
 	want = session->parser.need - session->in.len;
 	if (want < HS_IDLE_BUFFER_BYTES)
 		want = HS_IDLE_BUFFER_BYTES;
@@ -390,13 +394,13 @@ bool hs_core_wants_input(const struct hs_session *session)
 void hs_core_sleep(struct hs_core *core, struct hs_session *session,
 		   const struct hs_command *command, uint64_t until_us)
 {
-	hs_request_get(core, session, command); /* answered by hs_core_alarm */
+	hs_request_get(core, session, command); /* hs_core_alarm answers it */
 	session->sleep_until_us = until_us;
 	hs_hold(core, session, HS_HOLD_SLEEP);
 	hs_list_append(&core->sleepers, &session->sleeping);
 }
 
-/* Answers the DEBUG SLEEP that the session waits for: its last request. */
+/* Answers DEBUG SLEEP, which is the session's last request. */
 static void end_sleep(struct hs_core *core, struct hs_session *session)
 {
 	struct hs_request *request = hs_session_last_request(session);
@@ -412,7 +416,7 @@ static void end_sleep(struct hs_core *core, struct hs_session *session)
 void hs_core_disconnect(struct hs_core *core, struct hs_session *session)
 {
 	hs_list_remove(&session->sendable);
-	session->gone = true; /* first: from here on nobody is told about it */
+	session->gone = true; /* first: nothing below may send to this session */
 	hs_hash_table_remove(&core->ids, &session->by_id);
 	core->orphans++;
 	hs_buf_deinit(&session->in);
@@ -530,7 +534,7 @@ void hs_core_tick(struct hs_core *core, struct hs_now now)
 			continue;
 		if (session->out.len == 0)
 			hs_buf_deinit(&session->out);
-		/* Who listens is expected to be silent. */
+		/* Subscribers are expected to be silent. */
 		if (core->options.idle_s_max > 0 && !session->subscribed &&
 		    idle_us > (uint64_t)core->options.idle_s_max * 1000000)
 			hs_session_close(core, session);
@@ -561,14 +565,14 @@ uint32_t hs_core_drain(struct hs_core *core, struct hs_now now, uint64_t quiet_u
 	left = core->orphans + core->self->inflight;
 	hs_list_each(struct hs_session, session, &core->sessions, all) {
 		bool blocked = hs_dispatch_is_blocked(core, session);
-		/* What a pause keeps from running will not run any more: nobody was told it did. */
+		/* Commands held by CLIENT PAUSE never run; their clients have no reply that says otherwise. */
 		bool waits = (session->inflight > 0 && !blocked) ||
 			     (session->in.len > 0 && session->hold != HS_HOLD_PAUSE);
 
 		if (session->gone)
 			continue;
 		left++;
-		/* Patience is over: who only sleeps is not waited for. */
+		/* The shutdown timeout is over: do not wait for DEBUG SLEEP. */
 		if (blocked || (quiet_us == 0 && session->sleep_until_us > 0))
 			session->cut = true;
 		if (quiet_us == 0 || (!waits && now.mono_us - session->last_active_us >= quiet_us))

@@ -1,11 +1,11 @@
-/* What a command means as heat: which keys it touched, how many bytes of it and of its reply belong
- * to each, what came of it.
+/* Translates a command to heat: which keys it touched, how many bytes of the command and its reply belong to
+ * each, and its outcome.
  *
- * Every key of a command counts as one request for that key, its slot and its partition, so that
- * what the keys of a partition have adds up to what the partition has. A read that is answered at
- * once is noted here and counted with its batch, when the time is known; the rest is counted when
- * it is finished. Of a command for several partitions, each has its own time and its own errors: one
- * that is slow or full does not make the others look so. */
+ * Every key of a command counts as one request for that key, its slot and its partition. So the sum over the
+ * keys of a partition equals the partition's count. A read that is answered at once is noted, and counted at
+ * the end of its run of commands, when the time is known; all others are counted when they are finished. A
+ * command for several partitions has a time and an outcome for each of them: one slow or full partition does
+ * not make the others look slow or full. */
 #include "core/count.h"
 
 #include "core/multi.h"
@@ -13,7 +13,7 @@
 
 #include <math.h>
 
-/* A reply that says that there is nothing. */
+/* A null reply. */
 static bool is_null(struct hs_bytes reply)
 {
 	return reply.len >= 3 &&
@@ -31,7 +31,8 @@ static bool is_error(struct hs_bytes reply)
 	return reply.len > 0 && reply.data[0] == '-';
 }
 
-/* With GET, SET answers what was there before: NX wants nothing there, XX wants something. */
+/* SET with GET replies with the old value: with NX an old value, with XX its absence means that nothing was
+ * set. */
 static bool set_is_refused(const struct hs_call *call, struct hs_bytes reply)
 {
 	bool get = false, nx = false, xx = false;
@@ -46,7 +47,7 @@ static bool set_is_refused(const struct hs_call *call, struct hs_bytes reply)
 	return is_null(reply) && (!get || xx);
 }
 
-/* A conditional write that did not take place. */
+/* A conditional write whose condition did not hold. */
 static bool is_refused(const struct hs_call *call, struct hs_bytes reply)
 {
 	if (!(call->command->flags & HS_CMD_CONDITIONAL) || is_error(reply))
@@ -56,7 +57,7 @@ static bool is_refused(const struct hs_call *call, struct hs_bytes reply)
 	return is_zero(reply);
 }
 
-/* The elements of an array reply, its header taken off; all of another reply. */
+/* The elements of an array reply without its header; of another reply the whole. */
 static struct hs_bytes elements_of(struct hs_bytes reply)
 {
 	struct hs_parsed_reply head;
@@ -67,18 +68,19 @@ static struct hs_bytes elements_of(struct hs_bytes reply)
 	return reply;
 }
 
-/* One command, or one of a transaction: told for each of its keys. */
+/* A finished command, or one of a transaction, to be counted for each of its keys. */
 struct counted {
 	struct hs_core *core;
 	struct hs_call call;
 	struct hs_bytes reply;
-	bool missed;  /* the engine says so */
-	bool at_once; /* a read that was answered without waiting */
+	bool missed;  /* the engine's hs_op.missed */
+	bool at_once; /* a read answered without a request */
 	uint64_t time_us;
-	const struct hs_request *split; /* its parts have answers of their own; or NULL */
+	const struct hs_request *split; /* a split request, with a reply for each part; or NULL */
 };
 
-/* OBJECT looks at a key and does not use it: whoever asks all keys how hot they are heats none. */
+/* OBJECT inspects a key without using it: a monitor that asks for the frequency of all keys must not make them
+ * hot. */
 static void count_lookup(const struct counted *counted)
 {
 	uint16_t slot = hs_slot_of(counted->call.argv[counted->call.command->key_first]);
@@ -99,7 +101,7 @@ static size_t count_keys(const struct counted *counted)
 	return count;
 }
 
-/* Of several keys that share one answer it is only ever known that all were missing. */
+/* Of several keys that share one reply it is only ever known that all of them were missing. */
 static void count_each_key(const struct counted *counted)
 {
 	const struct hs_command *command = counted->call.command;
@@ -150,7 +152,7 @@ static void count_command(const struct counted *counted)
 	const struct hs_command *command = counted->call.command;
 
 	if (hs_command_is_pubsub(command))
-		return; /* channels are no keys */
+		return; /* channels are not keys */
 	if (command->parent == HS_CMD_ID_OBJECT && command->key_first > 0)
 		count_lookup(counted);
 	else
@@ -192,8 +194,8 @@ void hs_count_read(struct hs_core *core, const struct hs_call *call, struct hs_b
 		count_command(&counted);
 }
 
-/* A transaction that did not take place: somebody else wrote one of the keys it watched. Which one
- * nobody says, so each was contended for. Its commands did not run and are nobody's heat. */
+/* A transaction that was not run, because another client wrote a watched key. The reply does not say which one,
+ * so each watched key counts as contended. The queued commands did not run and do not count. */
 static void count_lost(struct hs_core *core, const struct hs_request *request)
 {
 	const struct hs_part *part = &request->parts[0];
@@ -209,7 +211,7 @@ static void count_lost(struct hs_core *core, const struct hs_request *request)
 		access.bytes = access.key.len;
 		hs_heat_add(core->world.heat, &access, part->time_us * 1000);
 	}
-	if (at == 0) /* no name is remembered: the partition was asked all the same */
+	if (at == 0) /* no name is remembered: count the partition alone */
 		hs_heat_add_keyless(core->world.heat, part->op.partition, true, false, 0,
 				    part->time_us * 1000);
 }
@@ -245,14 +247,14 @@ static void count_keyless(struct hs_core *core, const struct hs_request *request
 		struct hs_bytes reply = request->parts_count > 1 ? hs_buf_bytes(&part->out) : whole;
 
 		if (part->op.kind == HS_OP_PEER)
-			continue; /* PUBLISH has parts of both kinds */
+			continue; /* PUBLISH has parts for engines and for workers */
 		hs_heat_add_keyless(core->world.heat, part->op.partition,
 				    request->call.command->flags & HS_CMD_WRITE, is_error(reply),
 				    reply.len, part->time_us * 1000);
 	}
 }
 
-/* A row may have keys and the request none: EVAL with a number of 0. */
+/* A row may have keys and the command none: EVAL with a number of 0. */
 static bool has_keys(const struct hs_request *request)
 {
 	struct hs_key_walk walk;
@@ -263,7 +265,7 @@ static bool has_keys(const struct hs_request *request)
 	return hs_keys_next(&walk) > 0;
 }
 
-/* The usual command, with one key: what is known of it is not worked out again. */
+/* The usual command, with one key: reuses the slot and partition of its operation. */
 static void count_one(struct hs_core *core, const struct hs_request *request, size_t at,
 		      struct hs_bytes reply)
 {
@@ -284,7 +286,7 @@ static void count_one(struct hs_core *core, const struct hs_request *request, si
 		access.bytes += request->call.argv[i].len;
 	access.missed = !access.write && !access.failed && (is_null(reply) || part->op.missed);
 	if (core->run_key.len > 0 && hs_bytes_equal(access.key, core->run_key)) {
-		access.key = core->run_key; /* it outlives the request */
+		access.key = core->run_key; /* the run's key outlives the request */
 		hs_heat_run_add(core->world.heat, &access, part->time_us * 1000);
 		return;
 	}
@@ -361,15 +363,15 @@ void hs_count_hot(struct hs_core *core, struct hs_heat_warmth heat, bool waited)
 	struct hs_hot *hot;
 
 	if (!hs_core_stays_hot(&core->options.hot, heat.share, heat.requests))
-		return; /* the usual key */
+		return; /* most keys are not hot */
 	hot = hs_hot_note(core, heat);
 	if (hot)
 		hs_stages_hot(core, hot, waited);
 }
 
-/* Redis's frequency counter is a logarithm that ends at 255, at about a million requests. So is
- * this one, of the requests that the long window holds, over all workers; or would hold at this pace,
- * while it is not full yet. */
+/* As in Redis the frequency is a logarithm that reaches 255 at about a million requests. Here it counts the
+ * requests in the long window of all workers; while that window is not full yet, those it would have at the
+ * present rate. */
 uint8_t hs_count_frequency(const struct hs_core *core, struct hs_bytes key)
 {
 	struct hs_heat_row row;

@@ -1,25 +1,24 @@
-/* Commands of a transaction that run when it has committed: those about channels, those that the
- * process, other workers or other partitions answer, and behind the first of them everything that
- * the core answers itself; all of that from the beginning, if it may turn out that the transaction
- * does not take place.
+/* Commands of a transaction that run after its commit: pub/sub commands, and those that the process, other
+ * workers or other partitions answer. After the first of them everything that the core answers itself is
+ * deferred, too. If the transaction depends on watched keys, and so may not run at all, all commands that the
+ * core answers are deferred from the beginning.
  *
- *     EXEC ── engine: all that is data ── committed ── SUBSCRIBE a ── PUBLISH a x ── PING ── reply
+ *     EXEC ── engine: all commands on data ── committed ── SUBSCRIBE a ── PUBLISH a x ── PING ── reply
  *
- * Nobody hears a message before the data it speaks of is there, nor one of a transaction that lost;
- * and the messages that a client sends to itself stand in the reply where Redis puts them: in front
- * of the number that PUBLISH answers. What others send it meanwhile comes behind the reply.
+ * So no client gets a message before the data that it announces is visible, nor a message of a transaction that
+ * did not run. Messages that a client sends to itself stand in EXEC's reply where Redis puts them: before the
+ * number that PUBLISH replies. Messages of other clients meanwhile follow EXEC's reply.
  *
- * To an engine behind connections PUBLISH goes with the transaction; what is left to do here is to
- * correct the number of receivers.
+ * PUBLISH goes to a server inside the transaction; what remains to do here is to correct the number of
+ * receivers.
  *
- * A command over all partitions that writes no keys (DBSIZE, KEYS, SCRIPT LOAD) goes with the
- * transaction, too, so that its own partition answers at the command's place among the others. The
- * other partitions, which the transaction does not touch, are asked here, and the replies merged.
- * SCAN and what the process or other workers answer (INFO, CONFIG, CLIENT LIST) see the data as it is
- * behind the commit.
+ * A command over all partitions that writes no keys (DBSIZE, KEYS, SCRIPT LOAD) goes inside the transaction,
+ * too, so that its own partition replies at the command's place. The core then asks the other partitions, which
+ * the transaction does not touch, and merges the replies. SCAN, and what the process or other workers answer
+ * (INFO, CONFIG, CLIENT LIST), see the data after the commit.
  *
- * Such an EXEC is the only command of its client under way (core/dispatch.c), and its own commands run
- * one by one, as requests whose reply is added to that of EXEC. */
+ * Such an EXEC is the only command of its client in flight (core/dispatch.c). Its deferred commands run one by
+ * one, as requests whose replies are appended to EXEC's. */
 #include "core/deferred.h"
 
 #include "base/mem.h"
@@ -31,14 +30,15 @@
 #include "wire/reply.h"
 
 struct hs_deferred {
-	struct hs_buf engine;	/* its reply */
-	struct hs_bytes rest;	/* of it, element by element */
-	struct hs_buf reply;	/* what becomes of it */
-	struct hs_buf messages; /* messages of others meanwhile */
-	size_t next;		/* the command that is looked at next */
-	bool begun;		/* hs_deferred_is */
-	bool looping,
-		finished_at_once; /* a command that is answered at once does not begin a loop of its own */
+	struct hs_buf engine;	/* the engine's reply to EXEC */
+	struct hs_bytes rest;	/* the elements of `engine` not used yet */
+	struct hs_buf reply;	/* EXEC's reply so far */
+	struct hs_buf messages; /* messages from other clients meanwhile */
+	size_t next;		/* index of the next command */
+	bool begun;		/* the in/out state of hs_deferred_is */
+	/* A command that is answered at once must not begin a second loop: while run_next is `looping`,
+	 * hs_deferred_finished only sets `finished_at_once`. */
+	bool looping, finished_at_once;
 };
 
 bool hs_deferred_is_local(const struct hs_command *command)
@@ -76,8 +76,9 @@ bool hs_deferred_is(const struct hs_core *core, const struct hs_command *command
 bool hs_deferred_in_engine(const struct hs_core *core, const struct hs_command *command)
 {
 	switch (command->place) {
+	/* PUBLISH, SPUBLISH: servers run them; on the embedded engine the workers deliver. */
 	case HS_PLACE_ANY:
-	case HS_PLACE_PARTITION: /* PUBLISH, SPUBLISH: in front of servers; else the workers deliver */
+	case HS_PLACE_PARTITION:
 		return core->world.shared_connections;
 	case HS_PLACE_ALL:
 		return !(command->flags & HS_CMD_WRITE) || hs_core_partitions(core) == 1;
@@ -107,20 +108,21 @@ static void finish(struct hs_core *core, struct hs_request *exec)
 	hs_buf_swap(&exec->reply, &exec->deferred->reply);
 	hs_buf_swap(&messages, &exec->deferred->messages);
 	session->deferred = NULL;
-	hs_dispatch_finish(core, exec); /* it was the only one: its reply is out */
+	hs_dispatch_finish(core, exec); /* EXEC was alone in flight: its reply is in `out` now */
 	if (!session->gone)
 		hs_buf_append_bytes(&session->out, hs_buf_bytes(&messages));
 	hs_buf_deinit(&messages);
 }
 
-/* A command that the core answers, whose reply is there when this returns. */
+/* Runs a command that writes its reply at once. */
 static void run_local(struct hs_core *core, struct hs_request *exec, const struct hs_call *call)
 {
 	struct hs_reply reply = {.out = &exec->deferred->reply, .resp = exec->session->resp};
 	size_t start = exec->deferred->reply.len;
 
 	core->world.commands->run[call->command->id](core, exec->session, call, &reply);
-	if (exec->deferred->reply.len == start) /* every command has its element */
+	/* CLIENT REPLY writes nothing: every command has an element. */
+	if (exec->deferred->reply.len == start)
 		hs_reply_ok(&reply);
 }
 
@@ -134,8 +136,8 @@ static void hide_copies(struct hs_request *exec, struct hs_bytes element)
 	hs_buf_deinit(&reply);
 }
 
-/* `element`: what the engine answered to it in the transaction; empty: it was not sent there. False:
- * it is under way. */
+/* Runs one deferred command. `element`: the engine's reply to it inside the transaction; empty: the engine did
+ * not get it. False: it is in flight. */
 static bool run(struct hs_core *core, struct hs_request *exec, const struct hs_call *call,
 		struct hs_bytes element)
 {
@@ -180,14 +182,14 @@ static void run_next(struct hs_core *core, struct hs_request *exec)
 		struct hs_bytes element;
 
 		hs_parse_reply_take(&deferred->rest, &element);
-		/* An error in its place: its user may no longer run it, or the server refused. */
+		/* An error in its place: its user may not run it any more, or the server refused it. */
 		if (!hs_deferred_is(core, command->command, &deferred->begun) ||
 		    (element.len > 0 && element.data[0] == '-')) {
 			hs_buf_append_bytes(&deferred->reply, element);
 			continue;
 		}
 		if (command->answered.len > 0)
-			element.len = 0; /* it only kept the place */
+			element.len = 0; /* only a placeholder */
 		if (!run(core, exec, &call, element)) {
 			deferred->looping = false;
 			return;
@@ -206,7 +208,7 @@ bool hs_deferred_begin(struct hs_core *core, struct hs_request *exec)
 		return false;
 	len = hs_parse_reply_head(&head, exec->reply.data, exec->reply.len);
 	if (len <= 0 || head.type != HS_PARSED_ARRAY)
-		return false; /* it did not take place */
+		return false; /* the transaction did not run */
 	exec->deferred = hs_mem_zalloc(sizeof *exec->deferred);
 	exec->deferred->begun = all;
 	hs_buf_swap(&exec->deferred->engine, &exec->reply);
@@ -230,8 +232,8 @@ void hs_deferred_finished(struct hs_core *core, struct hs_request *request)
 		run_next(core, exec);
 }
 
-/* The next element of EXEC's reply that answers a command; empty: there is none. RESP3 has messages in
- * between. */
+/* The next element of EXEC's reply that belongs to a command, without RESP3 push messages in between; empty: no
+ * more. */
 static struct hs_bytes next_element(struct hs_bytes *rest)
 {
 	struct hs_bytes element;
@@ -247,13 +249,13 @@ void hs_deferred_account(struct hs_core *core, const struct hs_request *exec, ui
 	struct hs_bytes rest = hs_parse_reply_elements(hs_buf_bytes(&exec->reply));
 
 	if (!tx || rest.len == 0)
-		return; /* it did not take place */
+		return; /* the transaction did not run */
 	for (size_t i = 0; i < tx->count; i++) {
 		const struct hs_command *command = tx->commands[i].command;
 		struct hs_core_command_stats *stats = &core->stats.command[command->id];
 		struct hs_bytes element = next_element(&rest);
 
-		/* What ran behind the commit was a request of its own, and is accounted for. */
+		/* Deferred commands were requests, and are counted already. */
 		if (hs_deferred_begins(core, command) && command->place != HS_PLACE_SLOT)
 			continue;
 		hs_counter_add(&core->stats.commands, 1);

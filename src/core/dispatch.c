@@ -1,13 +1,16 @@
-/* From a parsed command to whoever runs it.
+/* From a parsed command to its execution.
  *
- * The order of the checks is Redis's (existence, arity, AUTH, transaction, users' rules, slots), so that the
- * first thing wrong with a command is also the first thing said about it.
+ * The order of the checks is Redis's (existence, arity, AUTH, transaction, ACL, slots), so that a command with
+ * several errors gets the same error as from Redis.
  *
- * A read that nothing stands in front of is answered here and now, straight into the session's out
- * buffer. Anything else becomes a request: its arguments are copied, its operation handed over, and
- * its reply delivered in its turn. While a connection has an operation under way on a partition,
- * its later commands for that partition queue behind it, reads as well: that is what makes a
- * pipelined SET and GET of one key agree (law 2). */
+ * A read with nothing of its connection in flight is answered at once, straight into the session's out buffer.
+ * Any other command becomes a request: its arguments are copied, its operation goes to the engine, and its
+ * reply is delivered in turn. While a connection has an operation in flight on a partition, its later commands
+ * for that partition queue behind it, reads too. So a pipelined SET and GET of one key agree (law 2: a strict
+ * key is linearizable, also for clients that pipeline).
+ *
+ * Timing. Fast commands that are answered at once share one look at the clock: commands since the last look get
+ * equal parts of the time (settle_timed). Slow ones and those with several keys are timed alone. */
 #include "core/dispatch.h"
 
 #include "core/count.h"
@@ -23,8 +26,7 @@
 
 #include <stdio.h>
 
-/* Timed one by one: what may be slow or has many keys, or everything when the slow log wants to
- * know. */
+/* Whether a command is timed alone: it may be slow, has several keys, or the slow log needs exact times. */
 static bool timed_alone(const struct hs_core *core, const struct hs_command *command)
 {
 	return !(command->flags & HS_CMD_FAST) || command->key_first != command->key_last ||
@@ -32,7 +34,7 @@ static bool timed_alone(const struct hs_core *core, const struct hs_command *com
 	       (core->options.slowlog_us >= 0 && core->options.slowlog_us < 1000);
 }
 
-/* Reads that were answered at once: only a stage that answers reads wants to know of hot ones. */
+/* Counts the noted reads. Stages get `hot` for them only if one asks (HS_POINT_HOT_READS). */
 static void settle_heat(struct hs_core *core, uint64_t each_ns)
 {
 	struct hs_heat_warmth heat = hs_heat_settle(core->world.heat, each_ns);
@@ -41,7 +43,7 @@ static void settle_heat(struct hs_core *core, uint64_t each_ns)
 		hs_count_hot(core, heat, false);
 }
 
-/* Shares the time since the last look at the clock among the commands answered since. */
+/* Divides the time since the last look at the clock among the commands answered since. */
 static void settle_timed(struct hs_core *core)
 {
 	uint64_t now_us = core->world.calls->mono_us(core->world.context);
@@ -75,14 +77,14 @@ void hs_dispatch_account(struct hs_core *core, struct hs_session *session,
 		hs_slowlog_add(core, session, call, time_us);
 }
 
-/* Around a command that is answered at once. */
+/* Before a command that is answered at once. */
 static void timing_begin(struct hs_core *core, const struct hs_command *command)
 {
 	if (timed_alone(core, command))
 		settle_timed(core);
 }
 
-/* Returns its time, when it is timed alone. */
+/* After it. Returns its time if it is timed alone, else 0. */
 static uint64_t timing_end(struct hs_core *core, struct hs_session *session,
 			   const struct hs_call *call, bool failed)
 {
@@ -101,8 +103,8 @@ static uint64_t timing_end(struct hs_core *core, struct hs_session *session,
 	return time_us;
 }
 
-/* A reply being written: into the session's out buffer when its turn is now, into a request of its
- * own when others are waiting. */
+/* A reply being written: to the session's out buffer if its turn is now, else to a request that keeps its
+ * place. */
 struct answer {
 	struct hs_reply reply;
 	struct hs_request *request;
@@ -121,12 +123,12 @@ static void answer_begin(struct hs_core *core, struct hs_session *session,
 	answer->start = answer->reply.out->len;
 }
 
-/* Returns whether the reply was an error. */
+/* Returns whether the reply is an error. */
 static bool answer_end(struct hs_core *core, struct hs_session *session, struct answer *answer)
 {
 	struct hs_buf *out = answer->reply.out;
 	bool failed = out->len > answer->start && out->data[answer->start] == '-';
-	/* Judged now: CLIENT REPLY ON is heard, CLIENT REPLY OFF is not. */
+	/* Decided after the command ran: CLIENT REPLY ON has a reply, CLIENT REPLY OFF has none. */
 	bool muted = session->reply_mode == HS_REPLY_OFF || session->reply_mode == HS_REPLY_SKIP;
 
 	if (answer->request) {
@@ -162,7 +164,8 @@ void hs_dispatch_reject(struct hs_core *core, struct hs_session *session,
 	}
 }
 
-/* Until a server has said which commands there are, nobody knows that one is unknown. */
+/* Until a server has sent its list of commands, an unknown command may be one of the server's. True: answered
+ * with that error. */
 static bool reject_unlearned(struct hs_core *core, struct hs_session *session)
 {
 	char text[HS_ENGINE_UNAVAILABLE_BYTES];
@@ -232,7 +235,6 @@ static void finish_at(struct hs_core *core, struct hs_request *request, uint64_t
 	hs_request_finish(core, request);
 }
 
-/* One reply of all parts, in its turn. */
 void hs_dispatch_answered(struct hs_core *core, struct hs_request *request)
 {
 	struct hs_session *session = request->session;
@@ -244,7 +246,7 @@ void hs_dispatch_answered(struct hs_core *core, struct hs_request *request)
 	}
 	hs_fanout_merge(core, request);
 	if (session->running) {
-		/* Answered at once: the event's time is from before it ran. */
+		/* Answered inside the submission: core->now is from before it ran. */
 		settle_timed(core);
 		now_us = core->timing_start_us;
 		for (uint32_t i = 0; i < request->parts_count; i++)
@@ -263,8 +265,8 @@ void hs_dispatch_finish(struct hs_core *core, struct hs_request *request)
 		  request->session->running ? core->timing_start_us : core->now.mono_us);
 }
 
-/* The usual answer of an engine behind a connection: one reply, lying in what was just read, for
- * the request whose turn it is. It goes to the session at once. */
+/* The usual reply of a server: one part, the bytes lie in the connection's read buffer, and it is this
+ * request's turn. The bytes go straight to the session's out buffer. False: this is not that case. */
 static bool finish_straight(struct hs_core *core, struct hs_request *request,
 			    const struct hs_op *op)
 {
@@ -324,14 +326,14 @@ static void submit(struct hs_core *core, struct hs_request *request, struct hs_p
 	}
 	if (part->marked)
 		hs_stages_arrive(core, request, part, HS_STAGES_MAX);
-	/* Others may keep the request waiting: what they take is not this one's time. */
+	/* The request may wait for other parts, whose time is not this part's. */
 	if (HS_CORE_HEAT && core->world.heat && request->parts_count > 1)
 		part->time_us = core->world.calls->mono_us(core->world.context) - request->start_us;
 	if (--request->parts_left == 0) {
 		bool delayed = request->delayed;
 
 		hs_dispatch_answered(core, request);
-		/* Of those that waited, several may be refused in a row. */
+		/* Several delayed requests may be answered at once, in a row. */
 		if (delayed && session->inflight > 0 && !session->gone)
 			hs_core_check_output(core, session);
 	}
@@ -349,8 +351,8 @@ void hs_dispatch_submit(struct hs_core *core, struct hs_request *request, uint32
 		submit(core, request, part);
 }
 
-/* A large reply that the engine has not written yet: not for a client that is gone, or that has so much
- * unread that it is cut off. */
+/* Has the engine write a large reply, unless the client has disconnected or has so much unread that it is
+ * closed. */
 static void make_reply(struct hs_core *core, struct hs_session *session, struct hs_op *op)
 {
 	struct hs_reply reply = {.out = op->out, .resp = op->resp};
@@ -403,7 +405,7 @@ void hs_dispatch_complete(struct hs_core *core, struct hs_op *op)
 			hs_heat_inflight(core->world.heat, op->partition, -1);
 	}
 	hs_dispatch_arrived(core, request, part, HS_STAGES_MAX);
-	/* The request may have gone, and with it the op. */
+	/* The request may be freed, and `op` with it. */
 	hs_core_resume(core, session);
 }
 
@@ -425,8 +427,7 @@ void hs_dispatch_answer(struct hs_core *core, struct hs_session *session,
 		hs_count_read(core, call, reply, false, time_us);
 }
 
-/* The fast way: a read with nothing of its connection in front of it. False: the engine wants it
- * in the queue. */
+/* The fast path: a read of a connection with nothing in flight. False: the engine wants it as a queued request. */
 static bool run_read_now(struct hs_core *core, struct hs_session *session,
 			 const struct hs_call *call, uint16_t slot, uint16_t partition)
 {
@@ -468,7 +469,7 @@ static bool run_read_now(struct hs_core *core, struct hs_session *session,
 	return true;
 }
 
-/* `slot` may be HS_SLOT_NONE. */
+/* Runs a command on one partition. `slot` may be HS_SLOT_NONE. */
 static void run_partition(struct hs_core *core, struct hs_session *session,
 			  const struct hs_call *call, uint16_t slot)
 {
@@ -488,7 +489,7 @@ static void run_partition(struct hs_core *core, struct hs_session *session,
 	hs_dispatch_submit(core, request, 0);
 }
 
-/* A command that names its slot itself. */
+/* Runs a command that names a slot as an argument. */
 static void run_slot(struct hs_core *core, struct hs_session *session, const struct hs_call *call)
 {
 	struct answer answer;
@@ -505,7 +506,7 @@ static void run_slot(struct hs_core *core, struct hs_session *session, const str
 	hs_dispatch_account(core, session, call, 0, true);
 }
 
-/* Notes the client for the log of changes. It is taken down now: the change may be of its own user. */
+/* Records who runs an admin command, for the log. Recorded now, because the command may change its own user. */
 static void record_client(const struct hs_session *session, struct hs_request *request)
 {
 	struct hs_bytes name = session->user ? hs_acl_user_name(session->user) : HS_LIT("(none)");
@@ -551,7 +552,7 @@ static void run(struct hs_core *core, struct hs_session *session, struct hs_call
 	switch (command->place) {
 	case HS_PLACE_PARTITION:
 	case HS_PLACE_ANY:
-		/* Whoever is there will do, so that it need not wait for a slot that nobody serves. */
+		/* Any partition will do. Do not insist on a slot that may have no server. */
 		if (command->place == HS_PLACE_ANY && slots == HS_CALL_SLOTS_NONE)
 			slot = HS_SLOT_NONE;
 		run_partition(core, session, call, slot);
@@ -582,14 +583,14 @@ static void run(struct hs_core *core, struct hs_session *session, struct hs_call
 	case HS_PLACE_CORE:
 		run_local(core, session, call);
 		break;
-	case HS_PLACE_PARENT: /* alone: COMMAND, or what a server makes of it */
+	case HS_PLACE_PARENT: /* without a subcommand: COMMAND, or a server's container */
 		if (command->id < HS_CMD_IDS)
 			run_local(core, session, call);
 		else
 			run_partition(core, session, call, slot);
 		break;
 	case HS_PLACE_REFUSED:
-		hs_check(false); /* dispatch said so */
+		hs_check(false); /* dispatch has refused it */
 	}
 }
 
@@ -603,8 +604,8 @@ static void queue_in_multi(struct hs_core *core, struct hs_session *session,
 	answer_end(core, session, &answer);
 }
 
-/* The first words of an HTTP request, which a web page can make a browser send here, with commands
- * in its body. As Redis: no answer, no more. */
+/* The first words of an HTTP request. A web page can make a browser send one here, with commands in its body.
+ * As Redis does, heatsink closes the connection without a reply. */
 static bool speaks_http(struct hs_bytes name)
 {
 	return hs_bytes_is_word(name, "post") || hs_bytes_is_word(name, "host:");
@@ -632,17 +633,17 @@ static void reject_subscribed(struct hs_core *core, struct hs_session *session,
 	hs_dispatch_reject(core, session, command, text);
 }
 
-/* FLUSHALL. In front of a Cluster order is kept slot by slot: a read that is sent again, because a connection was
- * lost or a slot has moved, must not see what its client flushed only later. */
+/* Whether the command writes to all slots (FLUSHALL). In front of a Cluster order is kept slot by slot. A read
+ * that is sent again, because a connection was lost or a slot moved, must not see its client's later flush. */
 static bool writes_all_slots(const struct hs_core *core, const struct hs_call *call)
 {
 	return core->world.op_scope == HS_OP_SCOPE_SLOT && call->command->place == HS_PLACE_ALL &&
 	       (call->command->flags & HS_CMD_WRITE);
 }
 
-/* Whether a command must be the only one of its client under way: because its row says so; because it
- * changes the dialect of the messages that its client hears; because it needs a connection to the engine for
- * itself, or may change the one its client shares. */
+/* Whether the command must be the only one of its client in flight: its row says so (`alone`); it changes the
+ * protocol of push messages; it needs a server connection of its own; or it may change the connection that all
+ * clients share. */
 static bool must_be_alone(const struct hs_core *core, const struct hs_session *session,
 			  const struct hs_call *call)
 {
@@ -659,7 +660,7 @@ static bool must_be_alone(const struct hs_core *core, const struct hs_session *s
 	case HS_CMD_ID_EXEC:
 		return session->watches != NULL;
 	case HS_CMD_ID_WATCH:
-	case HS_CMD_ID_HELLO: /* replies in another dialect come on another connection */
+	case HS_CMD_ID_HELLO: /* RESP2 and RESP3 replies come on different connections */
 	case HS_CMD_ID_RESET:
 		return true;
 	default:
@@ -708,7 +709,7 @@ bool hs_dispatch_unblock(struct hs_core *core, struct hs_session *session, bool 
 	return waited;
 }
 
-/* The row of a request: ours, or one that is learned. NULL: there is none, and that is said. */
+/* The row of a command: heatsink's own, or learned from a server. NULL: unknown, and the client has its error. */
 static const struct hs_command *find_command(struct hs_core *core, struct hs_session *session,
 					     const struct hs_call *call)
 {
@@ -728,7 +729,7 @@ static const struct hs_command *find_command(struct hs_core *core, struct hs_ses
 	return NULL;
 }
 
-/* False: the user's rules forbid it, and it was told so. */
+/* False: the user's rules forbid it, and the client has its error. */
 static bool user_may_run(struct hs_core *core, struct hs_session *session,
 			 const struct hs_call *call)
 {
@@ -740,8 +741,8 @@ static bool user_may_run(struct hs_core *core, struct hs_session *session,
 	return !refused;
 }
 
-/* True: its keys are not for clients, or lie in slots that one command may not have, and it was told so.
- * Only the split commands may name several slots, and not inside a transaction. */
+/* True: refused, and the client has its error: a key has a reserved name, or the keys lie in several slots.
+ * Only split commands may name several slots, and not inside a transaction. */
 static bool refuse_keys(struct hs_core *core, struct hs_session *session, struct hs_call *call)
 {
 	const struct hs_command *command = call->command;
@@ -761,7 +762,7 @@ static bool refuse_keys(struct hs_core *core, struct hs_session *session, struct
 	return true;
 }
 
-/* Everything that is looked at before a command may run. True: it was refused, and told so. */
+/* The remaining checks. True: refused, and the client has its error. */
 static bool refuse(struct hs_core *core, struct hs_session *session, struct hs_call *call)
 {
 	const struct hs_command *command = call->command;
@@ -782,8 +783,7 @@ static bool refuse(struct hs_core *core, struct hs_session *session, struct hs_c
 	return false;
 }
 
-/* False: not now, its client has others under way, or clients are paused. `from`: the stage that held it the
- * last time; or 0. */
+/* False: the session is held. `from`: the stage that held the command the last time; or 0. */
 static bool dispatch(struct hs_core *core, struct hs_session *session, struct hs_call *call,
 		     uint32_t from)
 {
@@ -848,7 +848,7 @@ bool hs_dispatch(struct hs_core *core, struct hs_session *session, struct hs_cal
 	session->next_reply_bytes = 0;
 	if (session->observers)
 		hs_stages_handled(core, session, call);
-	/* CLIENT REPLY SKIP silences exactly the command behind it. */
+	/* CLIENT REPLY SKIP silences exactly the next command. */
 	if (before == HS_REPLY_SKIP && session->reply_mode == HS_REPLY_SKIP)
 		session->reply_mode = HS_REPLY_ON;
 	else if (session->reply_mode == HS_REPLY_SKIP_NEXT)

@@ -1,16 +1,15 @@
-/* The error of a request that no server can be asked, because none is known yet. Core and engine both
- * give it. */
+/* The error for a request while the engine knows no server. Core and engine both use it. Any thread. */
 #ifndef HS_CORE_ENGINE_UNAVAILABLE_H
 #define HS_CORE_ENGINE_UNAVAILABLE_H
 
 #include <stdio.h>
 #include <string.h>
 
-/* Part of an engine's trouble when a server refuses the user or the password. That does not pass by itself, so
- * the error is not CLUSTERDOWN, which clients take for "try again". */
+/* In an engine's reason when a server refuses the user or the password. Waiting does not help then, so the
+ * error is not CLUSTERDOWN, which makes clients retry. */
 #define HS_LOGIN_REFUSED "cannot log in"
 
-/* `trouble` is the engine's reason; "": it has none to give. */
+/* `unavailable_reason`: "" if the engine gives none. */
 static inline void hs_engine_unavailable_text(const char *unavailable_reason, char *text,
 					      size_t size)
 {

@@ -1,5 +1,10 @@
-/* What an engine tells without being asked: messages of channels somebody listens to, keys that
- * changed. A piece of news is immutable, handed to every worker, and freed by the last. */
+/* Events that reach a core without a request: published messages and changed keys from the engine, and messages
+ * between the same stage on different workers.
+ *
+ * An event is immutable and shared by all workers: one thread creates it, any thread may read it, the last
+ * reference frees it. Its keys come from keyspace/changed.h, the only part of the keyspace that it knows. Bad
+ * day: a worker's queue of events is full (HS_EVENT_QUEUE_BYTES_MAX); then messages are dropped and counted,
+ * and lost changes become one HS_EVENT_CHANGED_ALL (serve/event_queue.h). */
 #ifndef HS_CORE_EVENT_H
 #define HS_CORE_EVENT_H
 
@@ -9,46 +14,48 @@
 #include <stdint.h>
 
 enum hs_event_kind {
-	HS_EVENT_MESSAGE,	  /* channel, payload: for those who subscribed the channel */
-	HS_EVENT_PATTERN_MESSAGE, /* pattern, channel, payload: for those who subscribed the pattern */
-	HS_EVENT_SHARD_MESSAGE, /* channel, payload: for those who subscribed it as a shard's */
-	HS_EVENT_UNSUBSCRIBED, /* channel, of kind `was`: the engine dropped the subscription itself
-				 * (a shard channel whose slot moved away) */
-	HS_EVENT_CHANGED,      /* keys, and perhaps by whom */
-	HS_EVENT_CHANGED_ALL,  /* everything may have: FLUSHALL, or news may have been lost */
-	/* From a stage of one core to the same stage of all cores of its process (hs_stage_tell). To
-	 * lose it does no harm. */
+	HS_EVENT_MESSAGE,	  /* channel, payload: for subscribers of the channel */
+	HS_EVENT_PATTERN_MESSAGE, /* pattern, channel, payload: for subscribers of the pattern */
+	HS_EVENT_SHARD_MESSAGE,	  /* channel, payload: for subscribers of the shard channel */
+	/* channel, unsubscribed_kind: the engine has ended the subscription itself (a shard channel whose slot
+	 * has moved). */
+	HS_EVENT_UNSUBSCRIBED,
+	HS_EVENT_CHANGED,     /* keys, and by which connections if known */
+	HS_EVENT_CHANGED_ALL, /* every key may have changed: FLUSHALL, or changes were lost */
+	/* From a stage of one core to the same stage of all cores of the process (hs_stage_tell). It may be
+	 * lost. */
 	HS_EVENT_STAGE,
 };
 
 struct hs_event {
 	_Atomic uint32_t refs;
 	enum hs_event_kind kind;
-	enum hs_event_kind unsubscribed_kind; /* UNLISTENED */
-	uint32_t stage;			      /* STAGE: its number */
+	/* HS_EVENT_UNSUBSCRIBED: the kind of subscription. */
+	enum hs_event_kind unsubscribed_kind;
+	uint32_t stage; /* HS_EVENT_STAGE: the stage's number */
 	struct hs_bytes pattern, channel, payload;
-	const struct hs_bytes *keys; /* CHANGED */
-	/* CHANGED: the connection (hs_op.client) that alone changed key i; 0: not known, or several
-	 * did. NULL: nothing is known. */
+	const struct hs_bytes *keys; /* HS_EVENT_CHANGED */
+	/* HS_EVENT_CHANGED: the connection (hs_op.client) that changed key i; 0: unknown, or several did. NULL:
+	 * all unknown. */
 	const uint64_t *by;
 	uint32_t keys_count;
-	/* Everything it points to lies behind it. */
+	/* All bytes it points to lie in the same allocation, behind it. */
 };
 
-/* Copies what `news` points to. It begins with one reference. */
+/* Copies `event` and everything it points to. The copy has one reference. */
 struct hs_event *hs_event_create(const struct hs_event *event);
-size_t hs_event_bytes(const struct hs_event *event); /* of memory, with everything behind it */
+size_t hs_event_bytes(const struct hs_event *event); /* memory of the whole allocation */
 
-/* The keys of a collection, which is not empty, as CHANGED; what is `all` in it the caller tells
- * before. */
+/* An HS_EVENT_CHANGED with the keys of `changed`, which is not empty. If changed->all is set, the caller has
+ * sent HS_EVENT_CHANGED_ALL first. */
 struct hs_changed;
 struct hs_event *hs_event_create_changed(const struct hs_changed *changed);
 void hs_event_ref(struct hs_event *event, uint32_t more);
-void hs_event_unref(struct hs_event **event); /* frees with the last one */
+void hs_event_unref(struct hs_event **event); /* frees with the last reference */
 
-/* Whether a channel is one on which a server itself tells of a key: __keyspace@0__:…, __keyevent@0__:… */
+/* Whether a server publishes keyspace notifications on the channel: __keyspace@0__:…, __keyevent@0__:… */
 bool hs_event_is_key_event(struct hs_bytes channel);
-/* Whether a pattern may match such a channel. True in doubt. */
+/* Whether a pattern may match such a channel. May be true for a pattern that does not. */
 bool hs_event_may_be_key_event(struct hs_bytes pattern);
 
 #endif

@@ -1,10 +1,10 @@
-/* Commands that concern several partitions, or every worker: one request, many parts, one reply.
+/* Commands that go to several partitions, or to every worker: one request, several parts, one reply.
  *
  *     MGET a b c d ──┬── partition 1: MGET a c ──┐
  *                    └── partition 5: MGET b d ──┴── [a b c d]
  *
- * Each part is an operation like any other and keeps its place among the connection's operations on
- * that partition. Keys of one partition stay together, so they are read or written as one. */
+ * Each part is an ordinary operation and keeps its place among the connection's operations on that partition.
+ * Keys of one partition (in front of a Cluster, of one slot) stay together, so they are read or written as one. */
 #include "core/fanout.h"
 
 #include "base/mem.h"
@@ -24,24 +24,23 @@ static void submit_all(struct hs_core *core, struct hs_request *request)
 {
 	uint32_t count = request->parts_count;
 
-	/* The last answer may finish and free the request: count first. */
+	/* The last reply may free the request: read the count first. */
 	for (uint32_t i = 0; i < count; i++)
 		hs_dispatch_submit(core, request, i);
 }
 
-/* Which part of a split command each of its keys goes to: a part for what belongs together, a
- * partition or a slot. */
+/* Assigns the keys of a split command to parts, one part for each partition or slot (hs_op_scope). */
 struct split_part {
-	uint16_t slot; /* of its first key */
+	uint16_t slot; /* slot of its first key */
 	uint16_t partition;
 	uint32_t keys;
 };
 
 struct split {
 	enum hs_op_scope op_scope;
-	uint32_t *cells; /* a hash table: number of a part, +1; 0: none yet */
+	uint32_t *cells; /* hash table: index of a part, plus 1; 0: empty */
 	uint32_t mask;
-	struct split_part *parts; /* room for one for each key */
+	struct split_part *parts; /* room for one part for each key */
 	uint32_t count;
 };
 
@@ -135,7 +134,7 @@ void hs_fanout_split(struct hs_core *core, struct hs_session *session, const str
 	submit_all(core, request);
 }
 
-/* The partitions that are there; returns how many. */
+/* Lists the partitions in use; returns how many. */
 static uint32_t list_partitions(const struct hs_core *core, uint16_t ids[HS_PARTITIONS_MAX])
 {
 	uint32_t count = 0;
@@ -146,8 +145,8 @@ static uint32_t list_partitions(const struct hs_core *core, uint16_t ids[HS_PART
 	return count;
 }
 
-/* Which part the transaction `exec` has answered already; UINT32_MAX: none, because there is no
- * transaction, or because its slot has moved to another partition since. */
+/* The part that the transaction `exec` has already answered. UINT32_MAX: none, because there is no transaction,
+ * or its slot has moved to another partition since. */
 static uint32_t answered_part(const struct hs_core *core, const struct hs_request *exec,
 			      struct hs_bytes answered, const uint16_t *ids, uint32_t parts)
 {
@@ -162,8 +161,8 @@ static uint32_t answered_part(const struct hs_core *core, const struct hs_reques
 	return UINT32_MAX;
 }
 
-/* WAIT in a transaction does not wait: it says how many replicas there are by now. A server that is
- * asked outside of one does the same when none is wanted. */
+/* WAIT inside a transaction does not wait: it replies how many replicas have acknowledged so far. WAIT 0
+ * outside one does the same. */
 static void wait_for_none(struct hs_part *part)
 {
 	struct hs_op *op = &part->op;
@@ -176,7 +175,7 @@ static void wait_for_none(struct hs_part *part)
 	op->raw = (struct hs_bytes){NULL, 0};
 }
 
-/* All parts but the one that is answered already. */
+/* Submits all parts but the one that is answered already. */
 static void submit_others(struct hs_core *core, struct hs_request *request, uint32_t mine,
 			  struct hs_bytes answered)
 {
@@ -239,9 +238,9 @@ void hs_fanout_all(struct hs_core *core, struct hs_session *session, struct hs_r
 		      answered);
 }
 
-/* An engine whose partitions have cursors of their own: the partition's number rides in the lowest
- * bits. A single server takes its own as it is. A partition that has gone since is passed over: what
- * it had is with the others. HS_PARTITIONS_MAX: there is none left. */
+/* SCAN where each partition has cursors of its own: the lowest bits of the client's cursor are the partition's
+ * number. A single server gets the cursor unchanged. A partition that has gone is skipped, because its keys are
+ * on the others. Returns the partition; HS_PARTITIONS_MAX: no partition is left. */
 static uint16_t open_partition_cursor(const struct hs_core *core, struct hs_request *request)
 {
 	uint64_t cursor = 0;
@@ -253,12 +252,13 @@ static uint16_t open_partition_cursor(const struct hs_core *core, struct hs_requ
 		return 0;
 	if (!hs_keyspace_parse_cursor(request->call.argv[1], &cursor)) {
 		found = hs_core_partition_from(core, 0);
-		return found < HS_PARTITIONS_MAX ? found : 0; /* it is the server's to refuse */
+		/* Not a number: the server answers with an error. */
+		return found < HS_PARTITIONS_MAX ? found : 0;
 	}
 	wanted = (uint16_t)(cursor % HS_PARTITIONS_MAX);
 	found = hs_core_partition_from(core, wanted);
 	if (cursor == 0 && found == HS_PARTITIONS_MAX)
-		return 0; /* nobody is there yet, and that will be said */
+		return 0; /* no partition is known yet: the engine answers with an error */
 	snprintf(text, sizeof text, "%" PRIu64, found == wanted ? cursor / HS_PARTITIONS_MAX : 0);
 	part->argv = hs_mem_alloc(request->call.argc * sizeof *part->argv);
 	memcpy(part->argv, request->call.argv, request->call.argc * sizeof *part->argv);
@@ -269,8 +269,8 @@ static uint16_t open_partition_cursor(const struct hs_core *core, struct hs_requ
 	return found;
 }
 
-/* A cursor that is no number, or none of ours, goes to the last partition, which says what is wrong
- * with it or finds nothing there. */
+/* A cursor that is not a number, or has no valid slot, goes to the last partition, which answers with an error
+ * or finds no keys. */
 static uint16_t open_slot_cursor(struct hs_request *request)
 {
 	uint64_t cursor = 0;
@@ -326,7 +326,7 @@ static void merge_cursor(const struct hs_core *core, struct hs_request *request,
 	}
 }
 
-/* Whether a write that went to several servers failed at one and ran, or may have, at another. */
+/* Whether a write that went to several servers failed at one and ran, or may have run, at another. */
 static bool ran_partially(const struct hs_core *core, const struct hs_request *request,
 			  const struct hs_bytes *parts)
 {
@@ -341,7 +341,7 @@ static bool ran_partially(const struct hs_core *core, const struct hs_request *r
 	return ran;
 }
 
-/* One server's words are not the whole truth. */
+/* Replaces the error of one server by -UNKNOWN, with that error's text. */
 static void report_partial_write(struct hs_request *request)
 {
 	struct hs_buf words = {0};
@@ -357,7 +357,7 @@ static void report_partial_write(struct hs_request *request)
 
 static void merge(struct hs_core *core, struct hs_request *request)
 {
-	/* The dialect of the time of asking: HELLO may have come since. */
+	/* The protocol version at submission: HELLO may have changed it since. */
 	struct hs_reply reply = {.out = &request->reply, .resp = request->parts[0].op.resp};
 	struct hs_bytes *parts;
 
@@ -395,7 +395,7 @@ static void merge(struct hs_core *core, struct hs_request *request)
 	hs_mem_release(parts);
 }
 
-/* Of several keys that servers have drawn, one that is a client's. */
+/* Before RANDOMKEY's parts are merged: removes reserved names from each part. */
 static void hide_drawn(struct hs_request *request)
 {
 	for (uint32_t i = 0; i < request->parts_count; i++)

@@ -1,11 +1,14 @@
-/* Commands that concern several partitions or workers. */
+/* Commands that go to several partitions or workers: one request with several parts, and one merged reply
+ * (route/merge.h). Worker's thread only. It knows SCAN's cursor format (keyspace/keyspace.h). A part that fails
+ * makes the reply an error; a write that ran elsewhere gets -UNKNOWN. */
 #ifndef HS_CORE_FANOUT_H
 #define HS_CORE_FANOUT_H
 
 #include "core/state.h"
 
 void hs_fanout_split(struct hs_core *core, struct hs_session *session, const struct hs_call *call);
-/* `exec`: the transaction that asks, or NULL; `own`: what its partition answered in it, or empty. */
+/* `exec`: the transaction the command is part of, or NULL. `answered`: the reply of the transaction's own
+ * partition, which ran the command inside EXEC; or empty. */
 void hs_fanout_all(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
 		   const struct hs_call *call, struct hs_bytes answered);
 void hs_fanout_cursor(struct hs_core *core, struct hs_session *session, struct hs_request *exec,

@@ -1,27 +1,28 @@
-/* Holding a client back: its next command waits, in its input, for one of a few things to happen. The
- * reason is shown in CLIENT LIST (held=) and counted.
+/* Holding a client: its next command stays in its input until a condition ends. CLIENT LIST shows the reason
+ * (held=), and a counter counts it. Worker's thread only.
  *
- *     OWN       its own commands in flight are answered: the next one, or the last one, must be alone
- *     PIPELINE  less than HS_SESSION_INFLIGHT_MAX (or the option) of its own commands are in flight
- *     STAGE     the same, because a stage said so (HS_HOLD)
- *     PAUSE     CLIENT PAUSE ends
- *     INFLIGHT  its reply fits: replies in flight have come, or the client has read (core/reply_budget.c)
- *     SLEEP     DEBUG SLEEP is over
+ *     IN_FLIGHT     its own commands in flight are answered: the next one, or the last one, must be alone
+ *     PIPELINE      fewer than HS_SESSION_INFLIGHT_MAX (or the option) of its own commands are in flight
+ *     STAGE         its own commands in flight are answered, because a stage said so (HS_HOLD)
+ *     PAUSE         CLIENT PAUSE ends
+ *     REPLY_BUDGET  its next reply fits: replies in flight have come, or the client has read (core/reply_budget.h)
+ *     SLEEP         DEBUG SLEEP is over
  *
- * While a client is held nothing is taken from its input. When the reason may be gone, the core resumes the
- * session (hs_core_resume), and the command is dispatched anew. */
+ * While a client is held the core takes nothing from its input, and the driver stops reading when the input
+ * buffer is large. When the condition may have ended, the core resumes the session (hs_core_resume) and
+ * dispatches the command again from the start. */
 #ifndef HS_CORE_HOLD_H
 #define HS_CORE_HOLD_H
 
 #include "core/state.h"
 
-/* Holds the session. Returns false, so that dispatch can return it. */
+/* Holds the session. Returns false, for dispatch to return. */
 bool hs_hold(struct hs_core *core, struct hs_session *session, enum hs_hold why);
-/* Holds a session with input that waits behind its own commands in flight, if they let no more pass. */
+/* Holds a session with input left, if its commands in flight do not let the next one run. */
 void hs_hold_pending_input(struct hs_core *core, struct hs_session *session);
 void hs_hold_end(struct hs_session *session);
 
-/* Whether nothing holds it: its next command may be dispatched. */
+/* Whether the session's next command may be dispatched. */
 static inline bool hs_hold_allows_next(const struct hs_session *session)
 {
 	switch (session->hold) {
@@ -41,7 +42,7 @@ static inline bool hs_hold_allows_next(const struct hs_session *session)
 	return false;
 }
 
-/* The reason in a word, for CLIENT LIST; "-": nothing holds it. */
+/* The reason for held= in CLIENT LIST; "-": not held. */
 const char *hs_hold_text(const struct hs_core *core, const struct hs_session *session);
 
 #endif

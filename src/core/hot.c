@@ -73,7 +73,7 @@ struct hs_hot *hs_hot_of_only_key(const struct hs_hot_table *hot_table, struct h
 		       : NULL;
 }
 
-/* NULL: there is no room. */
+/* NULL: the table is full. */
 static struct hs_hot *add_key(struct hs_core *core, struct hs_bytes key, uint16_t slot)
 {
 	uint32_t most = core->options.hot.keys_max ? core->options.hot.keys_max : HS_HOT_KEYS_MAX;

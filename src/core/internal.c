@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Connections count from 1; these count down, each worker in steps of its own. */
+/* Ids of connections count up from 1; these count down, each worker in steps of its own. */
 uint64_t hs_internal_client(struct hs_core *core)
 {
 	return UINT64_MAX - (core->internal_clients++ * core->world.workers + core->world.worker);
@@ -76,7 +76,7 @@ void hs_internal_part(struct hs_request *request, uint32_t index, struct hs_byte
 	struct hs_part *part = &request->parts[index];
 	size_t argc = request->call.argc;
 
-	char *copy; /* behind the arguments */
+	char *copy; /* the key's bytes, behind the array of arguments */
 
 	part->argv = hs_mem_alloc(argc * sizeof *part->argv + key.len);
 	memcpy(part->argv, request->call.argv, argc * sizeof *part->argv);
@@ -88,7 +88,7 @@ void hs_internal_part(struct hs_request *request, uint32_t index, struct hs_byte
 	part->op.slot = slot;
 }
 
-/* In the order of their deadlines. Timeouts are much alike: nearly always at the end. */
+/* Inserts in order of deadline. Timeouts are alike, so the place is nearly always the end. */
 static void start_timer(struct hs_core *core, struct hs_request *request)
 {
 	struct hs_link *after = core->internal_due.prev;
@@ -97,7 +97,7 @@ static void start_timer(struct hs_core *core, struct hs_request *request)
 	while (after != &core->internal_due &&
 	       hs_list_entry(after, struct hs_request, due)->due_us > request->due_us)
 		after = after->prev;
-	hs_list_append(after->next, &request->due); /* in front of the next */
+	hs_list_append(after->next, &request->due); /* before the next one */
 }
 
 void hs_internal_send(struct hs_core *core, struct hs_request *request)
@@ -114,7 +114,7 @@ void hs_internal_send(struct hs_core *core, struct hs_request *request)
 	}
 	if (request->timeout_us > 0)
 		start_timer(core, request);
-	/* The last answer may end it. */
+	/* The last reply may end the request: read parts_count first. */
 	for (uint32_t i = 0; i < count; i++)
 		hs_dispatch_submit(core, request, i);
 }
@@ -124,7 +124,7 @@ struct hs_bytes hs_internal_reply(const struct hs_request *request, uint32_t ind
 	return hs_buf_bytes(&request->parts[index].out);
 }
 
-/* All parts of a late call are answered. */
+/* All parts of a call that had timed out are answered. */
 static void drop(struct hs_core *core, struct hs_request *request)
 {
 	hs_request_put(core, request);

@@ -1,14 +1,14 @@
 /* MULTI to EXEC, and WATCH.
  *
- * Queued commands are copied into one run of bytes. EXEC hands all of them to the partition that
- * owns their slot as a single operation; what needs no engine (PING, TIME, CLIENT …) is answered
- * here at that moment and travels along as finished bytes. If the transaction may turn out not to
- * run, because it rests on a watch, that waits until it has (core/deferred.c): CLIENT SETNAME in one that
- * did not names nobody. A transaction lives on one slot, as in Redis Cluster.
+ * Queued commands are copied into one buffer. EXEC sends all of them as one operation to the partition that
+ * owns their slot. Commands that need no engine (PING, TIME, CLIENT …) are answered here at that moment, and
+ * their replies travel with the operation. If the transaction watches keys, it may not run at all; then these
+ * commands wait until it has run (core/deferred.c), so that CLIENT SETNAME in a transaction that did not run
+ * has no effect. A transaction lives on one slot, as in Redis Cluster.
  *
- * Commands that other partitions, other workers or the process answer (DBSIZE, INFO, CLIENT LIST)
- * run behind the commit (core/deferred.c). A write to every partition (FLUSHDB) cannot be atomic with
- * keys of one slot: EXEC refuses a transaction that has both. */
+ * Commands that other partitions, other workers or the process answer (DBSIZE, INFO, CLIENT LIST) run after the
+ * commit (core/deferred.c). A write to every partition (FLUSHDB) cannot be atomic with keys of one slot: EXEC
+ * refuses a transaction that has both. */
 #include "core/multi.h"
 
 #include "base/mem.h"
@@ -23,45 +23,45 @@
 
 struct queued {
 	const struct hs_command *command;
-	size_t first; /* of its arguments, among all */
+	size_t first; /* index of its first argument in hs_multi.args */
 	size_t argc;
-	size_t answered; /* where its finished reply starts, +1; 0: none */
+	size_t answered; /* offset of its reply in hs_multi.answered, plus 1; 0: none */
 	size_t answered_len;
 };
 
-/* Names are kept for heat alone, so that a transaction that lost can say over which keys. Those
- * beyond the limit are watched all the same, and only not remembered. */
+/* The names serve heat alone: a transaction that did not run counts as contention on its watched keys. Names
+ * beyond the limit are watched, but not remembered. */
 struct hs_watches {
 	uint16_t slot;
-	uint32_t keys;	     /* as often as they were named */
-	struct hs_buf names; /* each once, behind its length in two bytes */
+	uint32_t keys;	     /* watched keys, duplicates counted */
+	struct hs_buf names; /* each name once: two bytes of length, and the name */
 };
 
 _Static_assert(HS_WATCH_NAMES_BYTES_MAX <= UINT16_MAX, "a name's length takes two bytes");
 
 struct hs_multi {
-	struct hs_buf bytes;   /* all arguments, one behind the other */
-	struct hs_bytes *args; /* until it is closed: data is an offset into bytes */
-	bool closed;	       /* EXEC is there: nothing more is queued */
+	struct hs_buf bytes;   /* the bytes of all arguments */
+	struct hs_bytes *args; /* until `closed`, `data` is an offset into `bytes` */
+	bool closed;	       /* EXEC has come: nothing more is queued */
 	size_t args_count, args_cap;
 	struct queued *queued;
 	size_t count, cap;
-	int32_t slot;	    /* of the keys; -1: none so far */
+	int32_t slot;	    /* slot of the keys; -1: no keys so far */
 	bool several_slots; /* EXEC will refuse */
-	/* A command that writes to every partition; NULL: none. */
+	/* A queued command that writes to every partition; NULL: none. */
 	const struct hs_command *write_to_all;
 	bool failed;	     /* a command was refused: EXEC will abort */
-	bool writes;	     /* a command may */
-	bool local;	     /* has commands that need no engine */
-	bool deferred;	     /* some of it runs behind the commit */
-	bool local_deferred; /* all that needs no engine does */
-	bool engine;	     /* EXEC found commands that the engine runs */
+	bool writes;	     /* a queued command may write */
+	bool local;	     /* has commands that the core answers */
+	bool deferred;	     /* some commands run after the commit */
+	bool local_deferred; /* all commands that the core answers run after the commit */
+	bool engine;	     /* has commands for the engine; known at EXEC */
 
 	/* Made by EXEC. */
 	struct hs_buf answered;
 	struct hs_op_tx_command *commands;
 	struct hs_op_tx tx;
-	struct hs_watches *watches; /* what it rests on, or NULL */
+	struct hs_watches *watches; /* the keys it depends on; NULL: none */
 };
 
 static void drop_watches(struct hs_watches **watches)
@@ -127,14 +127,14 @@ static void add(struct hs_multi *multi, const struct hs_call *call)
 	multi->queued[multi->count++] = (struct queued){
 		.command = call->command, .first = multi->args_count, .argc = call->argc};
 	for (size_t i = 0; i < call->argc; i++) {
-		/* An offset: the run of bytes still grows. */
+		/* An offset, because the buffer still grows. */
 		multi->args[multi->args_count++] = (struct hs_bytes){
 			(const char *)(uintptr_t)multi->bytes.len, call->argv[i].len};
 		hs_buf_append_bytes(&multi->bytes, call->argv[i]);
 	}
 }
 
-/* The slot a command binds the transaction to; -1: none. */
+/* The slot that a command needs; -1: any. */
 static int32_t slot_of(const struct hs_call *call)
 {
 	struct hs_key_walk walk;
@@ -179,7 +179,7 @@ void hs_multi_queue(struct hs_core *core, struct hs_session *session, const stru
 		return;
 	}
 	if (multi->failed) {
-		/* It will not run: as in Redis, nothing more is kept of it. */
+		/* EXEC will abort. As in Redis, further commands are not stored. */
 		hs_reply_status(reply, "QUEUED");
 		return;
 	}
@@ -204,7 +204,7 @@ static struct hs_call call_of(const struct hs_multi *multi, const struct queued 
 	return hs_call_of(queued->command, queued->argc, multi->args + queued->first);
 }
 
-/* The reply of a command that needs no engine; or what keeps the place of one that runs later. */
+/* Writes the reply of a command that the core answers, or a placeholder for one that is deferred. */
 static void answer_queued(struct hs_core *core, struct hs_session *session, struct hs_multi *multi,
 			  struct queued *queued, bool deferred)
 {
@@ -216,13 +216,15 @@ static void answer_queued(struct hs_core *core, struct hs_session *session, stru
 		hs_reply_status(&reply, "LATER");
 	else
 		core->world.commands->run[queued->command->id](core, session, &call, &reply);
-	if (multi->answered.len == start) /* CLIENT REPLY OFF: every command has its element */
+	/* CLIENT REPLY OFF writes nothing: every command has an element. */
+	if (multi->answered.len == start)
 		hs_reply_ok(&reply);
 	queued->answered = start + 1;
 	queued->answered_len = multi->answered.len - start;
 }
 
-/* What its user may no longer do since it was queued, or a slot that is none: its reply says so. */
+/* Whether a queued command may not run at EXEC: its user has lost the permission, or its slot argument is
+ * wrong. If so, the error is its reply. */
 static bool refuse_queued(struct hs_core *core, struct hs_session *session, struct hs_multi *multi,
 			  struct queued *queued)
 {
@@ -257,7 +259,7 @@ struct hs_call hs_multi_call(const struct hs_multi *multi, size_t index)
 	return call_of(multi, &multi->queued[index]);
 }
 
-/* The commands that need no engine, or may no longer run, are answered. */
+/* Answers the commands that need no engine or may not run, and writes the list of commands of the operation. */
 static void prepare_commands(struct hs_core *core, struct hs_session *session,
 			     struct hs_multi *multi)
 {
@@ -300,7 +302,7 @@ static void prepare_commands(struct hs_core *core, struct hs_session *session,
 	multi->tx = (struct hs_op_tx){.commands = multi->commands, .count = multi->count};
 }
 
-/* Why EXEC cannot run, perhaps written to `text`; or NULL. */
+/* Why EXEC cannot run, a literal or written to `text`; NULL: it can. */
 static const char *exec_refused(const struct hs_core *core, const struct hs_session *session,
 				const struct hs_multi *multi, char *text, size_t text_size)
 {
@@ -323,7 +325,7 @@ static const char *exec_refused(const struct hs_core *core, const struct hs_sess
 	return text;
 }
 
-/* Nothing of it is for the engine: its reply is what was answered here. */
+/* No command is for the engine: EXEC's reply is made of the replies written here. */
 static void answer_without_engine(struct hs_core *core, struct hs_request *request)
 {
 	struct hs_part *part = &request->parts[0];
@@ -347,7 +349,7 @@ void hs_multi_exec(struct hs_core *core, struct hs_session *session, struct hs_r
 	const char *refused = exec_refused(core, session, session->multi, text, sizeof text);
 	int32_t slot;
 
-	(void)exec, (void)element; /* it is not queued */
+	(void)exec, (void)element; /* EXEC is never queued */
 	request->multi = session->multi;
 	session->multi = NULL;
 	if (refused) {
@@ -358,7 +360,7 @@ void hs_multi_exec(struct hs_core *core, struct hs_session *session, struct hs_r
 		hs_request_finish(core, request);
 		return;
 	}
-	/* EXEC takes the watches with it: an UNWATCH among its commands finds none. */
+	/* EXEC takes the watches over: an UNWATCH among its commands finds none. */
 	request->multi->watches = session->watches;
 	session->watches = NULL;
 	request->multi->local_deferred = request->multi->local && request->multi->watches;
@@ -419,8 +421,9 @@ void hs_multi_run_unwatch(struct hs_core *core, struct hs_session *session,
 	hs_multi_unwatch(core, session);
 }
 
-/* The client has its reply, or has gone: an internal call, because a server that is slow to answer UNWATCH must not
- * hold up the replies behind. The engine runs it behind the client's WATCH and in front of its next one. */
+/* The client has its reply already, or has disconnected. UNWATCH is an internal call, because a slow server
+ * must not delay the replies of later commands. The engine runs it after the client's WATCH and before the next
+ * one. */
 void hs_multi_unwatch(struct hs_core *core, struct hs_session *session)
 {
 	struct hs_internal internal = {
@@ -496,7 +499,7 @@ void hs_multi_watch(struct hs_core *core, struct hs_session *session, struct hs_
 	size_t watched = session->watches ? session->watches->keys : 0;
 	const char *refused = NULL;
 
-	(void)exec, (void)element; /* it is not queued */
+	(void)exec, (void)element; /* WATCH is never queued */
 	op->kind = HS_OP_WATCH;
 	if (session->multi)
 		refused = "ERR WATCH inside MULTI is not allowed";

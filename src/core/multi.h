@@ -1,4 +1,5 @@
-/* MULTI to EXEC, WATCH. */
+/* MULTI to EXEC, and WATCH: the transaction state of a session. Worker's thread only. Limits:
+ * HS_MULTI_COMMANDS_MAX, HS_MULTI_BYTES_MAX, HS_WATCH_KEYS_MAX; beyond them the client gets an error. */
 #ifndef HS_CORE_MULTI_H
 #define HS_CORE_MULTI_H
 
@@ -6,19 +7,21 @@
 
 void hs_multi_queue(struct hs_core *core, struct hs_session *session, const struct hs_call *call,
 		    struct hs_reply *reply);
-void hs_multi_mark_failed(struct hs_session *session); /* a refused command: EXEC will abort */
+/* After a refused command: EXEC will abort. */
+void hs_multi_mark_failed(struct hs_session *session);
 void hs_multi_drop(struct hs_multi **multi);
 size_t hs_multi_count(const struct hs_multi *multi); /* commands queued */
-/* EXEC passed its checks: its commands can be looked at from now on, by stages too. */
+/* EXEC passed its checks: from now on hs_multi_call works. */
 void hs_multi_close(struct hs_multi *multi);
-struct hs_call hs_multi_call(const struct hs_multi *multi, size_t index); /* one of them */
-bool hs_multi_writes(const struct hs_multi *multi);			  /* one of them may */
-/* Whether some run behind its commit (deferred.c), and whether that is all that needs no engine. */
+struct hs_call hs_multi_call(const struct hs_multi *multi, size_t index); /* a queued command */
+bool hs_multi_writes(const struct hs_multi *multi); /* whether a queued command may write */
+/* Whether some commands run after the commit (core/deferred.h); `*all`: all local commands do. */
 bool hs_multi_is_deferred(const struct hs_multi *multi, bool *all);
-bool hs_multi_would_be_deferred(const struct hs_session *session); /* if EXEC came now */
+/* The same, if EXEC came next. */
+bool hs_multi_would_be_deferred(const struct hs_session *session);
 void hs_multi_unwatch(struct hs_core *core, struct hs_session *session);
-/* Of a transaction that was sent: the next key it watched, as far as names are remembered. `at`
- * begins at 0. */
+/* The next key that a sent transaction watched, of those whose names are remembered. `*at` starts at 0. False:
+ * no more. */
 bool hs_multi_watched(const struct hs_multi *multi, size_t *at, struct hs_bytes *name);
 
 #endif

@@ -1,6 +1,10 @@
-/* One operation for an engine: what the core hands over the I/O line and gets back finished. The
- * core owns the op and everything it points to, and leaves it alone until it is completed; the
- * engine writes the reply into op->out and owns `next` and `engine_data` meanwhile. */
+/* One operation for an engine: what the core hands over the I/O line (docs/ARCHITECTURE.md) and gets back
+ * finished.
+ *
+ * The core owns the operation and everything it points to, and does not touch it between submit and completion.
+ * Meanwhile the engine writes the reply and owns `next` and the engine_ fields. The worker's thread submits and
+ * completes; the engine may use other threads in between. engine/engine.h says what an engine promises. An
+ * operation whose connection to a server is lost completes with an error reply (-UNKNOWN if it may have run). */
 #ifndef HS_CORE_OP_H
 #define HS_CORE_OP_H
 
@@ -15,72 +19,72 @@
 
 enum hs_op_kind {
 	HS_OP_COMMAND, /* run argv */
-	HS_OP_EXEC,    /* run all of `tx` as one, if `watcher` is clean; drops its watches */
-	HS_OP_WATCH,   /* watch argv[1…] for `watcher` */
+	/* Run all of `tx` as one unit, if no key that `watcher` watches has changed; drops its watches. */
+	HS_OP_EXEC,
+	HS_OP_WATCH,   /* watch the keys argv[1…] for `watcher` */
 	HS_OP_UNWATCH, /* drop all watches of `watcher` */
-	/* News (core/event.h): argv is SUBSCRIBE, PSUBSCRIBE or SSUBSCRIBE and one channel or pattern.
-	 * Sent for the first of a worker's clients that wants it and done when nothing published
-	 * from then on is missed; and for the last one that does not want it any more. A worker
-	 * has at most one of them under way for a name. An engine keeps what a worker listens to
-	 * as a set: to ask twice, or to leave what is not there, is fine. An error reply to LISTEN
-	 * goes to the clients that wait. */
+	/* Published messages (core/event.h): argv is SUBSCRIBE, PSUBSCRIBE or SSUBSCRIBE and one channel or
+	 * pattern. The worker submits SUBSCRIBE for the first of its clients that wants the name; the operation
+	 * completes when every message published from then on will arrive. It submits UNSUBSCRIBE when its last
+	 * such client has left. A worker has at most one of these in flight for a name. Both are idempotent: an
+	 * engine keeps the subscriptions of a worker as a set. An error reply to SUBSCRIBE goes to the clients
+	 * that wait. */
 	HS_OP_SUBSCRIBE,
 	HS_OP_UNSUBSCRIBE,
-	/* Keys that change: TRACK for the first of a worker's clients that tracks, UNTRACK for the
-	 * last; they come in turn and take effect in the order submitted. They name no key, and
-	 * partition 0. From a TRACK that is done on, the engine tells of changes as engine/engine.h
-	 * says, until every worker that tracked has said UNTRACK. An error in reply to TRACK is the
-	 * client's answer, and nothing is tracked then. */
+	/* Changed keys, for CLIENT TRACKING: TRACK for the first of a worker's clients that tracks, UNTRACK for
+	 * the last. They alternate, and take effect in the order submitted. They name no key and have partition
+	 * 0. From the completion of TRACK on, the engine reports changes as engine/engine.h says, until every
+	 * worker that tracked has sent UNTRACK. An error reply to TRACK is the client's reply, and nothing is
+	 * tracked then. */
 	HS_OP_TRACK,
 	HS_OP_UNTRACK,
 
-	/* Not for engines: the driver carries these to another core, or to the process itself. */
-	HS_OP_PEER, /* worker number `partition` does its part of argv: hs_core_peer */
+	/* Not for engines: the driver passes these to another worker's core, or to the control thread. */
+	HS_OP_PEER, /* worker number `partition` runs its part of argv: hs_core_peer */
 	HS_OP_HOST, /* CONFIG, INFO, HEAT … */
 };
 
 enum hs_submit {
-	HS_SUBMIT_DONE,	  /* the reply is in op->out already */
-	HS_SUBMIT_QUEUED, /* the op will be completed later, once */
-	/* An unordered read that cannot be answered at once after all: nothing was done; submit it
-	 * again as `ordered`. */
+	HS_SUBMIT_DONE,	  /* the reply is in op->out */
+	HS_SUBMIT_QUEUED, /* the operation will complete later, exactly once */
+	/* An unordered read that the engine cannot answer at once; nothing was done. The core submits it again
+	 * as `ordered`. */
 	HS_SUBMIT_REFUSED,
 };
 
-/* The slot of an operation that has no key: its partition says where it goes. */
+/* The slot of an operation without keys; its partition says where it goes. */
 enum { HS_SLOT_NONE = 0xffff };
 
 struct hs_op_tx_command {
 	const struct hs_command *command;
 	const struct hs_bytes *argv;
 	size_t argc;
-	/* Non-empty: a command that needs no engine (PING, TIME …), answered already. */
+	/* Non-empty: the reply of a command that needs no engine (PING, TIME …). */
 	struct hs_bytes answered;
 	uint8_t frequency; /* as in struct hs_op */
 	bool missed;	   /* as in struct hs_op */
 };
 
 struct hs_op_tx {
-	struct hs_op_tx_command *commands; /* of which an engine sets `missed` */
+	struct hs_op_tx_command *commands; /* the engine sets their `missed` */
 	size_t count;
 };
 
 struct hs_op {
 	enum hs_op_kind kind;
-	uint8_t resp;	   /* 2 or 3: how the reply is written */
-	uint8_t frequency; /* what OBJECT FREQ answers: an engine does not know it */
-	bool ordered;	   /* must run behind this connection's earlier operations */
-	bool missed;	   /* set by an engine that knows: none of the keys it read was there */
-	/* What is read, or what a plain SET key value [EX|PX …] leaves behind, is to be kept (a command
-	 * with one key, in RESP3): the engine has itself told when it changes, and says in `vouch` who
-	 * would tell. It has a way of its own: it is in no order with what its connection has under way,
-	 * so there must be nothing on the same key. An engine whose server cannot answer in RESP3 at all
-	 * answers with an error that begins with NOVOUCH, at once, and nothing was done: the same
-	 * operation without `track` is served. */
+	uint8_t resp;	   /* protocol version of the reply: 2 or 3 */
+	uint8_t frequency; /* the result of OBJECT FREQ; the core knows it, the engine does not */
+	bool ordered; /* must run after this connection's earlier operations on the partition */
+	bool missed;  /* set by an engine that knows: none of the keys it read exists */
+	/* The reply to this read, or the value of this plain SET key value [EX|PX …], is to be cached (a
+	 * command with one key, in RESP3). The engine arranges that the server invalidates it, and sets
+	 * `tracking_session`. Not ordered with the connection's other operations: the caller must have none in
+	 * flight on this key. An engine whose server has no RESP3 answers at once with an error that begins
+	 * with NOTRACKING, and nothing was done; the sender then submits the operation without `track`. */
 	bool track;
-	/* A read that need not come from the key's master: whoever is known to have had everything at this
-	 * time (mono) that the master had may answer it. It is in no order with anything, like `track`. 0:
-	 * the master alone. An engine may take no notice. */
+	/* A read that a replica may answer: one that is known to have applied everything that the master had at
+	 * this monotonic time. Like `track`, not ordered with other operations. 0: the master must answer. An
+	 * engine may ignore it. */
 	uint64_t replica_since_us;
 	uint16_t slot;
 	uint16_t partition;
@@ -88,34 +92,36 @@ struct hs_op {
 	const struct hs_bytes *argv;
 	size_t argc;
 	const struct hs_op_tx *tx; /* HS_OP_EXEC */
-	uint64_t watcher;	   /* names the connection; 0: watches nothing */
-	bool has_watches;	   /* HS_OP_WATCH: other keys are watched already */
-	uint64_t client;	   /* the connection, for who must keep its order */
-	struct hs_now received;	   /* a read at once judges expiry by it, others when they run */
-	uint64_t since_us;	   /* when its wait began, if before `received`; or 0 */
-	/* The request as the client sent it, to be passed on as it is; empty: compose it of argv.
-	 * HS_OP_HOST: "user NAME at ADDRESS" of the client, for the log; empty: not known. */
+	uint64_t watcher;	   /* the connection's id; 0: the connection watches nothing */
+	bool has_watches;	   /* HS_OP_WATCH: the connection watches other keys already */
+	uint64_t client;	   /* id of the connection whose order the engine keeps */
+	/* The time for expiry of a read answered at once; other operations use the time when they run. */
+	struct hs_now received;
+	uint64_t since_us; /* when the request began to wait, if before `received`; or 0 */
+	/* The request as the client sent it, to be passed on unchanged; empty: compose it of argv. HS_OP_HOST:
+	 * "user NAME at ADDRESS" of the client, for the log; empty: unknown. */
 	struct hs_bytes raw;
-	struct hs_buf *out; /* the reply goes here, behind what is there already */
-	/* Or, of an engine that answers on the worker's own thread, lies here until the completion
-	 * returns: then it is copied once. */
+	struct hs_buf *out; /* the engine appends the reply */
+	/* An engine that completes on the worker's own thread may put the reply here instead. The bytes stay
+	 * until the completion returns; the core copies them once. */
 	struct hs_bytes answer;
-	/* Set by an engine that completes an operation without its reply, because that is large: the
-	 * core has it written (hs_core_calls.make), or not, when it knows whether the client takes it. */
+	/* Set by an engine that completes an operation without its reply, because the reply is large. The core
+	 * decides whether the client can take the reply, and calls hs_core_calls.write_reply. */
 	bool reply_unwritten;
-	/* Set by an engine, of `track`: hears of every change of the key from this reply on, as long as its
-	 * epoch is this one; NULL: nobody does. Behind an error it means nothing. */
+	/* Set by an engine for `track`: the session in which the server reports every change of the key after
+	 * this reply, as long as its epoch is `tracking_epoch`; NULL: none does. Meaningless with an error
+	 * reply. */
 	struct hs_tracking_session *tracking_session;
 	uint64_t tracking_epoch;
-	/* The same, of a read: how long the key has to live, in ms and rounded up; -1: it does not end;
-	 * 0: not known. */
+	/* Set by an engine for a read with `track`: the key's remaining TTL in ms, rounded up; -1: no expiry;
+	 * 0: unknown. */
 	int64_t ttl_ms;
-	/* Set by an engine, of `replica_since_us`: a replica is asked, or was, that had at this time what its
-	 * master had; 0: the master. It may change while the operation is under way. */
+	/* Set by an engine for `replica_since_us`: the monotonic time up to which the replica that answers has
+	 * its master's changes; 0: the master answers. It may change while the operation is in flight. */
 	uint64_t replica_caught_up_us;
 
-	/* The engine's, between submit and completion. */
-	struct hs_op *next; /* for its queues */
+	/* The engine's own fields, between submit and completion. */
+	struct hs_op *next; /* for the engine's queues */
 	void *engine_data;
 	uint64_t engine_mark;
 	uint64_t engine_order;
@@ -123,11 +129,11 @@ struct hs_op {
 	uint32_t engine_replies;
 	uint32_t engine_state;
 
-	uint32_t worker; /* where the completion goes */
-	void *owner;	 /* the core's: the request this op is part of */
+	uint32_t worker; /* the worker that gets the completion */
+	void *owner;	 /* the core's: struct hs_request */
 };
 
-/* Operations in a row, linked by op->next. */
+/* A queue of operations, linked by op->next. */
 struct hs_ops {
 	struct hs_op *first, *last;
 	uint32_t count;
@@ -144,7 +150,7 @@ static inline void hs_ops_push(struct hs_ops *ops, struct hs_op *op)
 	ops->count++;
 }
 
-/* NULL: empty. */
+/* NULL: the queue is empty. */
 static inline struct hs_op *hs_ops_pop(struct hs_ops *ops)
 {
 	struct hs_op *op = ops->first;

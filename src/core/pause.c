@@ -1,15 +1,15 @@
-/* CLIENT PAUSE: commands of clients wait until its time is over or CLIENT UNPAUSE comes. What was
- * handed to an engine before goes on, and what waits for a hot key (absorb/fold). Every worker keeps the pause for its own sessions; who asked
- * is answered when all of them do.
+/* CLIENT PAUSE: commands of clients wait until its time is over or CLIENT UNPAUSE comes. Operations already
+ * sent, or taken by a stage, continue. Every worker keeps the pause for its own sessions; the client that sent
+ * CLIENT PAUSE has its reply when all workers have set it.
  *
- * A command that must wait stays where it came from, unread in its session's input, and the session
- * is not read any further: so a pause costs what an unfinished request may cost, and no more. */
+ * A held command stays unread in its session's input, and the driver stops reading from the session. So a pause
+ * costs as much memory as incomplete requests do. */
 #include "core/pause.h"
 #include "core/hold.h"
 #include "core/multi.h"
 #include "core/state.h"
 
-/* A pause during a pause: the stricter of the two until the later end, as in Redis. */
+/* A second pause during a pause: the stricter mode until the later end, as in Redis. */
 void hs_pause_begin(struct hs_core *core, enum hs_pause_mode mode, uint64_t until_us)
 {
 	struct hs_pause *pause = &core->pause;
@@ -47,8 +47,9 @@ void hs_pause_release(struct hs_core *core, struct hs_session *session)
 	hs_counter_sub(&core->stats.blocked, 1);
 }
 
-/* A module's command that does not say what it does may write (law 8). A server's own command that does
- * not (SCRIPT EXISTS) has no keys, or counts as a write already (command/learned_row.c). */
+/* A module's command whose row has neither the read nor the write flag may write (law 8: an unknown command
+ * counts as a write). A server's own command without these flags (SCRIPT EXISTS) has no keys, or counts as a
+ * write already (command/learned_row.c). */
 bool hs_pause_is_write(const struct hs_command *command)
 {
 	return (command->flags & (HS_CMD_WRITE | HS_CMD_MAY_REPLICATE)) ||
@@ -56,13 +57,13 @@ bool hs_pause_is_write(const struct hs_command *command)
 		strchr(command->name, '.'));
 }
 
-/* Whether a script says in its first line that it does not write: "#!lua flags=no-writes,allow-oom". */
+/* Whether a script's first line declares that it does not write: "#!lua flags=no-writes,allow-oom". */
 static bool says_no_writes(struct hs_bytes script)
 {
 	static const struct hs_bytes engine = HS_LIT("#!lua"), list = HS_LIT("flags=");
 	struct hs_bytes line, word, flag;
 
-	if (script.len == 0) /* heatsink does not know the script: it may write */
+	if (script.len == 0) /* unknown script: it may write */
 		return false;
 	line = hs_bytes_cut(&script, '\n');
 	if (!hs_bytes_equal(hs_bytes_cut(&line, ' '), engine))
@@ -82,7 +83,7 @@ static bool says_no_writes(struct hs_bytes script)
 	return false;
 }
 
-/* EVAL and EVALSHA of a script that says so. Of a function (FCALL) it is not known. */
+/* EVAL and EVALSHA of a script that declares no-writes. What a function (FCALL) declares is not known. */
 static bool is_reading_script(const struct hs_core *core, const struct hs_call *call)
 {
 	struct hs_bytes script;
@@ -100,7 +101,8 @@ static bool is_reading_script(const struct hs_core *core, const struct hs_call *
 static bool may_write(const struct hs_core *core, const struct hs_session *session,
 		      const struct hs_call *call)
 {
-	/* As in Redis, a transaction counts with what its commands are in general. */
+	/* As in Redis, a transaction is a write if a queued command is one by its row, whatever its script
+	 * declares. */
 	if (call->command->id == HS_CMD_ID_EXEC)
 		return session->multi && hs_multi_writes(session->multi);
 	return hs_pause_is_write(call->command) && !is_reading_script(core, call);

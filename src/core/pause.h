@@ -1,4 +1,5 @@
-/* CLIENT PAUSE: clients' commands wait until a time. */
+/* CLIENT PAUSE on one worker: commands of its clients wait until a time. local/client_admin.c starts it on
+ * every worker. Worker's thread only. */
 #ifndef HS_CORE_PAUSE_H
 #define HS_CORE_PAUSE_H
 
@@ -14,15 +15,16 @@ enum hs_pause_mode { HS_PAUSE_NONE, HS_PAUSE_WRITES, HS_PAUSE_ALL };
 
 struct hs_pause {
 	enum hs_pause_mode mode;
-	uint64_t until_us; /* mono */
-	uint32_t sessions; /* that wait for it to end */
+	uint64_t until_us; /* monotonic time */
+	uint32_t sessions; /* held by the pause */
 };
 
 void hs_pause_begin(struct hs_core *core, enum hs_pause_mode mode, uint64_t until_us);
 void hs_pause_end(struct hs_core *core);
-/* While there is a pause: whether this command must wait; the session then waits with it. */
+/* During a pause: whether this command must wait. If so, the session is held. */
 bool hs_pause_holds(struct hs_core *core, struct hs_session *session, const struct hs_call *call);
-void hs_pause_release(struct hs_core *core, struct hs_session *session); /* it waits no more */
+/* Ends the session's hold by the pause. */
+void hs_pause_release(struct hs_core *core, struct hs_session *session);
 bool hs_pause_is_write(const struct hs_command *command);
 
 #endif

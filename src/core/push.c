@@ -1,12 +1,12 @@
-/* What a connection is told without having asked, in its place among the replies.
+/* Push messages in their place among the replies of a connection.
  *
- * A connection that has nothing under way is told at once. Else a request that nobody made is put
- * at the end of its list, finished already: it leaves behind the replies of all that were there,
- * and ahead of all that come. More of the same is added to it, so that a connection has at most one
- * such place for each reply it waits for, and what lies there counts against its output limit.
+ * If nothing is in flight, the message is sent at once. Else a placeholder request without a command, already
+ * done, goes to the end of the session's list: it is sent after the replies of all earlier requests and before
+ * those of later ones. The next messages are appended to the same placeholder. So a connection has at most one
+ * placeholder for each reply it waits for, and the bytes count against its output limit.
  *
- * A command that may wait for ever (BLPOP) holds nothing up: it is alone, and its reply is nothing
- * that a client keeps. */
+ * A blocked command (BLPOP) delays no message: it is the only request in flight, and its reply is nothing that a
+ * client caches. */
 #include "core/push.h"
 #include "core/dispatch.h"
 
@@ -15,13 +15,13 @@ static struct hs_request *last_of(const struct hs_session *session)
 	return hs_list_entry(session->requests.prev, struct hs_request, link);
 }
 
-/* A place for messages to connection `to` (0: this one) at the end of the session's list. */
+/* Appends a placeholder for messages to connection `to` (0: this one) to the session's list. */
 static struct hs_request *make_placeholder(struct hs_core *core, struct hs_session *session,
 					   uint64_t to, uint32_t worker)
 {
 	struct hs_request *placeholder = hs_request_get(core, session, NULL);
 
-	placeholder->muted = false; /* CLIENT REPLY OFF is about replies */
+	placeholder->muted = false; /* CLIENT REPLY OFF does not silence messages */
 	placeholder->is_push = true;
 	placeholder->done = true;
 	placeholder->redirect_to = to;
@@ -35,7 +35,7 @@ static void append(struct hs_request *placeholder, struct hs_bytes bytes)
 	placeholder->session->held_bytes += bytes.len;
 }
 
-/* Something of the session is under way. */
+/* Queues a message behind the requests in flight. */
 static void add_in_turn(struct hs_core *core, struct hs_session *session, uint64_t to,
 			uint32_t worker, struct hs_bytes bytes)
 {
@@ -58,7 +58,7 @@ void hs_push_behind(struct hs_core *core, struct hs_request *request, uint64_t t
 	if (next == &session->requests || !placeholder->is_push || placeholder->redirect_to != to) {
 		placeholder = make_placeholder(core, session, to, worker);
 		hs_list_remove(&placeholder->link);
-		hs_list_append(next, &placeholder->link); /* before `next`: the list is a ring */
+		hs_list_append(next, &placeholder->link); /* before `next` */
 	}
 	append(placeholder, bytes);
 }
@@ -85,7 +85,7 @@ void hs_push_redirected(struct hs_core *core, struct hs_session *session, uint64
 			uint32_t worker, struct hs_bytes bodies)
 {
 	if (nothing_under_way(core, session)) {
-		hs_session_mark_sendable(core, session); /* its replies are sent first */
+		hs_session_mark_sendable(core, session); /* its own replies are sent first */
 		core->forward(core, session->id, to, worker, bodies);
 	} else {
 		add_in_turn(core, session, to, worker, bodies);

@@ -1,21 +1,20 @@
-/* Reply bytes in flight, in front of servers.
+/* The reply budget, in front of servers.
  *
- * A server answers whatever it is asked. Large replies that a client does not read would fill the
- * connection that all clients of the worker share, and everybody else's replies wait behind them. So
- * the core reckons what a reply will cost before it asks, and holds a client whose next request does
- * not fit:
+ * A server answers every request. If a client does not read its large replies, they fill the connection that
+ * all clients of the worker share, and the replies of all others wait behind them. So the core estimates the
+ * size of a reply before it sends the request, and holds a client whose next request does not fit:
  *
  *     its own replies in flight       a quarter of engine-inflight-bytes
  *     with its unread replies         a quarter of output-limit
  *     all clients', of one partition  engine-inflight-bytes
  *
- * One request is always allowed where nothing else is. A held client's input stays where it is, in order,
- * and is tried again when one of its replies comes, when it has read, or when others' replies have made
- * room. Requests with small replies are never held, so nobody waits for those who read slowly.
+ * A single request is always allowed where no other is in flight. A held client's input stays in order. The
+ * core tries it again when one of its replies comes, when the client has read, or when replies to others have
+ * made room. Requests with small replies are never held, so that they do not wait for clients that read slowly.
  *
- * A reply is reckoned to be as large as the last one for the same key, which a small table remembers while
- * large replies are around; else as the recent largest of the same client. A new client's are
- * reckoned to be HS_REPLY_GUESS_BYTES until it has had some. */
+ * The estimate is the size of the last reply for the same key, which a small table remembers while large
+ * replies occur; else the recent largest reply of the same client. A new client starts with
+ * HS_REPLY_GUESS_BYTES until it has had replies. */
 #include "core/reply_budget.h"
 
 #include "base/hash.h"
@@ -25,8 +24,8 @@
 
 enum { REMEMBER_US = 10 * 1000 * 1000, SHRINK = 8 };
 
-#define LARGE_BYTES (16 * HS_KIB) /* a smaller reply is not counted */
-#define UNREAD_BYTES_MIN HS_MIB	  /* a client may always have so much unread */
+#define LARGE_BYTES (16 * HS_KIB) /* smaller replies are not counted */
+#define UNREAD_BYTES_MIN HS_MIB	  /* every client may have that much unread */
 
 static struct hs_reply_budget_size *size_of(struct hs_core *core, const struct hs_call *call,
 					    uint32_t *tag)
@@ -41,7 +40,7 @@ static struct hs_reply_budget_size *size_of(struct hs_core *core, const struct h
 	return &core->reply_budget.sizes[hash % HS_REPLY_BUDGET_SIZES];
 }
 
-/* Writes answer with a word, but for those that return what was there: SET only with options. */
+/* Writes have short replies, but for those that return old values; SET does so only with options. */
 static bool may_be_large(const struct hs_call *call)
 {
 	const struct hs_command *command = call->command;
@@ -66,7 +65,7 @@ static uint64_t estimate(struct hs_core *core, const struct hs_session *session,
 	return session->typical_reply_bytes;
 }
 
-/* Whether it must wait for others of its own, for its client to read, or for others' replies. */
+/* False: it must wait for its client's own replies, for its client to read, or for replies to others. */
 static bool fits(const struct hs_core *core, const struct hs_session *session, uint16_t partition,
 		 uint64_t bytes)
 {

@@ -1,5 +1,5 @@
-/* HEAT PLAN: every worker writes the rows of its mitigations one behind the other; together they are one
- * array. */
+/* HEAT PLAN: every worker writes the rows of its mitigations one after the other; local/workers.c joins the
+ * workers' rows to one array. */
 #include "core/report.h"
 
 #include "core/state.h"

@@ -1,4 +1,5 @@
-/* Requests that wait: taken from a pool, answered in any order, delivered in theirs. */
+/* Requests: taken from a pool, answered in any order, delivered in their order (law 1: replies to a connection
+ * come in the order of its requests). */
 #include "core/request.h"
 
 #include "base/mem.h"
@@ -68,7 +69,7 @@ void hs_request_copy_call(struct hs_request *request, const struct hs_call *call
 	if (argc > sizeof request->argv_inline / sizeof *request->argv_inline)
 		request->argv = hs_mem_alloc(argc * sizeof *request->argv);
 	request->call.argv = request->argv;
-	/* In one piece, as the client sent it: an engine may pass it on like that. */
+	/* In one piece, as the client sent it, because an engine may pass it on unchanged. */
 	if (raw.len > 0) {
 		const char *start = hs_buf_reserve(&request->args, raw.len);
 
@@ -81,7 +82,7 @@ void hs_request_copy_call(struct hs_request *request, const struct hs_call *call
 	}
 	for (size_t i = 0; i < argc; i++)
 		bytes += call->argv[i].len;
-	/* Reserved at once: the pointers below must not move. */
+	/* Reserve everything at once: the pointers below must not move. */
 	hs_buf_reserve(&request->args, bytes + 1);
 	for (size_t i = 0; i < argc; i++) {
 		request->argv[i] = (struct hs_bytes){request->args.data + request->args.len,
@@ -186,11 +187,11 @@ static void deliver(struct hs_core *core, struct hs_request *request)
 
 	session->held_bytes -= request->reply.len;
 	if (request->redirect_to > 0) {
-		hs_session_mark_sendable(core, session); /* its replies are sent first */
+		hs_session_mark_sendable(core, session); /* its own replies are sent first */
 		core->forward(core, session->id, request->redirect_to, request->redirect_worker,
 			      hs_buf_bytes(&request->reply));
 	} else if (!request->muted && !session->gone && !session->cut) {
-		/* A long reply changes hands instead of being copied. */
+		/* A long reply changes owner instead of being copied. */
 		if (session->out.len == 0 && request->reply.len > POOL_BUF_KEEP)
 			hs_buf_swap(&session->out, &request->reply);
 		else
@@ -199,7 +200,7 @@ static void deliver(struct hs_core *core, struct hs_request *request)
 	hs_request_put(core, request);
 }
 
-/* Everything whose turn has come. */
+/* Delivers every reply whose turn has come. */
 static void deliver_done(struct hs_core *core, struct hs_session *session)
 {
 	while (!hs_list_empty(&session->requests)) {
@@ -221,12 +222,12 @@ void hs_request_finish(struct hs_core *core, struct hs_request *request)
 		hs_deferred_finished(core, request);
 		return;
 	}
-	/* Internal calls have no order and end by hs_internal_end: one that waited for its turn behind another
-	 * would wait for ever, and a server that stops waits until there are none. */
+	/* Internal calls have no order and end by hs_internal_end. If one waited for its turn behind another,
+	 * it could wait for ever, and so would a server that stops. */
 	hs_check(session != core->self);
 	request->done = true;
 	if (session->gone || session->cut)
-		hs_buf_clear(&request->reply, POOL_BUF_KEEP); /* nobody reads it */
+		hs_buf_clear(&request->reply, POOL_BUF_KEEP); /* the client cannot read it */
 	session->held_bytes += request->reply.len;
 	if (session->observers)
 		hs_stages_finish(core, request);
@@ -256,8 +257,8 @@ void hs_request_share(struct hs_core *core, struct hs_request *request, struct h
 	hs_count_request(core, request, reply);
 	hs_dispatch_account(core, session, &request->call, time_us,
 			    reply.len > 0 && reply.data[0] == '-');
-	/* One reply may be larger than the limit; one with more behind it may not, and one behind it is
-	 * not even made. */
+	/* A single reply may exceed the limit; one with more behind it may not, and one behind it is not even
+	 * written. */
 	if (!session->gone)
 		hs_core_check_output(core, session);
 	if (session->requests.next == &request->link) {

@@ -17,12 +17,12 @@ bool hs_reserved_shows(const struct hs_core *core, const struct hs_command *comm
 }
 
 struct listing {
-	struct hs_bytes before; /* what stands before the list: a cursor, or nothing */
+	struct hs_bytes before; /* bytes before the list of keys: a cursor, or none */
 	struct hs_walk names;
 	int64_t count;
 };
 
-/* False: it is no list of keys. */
+/* False: not a list of keys. */
 static bool read_listing(struct hs_bytes reply, struct listing *listing)
 {
 	struct hs_walk walk = {reply.data, reply.len};
@@ -69,7 +69,7 @@ void hs_reserved_hide(struct hs_buf *out, size_t start, int resp)
 		const char *name = listing.names.data;
 
 		if (hs_walk_next(&listing.names, &answer) < 0 || answer.type != HS_PARSED_BULK)
-			goto end; /* of another kind after all */
+			goto end; /* not a list of keys after all */
 		if (!hs_is_reserved(answer.text)) {
 			hs_buf_append(&names, name, (size_t)(listing.names.data - name));
 			count++;

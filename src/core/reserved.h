@@ -1,5 +1,6 @@
-/* Reserved names: keys that heatsink itself puts on the servers, copies of hot values today. On a Cluster no
- * client may name such a key, and none is shown. Where heatsink puts no keys the names are ordinary. */
+/* Reserved names: keys that heatsink itself stores on the servers (copies of hot values). On a Cluster no
+ * client may name such a key, and no reply shows one. On other engines heatsink stores no keys, and the names
+ * are ordinary. */
 #ifndef HS_CORE_RESERVED_H
 #define HS_CORE_RESERVED_H
 
@@ -20,13 +21,13 @@ static inline bool hs_is_reserved(struct hs_bytes key)
 	       memcmp(key.data, HS_RESERVED_PREFIX, sizeof HS_RESERVED_PREFIX - 1) == 0;
 }
 
-/* Whether there are reserved names on this engine: it is a Cluster. */
+/* Whether the engine has reserved names: it is a Cluster. */
 bool hs_core_reserves(const struct hs_core *core);
-/* Whether the reply to a command may list reserved names, which have to be taken out. */
+/* Whether the reply to a command may list reserved names, so that hs_reserved_hide must remove them. */
 bool hs_reserved_shows(const struct hs_core *core, const struct hs_command *command);
 
-/* Takes reserved names out of a reply that begins at `start`: a list of keys, a cursor with a list, or one
- * key, which becomes null. */
+/* Removes reserved names from a reply that begins at `start`: a list of keys, a cursor with a list, or one key,
+ * which becomes null. Any other reply stays as it is. */
 void hs_reserved_hide(struct hs_buf *out, size_t start, int resp);
 
 #endif

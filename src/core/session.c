@@ -6,7 +6,7 @@
 
 struct hs_session *hs_session_find(const struct hs_core *core, uint64_t id)
 {
-	/* Numbers are given out in a row: each is its own hash. */
+	/* Ids are consecutive numbers, so that each is its own hash. */
 	hs_hash_each(struct hs_session, session, &core->ids, id, by_id) {
 		if (session->id == id)
 			return session;
@@ -14,7 +14,7 @@ struct hs_session *hs_session_find(const struct hs_core *core, uint64_t id)
 	return NULL;
 }
 
-/* It has no number, no client and no end: whatever is said to it is lost. */
+/* The session of internal calls: no id, no client, never closed; whatever is sent to it is dropped. */
 struct hs_session *hs_session_create_self(struct hs_core *core)
 {
 	struct hs_session *self = hs_mem_zalloc(core->stages.session_bytes);

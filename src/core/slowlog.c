@@ -1,6 +1,5 @@
-/* The slow log of one worker: a ring of the latest commands that took longer than slowlog-log-
- * slower-than. Numbers are drawn from a counter that all workers share, so that the rings can be
- * put together in order. */
+/* The slow log of one worker: the latest commands slower than slowlog-log-slower-than. Entry ids come from a
+ * counter that all workers share, so that the workers' logs can be merged in order. */
 #include "core/slowlog.h"
 
 #include "base/mem.h"
@@ -16,7 +15,7 @@ struct entry {
 	int64_t wall_s;
 	uint64_t time_us;
 	size_t argc;
-	char *argv[HS_SLOWLOG_ARGS_MAX]; /* owned; lengths beside them: arguments hold any byte */
+	char *argv[HS_SLOWLOG_ARGS_MAX]; /* owned; may hold any byte, the lengths are in `len` */
 	size_t len[HS_SLOWLOG_ARGS_MAX];
 	char *address;
 	char *name;
@@ -71,7 +70,7 @@ static void set_arg(struct entry *entry, size_t i, const char *text, size_t len)
 	entry->len[i] = len;
 }
 
-/* As Redis: long arguments are cut with a note of how much is missing, and so are many. */
+/* As in Redis: a long argument, and a long list of arguments, is cut, with a note of how much is missing. */
 static void copy_args(struct entry *entry, const struct hs_call *call)
 {
 	const struct hs_bytes *argv = call->argv;

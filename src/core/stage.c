@@ -103,7 +103,8 @@ void hs_stage_send(struct hs_core *core, uint32_t index, struct hs_request *requ
 	leave(request, part);
 	part->stage = (uint8_t)(index + 1);
 	hs_dispatch_submit(core, request, (uint32_t)(part - request->parts));
-	if (session->inflight < inflight) /* answered at once: its client may wait for that */
+	/* Answered at once: its client may be held until then. */
+	if (session->inflight < inflight)
 		hs_core_resume_later(core, session);
 }
 
@@ -168,7 +169,7 @@ void hs_stage_tell(struct hs_core *core, uint32_t index)
 
 	hs_check(core->stages.table[index]->told);
 	if (!core->world.calls->broadcast)
-		return; /* there is no other worker */
+		return; /* no other worker exists */
 	core->world.calls->broadcast(core->world.context, hs_event_create(&event));
 }
 
@@ -196,7 +197,7 @@ uint32_t hs_stage_index(const struct hs_core *core, const struct hs_stage *stage
 
 /* --- the points, first to last and back --- */
 
-/* Calls a point of every stage that has it. */
+/* Calls a point of every stage that implements it. */
 #define CALL_ALL(core, point, ...)                                                                 \
 	do {                                                                                       \
 		struct hs_stages *all = &(core)->stages;                                           \
@@ -207,7 +208,7 @@ uint32_t hs_stage_index(const struct hs_core *core, const struct hs_stage *stage
 		}                                                                                  \
 	} while (0)
 
-/* Calls a point of the stages whose bits are set; they have it. */
+/* Calls a point of the stages whose bits are set; all of them implement it. */
 #define CALL_SOME(core, stages_bits, point, ...)                                                   \
 	do {                                                                                       \
 		struct hs_stages *all = &(core)->stages;                                           \
@@ -232,7 +233,7 @@ enum hs_stage_result hs_stages_admit(struct hs_core *core, struct hs_session *se
 
 		verdict = row->table[i]->admit(row->self[i], session, call);
 		if (verdict == HS_HOLD) {
-			hs_check(session->inflight > 0); /* nobody would resume it */
+			hs_check(session->inflight > 0); /* else nothing would resume it */
 			session->hold_stage = (uint8_t)i;
 			hs_hold(core, session, HS_HOLD_STAGE);
 		}
@@ -381,7 +382,7 @@ void hs_stages_deadline(struct hs_core *core)
 	for (uint32_t i = 0; i < row->count; i++) {
 		if (row->due_us[i] == 0 || row->due_us[i] > core->now.mono_us)
 			continue;
-		row->due_us[i] = 0; /* it may name another one */
+		row->due_us[i] = 0; /* the stage may name another time */
 		find_first_due(row);
 		row->table[i]->deadline(row->self[i]);
 	}

@@ -4,32 +4,42 @@
  *                      │                      │                 │
  *                  stage 0, 1, 2 …        stage 0, 1, 2 …    … 2, 1, 0
  *
- * The core parses and checks commands, keeps replies in order, and knows no mitigation. A stage is a table
- * of functions that the core calls at fixed points; serve/ and sim/ hand it an array of them
- * (stages/stages.c), whose order is part of the design. NULL: the stage has nothing to do there.
+ * A stage is a table of functions that the core calls at fixed points (struct hs_stage). NULL: the stage has
+ * nothing to do at that point. serve/ and sim/ hand the core an array of stages (stages/stages.c); its order is
+ * part of the design.
+ *
+ * The core must not know which mitigation a stage implements, nor its state. A stage must not know the stages
+ * beside it, sockets, clocks and other threads' cores.
+ *
+ * Threads. The core calls every point on its worker's thread. A stage reaches the same stage of other workers
+ * by hs_stage_tell and by data that all stages share (hs_core_world.shared).
  *
  * Order. On the way out the core calls stages first to last, on the way back last to first. An internal call
- * (core/internal.h; request->session is core->self) enters behind the stage that sends it. A held command is offered
- * again to the stage that held it, not to the stages before it, unless something else has held it since (HS_ALREADY_HELD is such:
- * the command comes to all stages again). A stage that
- * delays a request keeps the order of what one session sends to one partition: either it delays what comes behind, or
- * `admit` holds the session. The core does not.
+ * (core/internal.h; request->session is core->self) enters behind the stage that sends it. After HS_HOLD the
+ * held command is offered again from the stage that held it; after any other hold (HS_ALREADY_HELD, CLIENT
+ * PAUSE) from stage 0. A stage that delays a request keeps the order of one session's operations on one
+ * partition: it delays the later ones too, or its `admit` holds the session. The core does not do that for it.
  *
- * Nesting. An engine may answer inside a submission, so a request may be gone when hs_stage_send, hs_internal_send,
- * hs_stage_answer or hs_stage_share returns. A stage does not call these from `arrive`, `hot` and `finish`, where the core
- * is in the middle of an answer, nor from `close`, `queued`, `serves`, `loses`, `report` and `askers`, which only ask: it
- * notes what is to be done, and does it in `flush`. No point resumes a connection or
- * runs its commands: hs_core_resume_later has the core do so when the event is handled.
+ * Nesting. An engine may answer inside submit. So a request may be gone when hs_stage_send, hs_internal_send,
+ * hs_stage_answer or hs_stage_share returns. A stage must not call these from `arrive`, `hot` and
+ * `before_reply`, which run in the middle of an answer, nor from `close`, `exec_command`, `serves_reads`,
+ * `lost_permission`, `report` and `members`, which are queries. It notes the work, and does it in `flush`. No
+ * point resumes a connection or runs its commands: the stage calls hs_core_resume_later, and the core resumes
+ * the connection at the end of the event.
  *
- * State. `create` returns the worker's state of the stage, which every point gets back as `self`. State of a session, a
- * request and a hot key lies in them: the stage says how many bytes it needs, and finds them with hs_stage_session,
- * hs_stage_request and hs_hot.state. A session's begins as zeros. A request's is not cleared: the stage fills it in when
- * it makes, takes or marks the request. A marked part (a bit in part->marked) is one whose `arrive` the stage hears;
- * beside the mark the stage has one bit of its own there (part->noted).
- * core->self is a session with state, and is neither opened nor closed.
+ * State. `create` returns the worker's state of the stage; every point gets it as `self`. A stage also has
+ * state in each session, request and hot key: it says how many bytes it needs, and finds them with
+ * hs_stage_session, hs_stage_request and hs_hot.state. Session state begins as zeros. Request state is not
+ * cleared: the stage initialises it when it makes, takes or marks the request. When a stage has set its bit in
+ * part->marked, the core calls its `arrive` for that part; its bit in part->stage_bits is free for the stage's
+ * use then. core->self is a session with stage state that is never opened or closed.
  *
- * A read that the engine answers at once, with nothing of its session in front of it, becomes no request: it is
- * admitted, and does not depart or arrive. */
+ * A read that the engine answers at once, with no earlier request of its session in flight, never becomes a
+ * request: it is admitted, and neither departs nor arrives.
+ *
+ * Bad days. The core calls `forget` when a client disconnects; requests of it that the stage has taken still
+ * need an answer. A message between workers may be lost (hs_stage_tell). A stage that sends from `arrive`, `hot`
+ * or `before_reply`, or holds a session with nothing in flight, stops the process (hs_check). */
 #ifndef HS_CORE_STAGE_H
 #define HS_CORE_STAGE_H
 
@@ -50,139 +60,142 @@ struct hs_request;
 struct hs_session;
 struct hs_tracking_session;
 
-/* `depart` says HS_PASS or HS_TAKEN, `admit` any of them. */
+/* The results of `admit` and `depart`. `depart` returns only HS_PASS or HS_TAKEN. */
 enum hs_stage_result {
-	HS_PASS, /* to the next stage, or the engine */
-	HS_ANSWERED, /* the client has its reply, in its turn (hs_dispatch_answer, hs_dispatch_reject) */
-	/* The stage answers it later, or sends it on later. `admit` has made a request of it then (hs_request_single) and
-	 * asked hs_reply_budget_holds before. `depart` has called hs_stage_delay or hs_stage_divert (fold alone keeps these counts
-	 * itself: absorb/fold/chain.c). */
+	HS_PASS,     /* go on to the next stage or the engine */
+	HS_ANSWERED, /* the stage has replied (hs_dispatch_answer, hs_dispatch_reject) */
+	/* The stage answers the command or sends it on later. Before that, `admit` has called
+	 * hs_reply_budget_holds and made a request (hs_request_single); `depart` has called hs_stage_delay or
+	 * hs_stage_divert. The one exception is fold, which does that accounting itself (absorb/fold/chain.c). */
 	HS_TAKEN,
-	/* The session's input waits until all its requests in flight are answered; then the command is offered again.
-	 * Said of a session that has some: else the process stops. */
+	/* The core holds the session until all its requests in flight are answered, and then offers the command
+	 * again. With nothing in flight HS_HOLD is a bug and stops the process. */
 	HS_HOLD,
-	HS_ALREADY_HELD, /* the stage has asked hs_reply_budget_holds (core/reply_budget.h), which has held the session */
+	/* The stage has called hs_reply_budget_holds (core/reply_budget.h), which has held the session. */
+	HS_ALREADY_HELD,
 };
 
-/* Told of one request that an internal call stands for. `followed`: something of the same client is sent
- * behind it before it is answered. */
+/* Called for one client request that an internal call stands for. `followed`: the same client has sent a later
+ * request that went to the engine behind the internal call before its answer. */
 typedef void hs_stage_member(void *context, struct hs_request *request, bool followed);
 
 struct hs_stage {
 	const char *name;
 	size_t session_bytes, request_bytes;
-	/* What it counts (base/counter.h), and where in its state the counters stand. NULL: it counts nothing. */
+	/* Its counter table (base/counter.h), and the offset of the counters in its state. NULL: no counters. */
 	const struct hs_counter_table *counters;
 	size_t counters_at;
 
 	void *(*create)(struct hs_core *core, uint32_t index);
-	void (*destroy)(
-		void *self); /* every request is answered; frees its state of hot keys, too */
-	/* A session begins, with its state zeroed. */
+	void (*destroy)(void *self); /* no request is left; frees the state of hot keys, too */
+	/* A session begins; its state is zeroed. */
 	void (*open)(void *self, struct hs_session *session);
 	void (*close)(void *self,
-		      struct hs_session *session); /* frees what the session's state holds */
+		      struct hs_session *session); /* frees what the session's state owns */
 
-	/* A command passed every check and is next on its connection. Of a transaction this is EXEC alone, with the commands
-	 * that were queued (hs_multi_call of session->multi). */
+	/* A command passed all checks and is next on its connection. Of a transaction only EXEC is admitted;
+	 * its queued commands are hs_multi_call of session->multi. */
 	enum hs_stage_result (*admit)(void *self, struct hs_session *session, struct hs_call *call);
-	/* A part of a request, or an internal call, is about to be handed to the engine. */
+	/* A part of a request, or an internal call, is about to go to the engine. */
 	enum hs_stage_result (*depart)(void *self, struct hs_request *request,
 				       struct hs_part *part);
-	/* A part that the stage has marked was answered, its client has not been told. The reply is in
-	 * part->op.answer if that is not empty, else in part->out. */
+	/* A part that the stage has marked is answered, and the client does not have the reply yet. The reply
+	 * is in part->op.answer if that is not empty, else in part->out. */
 	void (*arrive)(void *self, struct hs_request *request, struct hs_part *part);
-	/* The events of a round are handled, ticks and completions too: what the stage has gathered is sent. Called once
-	 * each time that the stage asks for it (HS_POINT_FLUSH), also if it asks from here: what is to wait longer waits for
-	 * `deadline`. */
+	/* The end of a round of events, ticks and completions: the stage sends what it has gathered. Called
+	 * once for each request of the stage (HS_POINT_FLUSH), again in the same round if `flush` itself asks.
+	 * Work for later uses `deadline`. */
 	void (*flush)(void *self);
 
-	/* A request for a key above hot-share was counted, or several of them together; `waited`: it was not answered at
-	 * once. Of reads that were, all stages hear if one asks for them (HS_POINT_HOT_READS), and of a batch of them the
-	 * last one counts. `cool`, with every tick, for every key in the
-	 * table: whether it has cooled. A key with state stays in the table. */
+	/* `hot`: a request for a key above hot-share was counted, or a run of them. `waited`: the engine did
+	 * not answer it at once. Reads that were answered at once reach all stages if one stage wants them
+	 * (HS_POINT_HOT_READS), and only the last read of each timed run of commands does.
+	 *
+	 * `cool`: called for every key in the table with every tick. `cool`: the key has cooled down, or the
+	 * plan does not let the stage act on it. A key with state stays in the table. */
 	void (*hot)(void *self, struct hs_hot *hot, bool waited);
 	void (*cool)(void *self, struct hs_hot *hot, bool cool);
 
-	/* Whether reads of the key that get as far as this stage are now answered elsewhere than by the
-	 * key's own partition. */
+	/* Whether reads of the key that reach this stage are answered elsewhere than at the key's own
+	 * partition. */
 	bool (*serves_reads)(void *self, struct hs_hot *hot);
 
-	/* The core's options or rules are others. */
+	/* The core's options or rules have changed. */
 	void (*configure)(void *self);
-	/* What `vouch` vouches for of a key may have changed; NULL: of every key. */
+	/* The key may have changed at the server; NULL: every key read in this tracking session may have. */
 	void (*changed)(void *self, const struct hs_tracking_session *tracking_session,
 			const struct hs_bytes *key);
-	/* Of sessions that the stage listens to (hs_stage_observe). `queued`: EXEC was admitted, and this is one of its
-	 * commands for the engine. `handled`: a command was taken from the input, and run, refused or sent. `finish`: a
-	 * request is answered, its reply comes next. */
+	/* Only for sessions that the stage observes (hs_stage_observe). `exec_command`: EXEC was admitted, and
+	 * `call` is one of its commands for the engine. `handled`: a command was taken from the input, and run,
+	 * refused or sent. `before_reply`: a request is answered, and its reply is delivered next. */
 	void (*exec_command)(void *self, struct hs_session *session, const struct hs_call *call);
 	void (*handled)(void *self, struct hs_session *session, const struct hs_call *call);
 	void (*before_reply)(void *self, struct hs_request *request);
-	/* An event of the engine: a message of a channel, changed keys (core/event.h). */
+	/* An event of the engine: a published message, changed keys (core/event.h). */
 	void (*event)(void *self, const struct hs_event *event);
-	/* The session's user has other rights: whether the session has something in this stage that it
-	 * was allowed to have and no longer is. It is closed then. */
+	/* The permissions of the session's user have changed: whether the session holds something in this stage
+	 * that it may no longer have, such as a subscription. The core then closes the session. */
 	bool (*lost_permission)(void *self, const struct hs_session *session,
 				const struct hs_acl_user *old, const struct hs_acl_user *user);
-	/* Another worker has a message for this stage (hs_stage_tell). */
+	/* A worker called hs_stage_tell for this stage: wake what waits for shared data. */
 	void (*told)(void *self);
-	/* With every tick of the core, some ten a second. */
+	/* With every tick of the core, every 100 ms. */
 	void (*tick)(void *self);
-	/* The time has come that the stage has named (hs_stage_due): once, unless it names another one. */
+	/* The time given to hs_stage_due has come. Called once, unless the stage names another time. */
 	void (*deadline)(void *self);
-	/* The server stops: delayed requests are sent on, and what is left at the servers is given back. Called again
-	 * until nothing is in flight, or the server's patience is over. */
+	/* The server stops: the stage sends delayed requests on and removes what it has put on the servers.
+	 * Called repeatedly until nothing is in flight, or shutdown-timeout is over. */
 	void (*stop)(void *self);
 
-	/* The client has gone: requests of it that the stage has taken may be answered with anything or sent, now or
-	 * later. */
+	/* The client has disconnected. Its requests that the stage has taken still need any answer or to be
+	 * sent, now or later. */
 	void (*forget)(void *self, struct hs_session *session);
-	/* The rows of HEAT PLAN. */
+	/* Writes the stage's rows of HEAT PLAN (core/report.h). */
 	void (*report)(void *self, struct hs_reply *reply);
-	/* The requests that an internal call of this stage stands for. */
+	/* Calls `tell` for each client request that an internal call of this stage stands for. */
 	void (*members)(void *self, const struct hs_request *internal, hs_stage_member *tell,
 			void *context);
 };
 
 enum {
 	HS_STAGES_MAX = HS_HOT_STAGES,
-	HS_STAGE_NONE =
-		HS_STAGES_MAX + 1, /* part->stage: it passes no stage on its way out, nor back */
+	/* Part->stage: the part passes no stage, on the way out and back. */
+	HS_STAGE_NONE = HS_STAGES_MAX + 1,
 };
 
 enum hs_point {
 	HS_POINT_ADMIT,
 	HS_POINT_DEPART,
 	HS_POINT_DEPART_WRITES, /* `depart`, except of commands that only read */
-	HS_POINT_FLUSH,		/* once, at the end of this round */
-	HS_POINT_HOT_READS,	/* `hot`, of reads that the engine answers at once */
+	HS_POINT_FLUSH,		/* once, at the end of this round of events */
+	HS_POINT_HOT_READS,	/* `hot`, for reads that the engine answers at once */
 	HS_POINTS
 };
 
-/* The stages of a core. */
+/* The stages of one core. */
 struct hs_stages {
 	const struct hs_stage *table[HS_STAGES_MAX];
 	void *self[HS_STAGES_MAX];
 	uint32_t count;
-	uint32_t want[HS_POINTS]; /* a bit for each stage that is to be called there now */
+	uint32_t want[HS_POINTS]; /* a bit for each stage that wants to be called there */
 	uint32_t have_hot;	  /* a bit for each stage with a `hot` */
-	uint32_t sends_forbidden; /* above 0: inside a point that sends nothing */
-	/* Whose next command is just being admitted; or NULL. An earlier request of this session that departs meanwhile
-	 * makes way for that command, which the stages before have let pass. */
+	uint32_t sends_forbidden; /* above 0: inside a point from which stages must not send */
+	/* The session whose next command is being admitted; or NULL. Meanwhile a stage that sends an earlier
+	 * request of this session must send it directly: the stages before have already let the next command
+	 * pass. */
 	const struct hs_session *admitting;
-	uint64_t due_us[HS_STAGES_MAX]; /* `deadline` is called then; 0: not at all */
-	uint64_t first_due_us;		/* the first of them; 0: none */
-	size_t session_at[HS_STAGES_MAX], request_at[HS_STAGES_MAX]; /* where its state is */
-	size_t session_bytes, request_bytes; /* with the structs themselves */
+	uint64_t due_us[HS_STAGES_MAX]; /* when `deadline` is called; 0: not at all */
+	uint64_t first_due_us;		/* the earliest of due_us; 0: none */
+	/* Offset of the stage's state. */
+	size_t session_at[HS_STAGES_MAX], request_at[HS_STAGES_MAX];
+	size_t session_bytes, request_bytes; /* bytes of a session or request with all state */
 };
 
 /* --- for stages --- */
 
-/* From now on the core calls the stage at that point, or does not. A stage that has nothing to do costs
- * one bit test. */
+/* Turns the calls of a point on or off for this stage. A stage that is off costs one bit test. */
 void hs_stage_want(struct hs_core *core, uint32_t index, enum hs_point point, bool wanted);
-/* State of a session and of a request: `at` is where it lies (hs_stages.session_at, .request_at). */
+/* The stage's state in a session or request; `at` is its offset (hs_stages.session_at, .request_at). */
 static inline void *hs_stage_session(const struct hs_session *session, size_t at)
 {
 	return (char *)(uintptr_t)session + at;
@@ -192,56 +205,60 @@ static inline void *hs_stage_request(const struct hs_request *request, size_t at
 {
 	return (char *)(uintptr_t)request + at;
 }
-/* `depart` takes a part with one of these two, and it counts among its session's operations in flight until the stage
- * sends, answers, shares or ends it. Delay: it goes to the engine later. Stages behind this one do not know of it yet, so
- * stages that answer reads let its session's reads pass meanwhile (session->delayed). Divert: it is answered from
- * somewhere else. */
+/* `depart` takes a part with one of these two. Until the stage sends, answers, shares or releases the part, the
+ * part counts as one of its session's operations in flight.
+ *
+ * Delay: the stage sends the part to the engine later. The stages behind do not know of it yet. So stages that
+ * answer reads let the session's reads pass meanwhile (session->delayed). Divert: the stage answers the part
+ * from somewhere else. */
 void hs_stage_delay(struct hs_request *request, struct hs_part *part);
 void hs_stage_divert(struct hs_request *request, struct hs_part *part);
-/* A part that the stage took, when it was admitted or departed, goes on to the stages behind it, and the engine. */
+/* Sends a part that the stage took in `admit` or `depart` on, to the stages behind and the engine. */
 void hs_stage_send(struct hs_core *core, uint32_t index, struct hs_request *request,
 		   struct hs_part *part);
-/* Answers such a part as if the engine had: the stages before this one hear of it. */
+/* Answers such a part as the engine would. The stages before this one get their `arrive`. */
 void hs_stage_answer(struct hs_core *core, uint32_t index, struct hs_request *request,
 		     struct hs_part *part, struct hs_bytes reply);
-/* Answers a request with one part that the stage took, with a reply that it shares with others: counted and
- * accounted for as if it had been alone. Its session goes on when the stage says so (hs_core_resume_later), since others
- * may have to be answered first. */
+/* Answers a one-part request that the stage took, with a reply that it shares with others; the request is
+ * counted as if it had been sent alone. The session goes on when the stage calls hs_core_resume_later: others
+ * that share the reply may have to be answered first. */
 void hs_stage_share(struct hs_core *core, uint32_t index, struct hs_request *request,
 		    struct hs_bytes reply);
-/* A request with one part that the stage took is about to be ended by the stage itself (hs_count_request and
- * hs_dispatch_finish; hs_request_finish if its client has gone): the stages before this one hear of it. */
+/* Call it before the stage itself ends a one-part request that it took (hs_count_request and
+ * hs_dispatch_finish, or hs_request_finish if the client has disconnected). The stages before this one get
+ * their `arrive`. */
 void hs_stage_release(struct hs_core *core, uint32_t index, struct hs_request *request);
-/* From now on `queued`, `handled` and `finish` are called for this session, or not. */
+/* Turns `exec_command`, `handled` and `before_reply` on or off for this session. */
 void hs_stage_observe(struct hs_session *session, uint32_t index, bool wanted);
-/* Calls `deadline` at that time; 0: not at all. */
+/* Asks for `deadline` at that time; 0: cancels it. */
 void hs_stage_due(struct hs_core *core, uint32_t index, uint64_t mono_us);
-/* Calls `told` of the same stage on all workers, this one included. A message may be lost when a worker
- * has too many. */
+/* Calls `told` of the same stage on all workers, this one included. The message is lost when a worker's event
+ * queue is full; a stage must not depend on it. */
 void hs_stage_tell(struct hs_core *core, uint32_t index);
-/* Whether a stage behind this one serves reads of the key. */
+/* Whether a stage behind this one serves reads of the key (`serves_reads`). */
 bool hs_stage_served_behind(struct hs_core *core, uint32_t index, uint16_t slot,
 			    struct hs_bytes key);
-/* Tells which requests an internal call stands for. False: no stage sent it, or it stands for nobody. */
+/* Calls `tell` for each client request that an internal call stands for. False: no stage sent the call, or the
+ * stage has no `members`. */
 bool hs_stage_members(const struct hs_core *core, const struct hs_request *internal,
 		      hs_stage_member *tell, void *context);
-/* The number of a stage in the array. */
+/* The stage's position in the array. */
 uint32_t hs_stage_index(const struct hs_core *core, const struct hs_stage *stage);
 
 /* --- for the core --- */
 
-/* `stages` ends with NULL. Init says how large sessions and requests are; create comes when the core is
+/* `stages` ends with NULL. Init computes the sizes of sessions and requests; create runs when the core is
  * complete. */
 void hs_stages_init(struct hs_core *core, const struct hs_stage *const *stages);
 void hs_stages_create(struct hs_core *core);
 void hs_stages_deinit(struct hs_core *core);
-/* Beginning with stage `from`. */
+/* Begins with stage `from`. */
 enum hs_stage_result hs_stages_admit(struct hs_core *core, struct hs_session *session,
 				     struct hs_call *call, uint32_t from);
-/* `wanting`: a bit for each stage to call. True: a stage took it. */
+/* `wanting`: a bit for each stage to call. True: a stage took the part. */
 bool hs_stages_depart(struct hs_core *core, struct hs_request *request, struct hs_part *part,
 		      uint32_t wanting);
-/* Of the stages with numbers below `below`: those that the part has passed. */
+/* Calls the marked stages with numbers below `below`: those that the part has passed. */
 void hs_stages_arrive(struct hs_core *core, struct hs_request *request, struct hs_part *part,
 		      uint32_t below);
 void hs_stages_flush(struct hs_core *core);
@@ -262,7 +279,7 @@ void hs_stages_configure(struct hs_core *core);
 void hs_stages_changed(struct hs_core *core, const struct hs_tracking_session *tracking_session,
 		       const struct hs_bytes *key);
 void hs_stages_told(struct hs_core *core, uint32_t index);
-void hs_stages_deadline(struct hs_core *core); /* of those whose time has come */
+void hs_stages_deadline(struct hs_core *core); /* of stages whose time has come */
 void hs_stages_tick(struct hs_core *core);
 void hs_stages_stop(struct hs_core *core);
 

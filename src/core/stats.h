@@ -1,4 +1,5 @@
-/* What a core counts. Any thread may read a counter. What a stage counts stands with the stage (core/stage.h). */
+/* The counters of a core. The worker's thread counts, any thread may read (base/counter.h). Counters of a stage
+ * are in the stage's folder (hs_stage.counters). */
 #ifndef HS_CORE_STATS_H
 #define HS_CORE_STATS_H
 
@@ -6,9 +7,9 @@
 #include "command/command.h"
 
 /* clang-format off */
-#define HS_COMMAND_COUNTERS(ROW) /* of each command; INFO has a line for each command */ \
+#define HS_COMMAND_COUNTERS(ROW) /* of each command; INFO commandstats has a line for each */ \
 	ROW(calls, HS_COUNTER, NULL, "calls", "commands_total", "Calls of the command") \
-	/* of a queued command: with the commit it waited for */ \
+	/* a write's time includes the commit it waited for */ \
 	ROW(time_ns, HS_COUNTER, NULL, "usec", "command_seconds_total", \
 	    "Time spent on calls of the command, a write's commit included", .factor = 1e-9, .divisor = 1000) \
 	ROW(rejected, HS_COUNTER, NULL, "rejected_calls", "command_rejected_total", \
@@ -72,8 +73,8 @@ enum hs_hold { HS_HOLD_COUNTERS(HS_COUNTER_INDEX) HS_HOLDS };
 
 struct hs_core_stats {
 	HS_CORE_COUNTERS(HS_COUNTER_FIELD)
-	struct hs_counter holds[HS_HOLDS]; /* times that a client's next command had to wait */
-	struct hs_core_command_stats command[HS_CMD_IDS_ALL]; /* by identifier */
+	struct hs_counter holds[HS_HOLDS]; /* times a session was held, by reason */
+	struct hs_core_command_stats command[HS_CMD_IDS_ALL]; /* by command id */
 };
 
 extern const struct hs_counter_table hs_core_counters, hs_hold_counters, hs_command_counters;

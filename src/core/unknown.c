@@ -1,5 +1,5 @@
-/* The errors of a request that names no command, no subcommand, or the wrong number of arguments. The
- * beginning is the text of Redis 7.0, which clients look for; a note behind it helps a newcomer on. */
+/* Errors for unknown commands and subcommands and for a wrong number of arguments. They begin with the text of
+ * Redis 7.0, which clients parse; a hint for people follows. */
 #include "core/unknown.h"
 
 #include "base/nearest.h"
@@ -13,7 +13,7 @@ static int shown(struct hs_bytes word)
 	return (int)(word.len < SHOWN_BYTES ? word.len : SHOWN_BYTES);
 }
 
-/* Whether the data are heatsink's own: its engine has fewer commands than a server. */
+/* The embedded engine has fewer commands than a server, and its errors say where to find the others. */
 static bool is_embedded(const struct hs_core *core)
 {
 	return !core->world.shared_connections;
@@ -38,7 +38,7 @@ void hs_unknown_command(const struct hs_core *core, const struct hs_call *call, 
 		hs_not_embedded_note(argv[0], text);
 }
 
-/* The container's name as one types it: "HEAT". */
+/* The container's name in capitals: "HEAT". */
 static void append_upper(struct hs_buf *text, const char *name)
 {
 	for (; *name; name++) {
@@ -48,13 +48,13 @@ static void append_upper(struct hs_buf *text, const char *name)
 	}
 }
 
-/* Redis has no HEAT: its errors are heatsink's own, and name the nearest subcommand. */
+/* Redis has no HEAT, so heatsink may word its errors: they suggest the nearest subcommand. */
 static void append_nearest(struct hs_buf *text, const struct hs_command *parent,
 			   struct hs_bytes name)
 {
 	struct hs_nearest nearest = hs_nearest_to(name);
 
-	/* Subcommands stand behind their container. */
+	/* The rows of subcommands follow the row of their container. */
 	for (size_t id = parent->id + 1; id < HS_CMD_IDS; id++) {
 		const struct hs_command *row = hs_command_by_id((enum hs_command_id)id);
 
@@ -74,7 +74,7 @@ void hs_unknown_subcommand(const struct hs_core *core, const struct hs_command *
 {
 	struct hs_buf whole = {0};
 
-	/* DEBUG checks its words itself in Redis, and says so in its own way. */
+	/* In Redis DEBUG checks its own arguments, and its error differs. */
 	hs_buf_printf(text, "ERR unknown subcommand%s '%.*s'.",
 		      parent->id == HS_CMD_ID_DEBUG ? " or wrong number of arguments for" : "",
 		      shown(name), name.data);

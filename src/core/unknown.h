@@ -1,4 +1,5 @@
-/* Errors of requests that name no command, or that no server can be asked. */
+/* Error texts for requests that name no known command, and for requests that no server can get. Worker's thread
+ * only. */
 #ifndef HS_CORE_UNKNOWN_H
 #define HS_CORE_UNKNOWN_H
 
@@ -6,14 +7,13 @@
 
 enum { HS_ENGINE_UNAVAILABLE_BYTES = 512 };
 
-/* Append the error of a request that names no command, no subcommand of `parent`, or the
- * wrong number of arguments. */
+/* Append the error for an unknown command, an unknown subcommand of `parent`, or a wrong number of arguments. */
 void hs_unknown_command(const struct hs_core *core, const struct hs_call *call,
 			struct hs_buf *text);
 void hs_unknown_subcommand(const struct hs_core *core, const struct hs_command *parent,
 			   struct hs_bytes name, struct hs_buf *text);
 void hs_unknown_arity(const struct hs_command *command, struct hs_buf *text);
-/* The error for what the engine's servers should answer, while none is known. Returns `text`. */
+/* The error for a request while the engine knows no server. Writes to `text` and returns it. */
 const char *hs_engine_unavailable(const struct hs_core *core,
 				  char text[HS_ENGINE_UNAVAILABLE_BYTES]);
 

@@ -1,8 +1,8 @@
-/* Who a connection is, and whether it may do what it asks for (acl/acl.h knows the rules).
+/* The user of a connection, and whether it may run a command (acl/acl.h knows the rules).
  *
- * A session points to its user in the core's set. When a new set is handed in, every session is
- * pointed anew by name, so that a change holds from the next request on; whose user is gone is
- * closed. A user who may do everything costs a request one look at a null pointer. */
+ * A session points to its user in the core's set. When a new set is handed in, the core looks up every
+ * session's user in it by name, so that a change holds from the next request on. A session whose user is gone
+ * is closed. A user without limits costs a request one comparison with NULL (session->limits). */
 #include "core/users.h"
 #include "core/acl_log.h"
 #include "wire/reply.h"
@@ -13,7 +13,7 @@
 	"NOPERM ACLs rules changed between the moment the transaction was accumulated and the "    \
 	"EXEC call. This command is no longer allowed for the following reason: "
 
-/* --- who it is --- */
+/* --- the user --- */
 
 static void point(struct hs_session *session, const struct hs_acl_user *user)
 {
@@ -42,7 +42,7 @@ bool hs_users_login(struct hs_core *core, struct hs_session *session, struct hs_
 	return true;
 }
 
-/* A client that waits for the answer to the very command that changed the users still gets it. */
+/* A client that waits for the reply to the very command that changed the users still gets it. */
 static bool asked_for_it(const struct hs_session *session)
 {
 	const struct hs_request *last;
@@ -76,21 +76,21 @@ void hs_users_adopt(struct hs_core *core, const struct hs_acl *acl,
 			hs_acl_find(core->acl, hs_acl_user_name(session->user));
 
 		if (user) {
-			/* As Redis: the client cannot be told which of its channels it lost. */
+			/* As in Redis: no message could tell the client which of its channels it lost. */
 			if (session->user != user && !hs_acl_user_is_unlimited(user) &&
 			    lost_permission(core, session, session->user, user))
 				close_session(core, session);
 			point(session, user);
 			continue;
 		}
-		/* Until it is closed it is the default user, and no request is taken from it. */
+		/* Until it is closed it has the default user, and no request is taken from it. */
 		point(session, first);
 		close_session(core, session);
 	}
 	hs_acl_unref(&old);
 }
 
-/* --- what it may --- */
+/* --- its permissions --- */
 
 static const char *reason(enum hs_acl_verdict verdict)
 {
@@ -115,7 +115,7 @@ static enum hs_acl_verdict check(struct hs_core *core, struct hs_session *sessio
 	return verdict;
 }
 
-/* Why a script is refused, and what to grant. */
+/* The error for a command that can run any command (a script), with the rule that allows it. */
 static void refuse_unchecked(const struct hs_acl_user *user, const struct hs_command *command,
 			     char *text, size_t text_size)
 {

@@ -1,4 +1,4 @@
-/* The worker's side of heat: accesses as they come, and where each is counted. */
+/* The worker's side of heat: takes accesses one by one and counts each in all tables. */
 #include "heat/internal.h"
 
 #include "base/hash.h"
@@ -22,7 +22,7 @@ uint64_t hs_heat_public_id(const struct hs_heat *heat, struct hs_bytes name)
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a word's first byte is its lowest");
 
-/* Where the ':' are, eight bytes at a time: bit 7 of every byte that is one. */
+/* Finds ':' in eight bytes at once: sets bit 7 of every byte that is one. */
 static inline uint64_t find_colons(const char *bytes)
 {
 	const uint64_t ones = 0x0101010101010101, tops = ones << 7;
@@ -33,7 +33,7 @@ static inline uint64_t find_colons(const char *bytes)
 	return ~(((word & ~tops) + ~tops) | word) & tops;
 }
 
-/* The same of less than eight. */
+/* The same for less than eight bytes. */
 static uint64_t find_few_colons(const char *bytes, uint32_t len)
 {
 	char eight[8] = {0};
@@ -42,7 +42,7 @@ static uint64_t find_few_colons(const char *bytes, uint32_t len)
 	return find_colons(eight);
 }
 
-/* The lengths of the key's prefixes; those that it has not stay 0. */
+/* Sets the lengths of the key's prefixes; missing levels stay 0. */
 static inline void find_prefixes(struct hs_heat_pending *note)
 {
 	uint32_t len = note->key_len < HS_HEAT_PREFIX_BYTES ? note->key_len : HS_HEAT_PREFIX_BYTES;
@@ -53,7 +53,7 @@ static inline void find_prefixes(struct hs_heat_pending *note)
 
 		if (at + 8 <= len)
 			colons = find_colons(note->key + at);
-		else if (len >= 8) /* the last eight again, without those seen */
+		else if (len >= 8) /* the last eight bytes again, without those already seen */
 			colons = find_colons(note->key + len - 8) >> (at + 8 - len) * 8;
 		else
 			colons = find_few_colons(note->key, len);
@@ -84,7 +84,7 @@ static inline void prepare(struct hs_heat *heat, struct hs_heat_pending *note,
 	find_prefixes(note);
 }
 
-/* `count` accesses that took `time_ns` each. */
+/* Counts `count` accesses that took `time_ns` each. */
 static void count_partition(struct hs_heat *heat, uint16_t id, bool write, bool failed,
 			    uint32_t count, uint64_t bytes, uint64_t time_ns, uint32_t bucket)
 {
@@ -107,8 +107,7 @@ static void count_sums(struct hs_heat *heat, uint32_t accesses, uint64_t bytes)
 	heat->epoch_bytes += bytes;
 }
 
-/* Times in whole µs, a begun one counts, and so does what was too short to measure: 0 is for what is
- * not known. */
+/* Times are rounded up to whole µs, at least 1: bucket 0 means unknown. */
 static uint32_t bucket_of(uint64_t time_ns)
 {
 	return hs_coarse_histogram_bucket(time_ns > 0 ? (time_ns + 999) / 1000 : 1);
@@ -135,7 +134,7 @@ static inline union hs_heat_pair weigh(const struct hs_heat_clock *clock, float 
 	return (union hs_heat_pair){.both = clock->one.both * (count + bytes * clock->per_byte)};
 }
 
-/* Accesses to hot entries, in the order of their notes, to be counted there. */
+/* Accesses to entries with a detail record, in the order of their notes; their details are counted later. */
 struct owed {
 	uint32_t count;
 	uint8_t details[HS_HEAT_NOTES_MAX];
@@ -166,8 +165,9 @@ static inline void count_details(struct hs_heat *heat, struct hs_heat_table *tab
 	owed->count = 0;
 }
 
-/* Keys. First the scores, which is the same work for all; then what is known of the hot ones among
- * them, which is paid before a hot changes hands. Returns the hot of the last one, 0 for none. */
+/* Counts keys: first the scores, in the same way for every access; then the details. Deferred details are
+ * counted before a detail record changes its owner. Returns the number of the last key's detail record, 0 for
+ * none. */
 static uint32_t count_keys(struct hs_heat *heat, const struct hs_heat_pending *notes,
 			   uint32_t notes_count, uint64_t time_ns, uint32_t bucket)
 {
@@ -206,7 +206,7 @@ static uint32_t count_keys(struct hs_heat *heat, const struct hs_heat_pending *n
 	return last;
 }
 
-/* Slots: see heat/slots.c. */
+/* Counts slots: see heat/slots.c. */
 static void count_slots(struct hs_heat *heat, const struct hs_heat_pending *notes,
 			uint32_t notes_count, uint64_t time_ns, uint32_t bucket)
 {
@@ -230,7 +230,7 @@ static void count_slots(struct hs_heat *heat, const struct hs_heat_pending *note
 
 		float before[HS_HEAT_WINDOWS] = {side->short_bound, *score};
 
-		/* Rounded up, and nothing for who has a hot. */
+		/* Rounded up. Slots with a detail record add nothing to the bounds. */
 		for (int w = 0; w < HS_HEAT_WINDOWS; w++)
 			more.window[w] += before[w] * (HS_HEAT_UP - 1);
 		more.bits &= -(uint64_t)unknown;
@@ -280,7 +280,7 @@ static void count_prefix(struct hs_heat *heat, const struct hs_heat_touch *touch
 		hs_heat_count_many(&table->details[found.detail], &heat->clock, touch);
 }
 
-/* Whether both keys start with the same `len` bytes; neither is shorter. */
+/* Whether both keys start with the same `len` bytes; both have at least as many. */
 static inline bool same_start(const struct hs_heat_pending *a, const struct hs_heat_pending *b,
 			      uint32_t len)
 {
@@ -295,11 +295,11 @@ static inline bool same_start(const struct hs_heat_pending *a, const struct hs_h
 	}
 	memcpy(&x, len < 8 ? a->key : a->key + len - 8, 8);
 	memcpy(&y, len < 8 ? b->key : b->key + len - 8, 8);
-	/* Of eight bytes read for less than eight, the first count: the low ones. */
+	/* If fewer than eight bytes count, they are the low ones of the words read. */
 	return (differ | (x ^ y) << (len < 8 ? 64 - 8 * len : 0)) == 0;
 }
 
-/* The prefixes of one level. Notes in a row that share theirs count as one. */
+/* Counts the prefixes of one level. Consecutive notes with the same prefix count as one. */
 static void count_prefixes(struct hs_heat *heat, uint32_t level,
 			   const struct hs_heat_pending *notes, uint32_t notes_count,
 			   uint64_t time_ns, uint32_t bucket)
@@ -328,7 +328,7 @@ static void count_prefixes(struct hs_heat *heat, uint32_t level,
 	}
 }
 
-/* Counts notes that took `time_ns` each. Returns the hot of the last one's key, 0 for none. */
+/* Counts notes that took `time_ns` each. Returns the number of the last key's detail record, 0 for none. */
 static uint32_t count(struct hs_heat *heat, const struct hs_heat_pending *notes,
 		      uint32_t notes_count, uint64_t time_ns)
 {
@@ -355,7 +355,7 @@ static uint32_t count(struct hs_heat *heat, const struct hs_heat_pending *notes,
 	return last;
 }
 
-/* Counts notes, of which there are some. Returns the warmth of the last one's key. */
+/* Counts at least one note. Returns the rate of the last one's key. */
 static struct hs_heat_warmth count_notes(struct hs_heat *heat, const struct hs_heat_pending *notes,
 					 uint32_t notes_count, uint64_t time_ns)
 {
@@ -373,7 +373,7 @@ static struct hs_heat_warmth count_notes(struct hs_heat *heat, const struct hs_h
 	return warmth;
 }
 
-/* Whether the note stands for accesses like this one. What failed is noted by itself. */
+/* Whether the note can stand for this access too. Failed ones are noted by themselves. */
 static inline bool is_alike(const struct hs_heat_pending *note, const struct hs_heat_access *access)
 {
 	return note->key_len == access->key.len && note->slot == access->slot &&
@@ -430,7 +430,7 @@ void hs_heat_run_add(struct hs_heat *heat, const struct hs_heat_access *access, 
 		return;
 	}
 	hs_heat_run_end(heat);
-	if (alike) { /* only its time differs: the key's hash and prefixes are there */
+	if (alike) { /* only the time differs: the key's hash and prefixes are reused */
 		run->bytes = 0;
 		join(run, access);
 	} else {

@@ -15,7 +15,7 @@ enum {
 	UNIT_MIN = 64,
 	UNIT_MAX = 1 << 24,
 	UNIT_START = 512,
-	/* Bytes weigh a quarter of what requests weigh, over all traffic. */
+	/* Over all traffic, bytes weigh a quarter of what requests weigh. */
 	UNIT_MEANS = 4,
 	READ_TRIES = 1000,
 };
@@ -70,8 +70,8 @@ void hs_heat_destroy(struct hs_heat **pointer)
 
 /* ---- time ---- */
 
-/* What the next epoch weighs bytes with: some multiple of the mean request, in powers of two, and
- * kept while it is not far off. */
+/* The unit of the next epoch: UNIT_MEANS times the mean size of a request, as a power of two. It stays while it
+ * is within a factor of two. */
 static float choose_unit(const struct hs_heat *heat)
 {
 	double mean, unit = (double)heat->clock.unit;
@@ -145,12 +145,12 @@ void hs_heat_now(struct hs_heat *heat, uint64_t mono_us)
 	hs_counter_set(&heat->seen_us, mono_us);
 	if (new_ms)
 		enter_ms(heat, ms);
-	/* The exponential within a millisecond: its first terms are all there is to it. */
+	/* Within a millisecond the first terms of the exponential series are exact enough. */
 	for (int i = 0; i < HS_HEAT_WINDOWS; i++) {
 		double part = (double)(mono_us % 1000) / tau_us[i];
 
 		heat->clock.one_exact[i] = heat->ms_exact[i] * (1 + part + part * part / 2);
-		/* For upper bounds: not a hair below. */
+		/* Upper bounds must not be rounded below the exact value. */
 		heat->clock.one.window[i] = (float)heat->clock.one_exact[i] * HS_HEAT_UP;
 	}
 	if (new_ms) {
@@ -231,7 +231,7 @@ struct hs_heat_sums hs_heat_read_sums(const struct hs_heat *heat, uint64_t now_u
 		if (whole)
 			break;
 	}
-	/* When its worker was stopped in the middle of a change, there is no limit. */
+	/* The worker was stopped in the middle of a change: the sums are unknown, so unlimited. */
 	for (int w = 0; w < HS_HEAT_WINDOWS; w++) {
 		double decay = hs_heat_decay(epoch, (enum hs_heat_window)w, now_us);
 

@@ -1,4 +1,4 @@
-/* Private to src/heat: eight numbers looked at together. */
+/* Private to src/heat: operations on eight numbers at once (SSE2, or a plain loop). */
 #ifndef HS_HEAT_LANES_H
 #define HS_HEAT_LANES_H
 
@@ -7,7 +7,7 @@
 #ifdef __SSE2__
 #include <emmintrin.h>
 
-/* Bit i is set when lanes[i] is `wanted`. The lanes are aligned to 16. */
+/* Bit i is set if lanes[i] equals `wanted`. The lanes are aligned to 16 bytes. */
 static inline uint32_t hs_lanes_equal(const uint32_t lanes[8], uint32_t wanted)
 {
 	__m128i all = _mm_set1_epi32((int)wanted);
@@ -18,7 +18,7 @@ static inline uint32_t hs_lanes_equal(const uint32_t lanes[8], uint32_t wanted)
 	       (uint32_t)_mm_movemask_ps(_mm_castsi128_ps(high)) << 4;
 }
 
-/* The smallest lane, and its bit in `which` (and those of its equals). */
+/* Returns the smallest lane; `which` gets a bit for each lane that equals it. */
 static inline float hs_lanes_smallest(const float lanes[8], uint32_t *which)
 {
 	__m128 low = _mm_load_ps(lanes), high = _mm_load_ps(lanes + 4);

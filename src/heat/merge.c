@@ -1,6 +1,6 @@
-/* One view of all workers' tables. All have the same seed and shape, so a key's set has the same
- * number in each, and tables merge set by set: what is counted adds up, what may have been missed
- * adds up, and a table that lacks the key adds what it may have missed of those it lacks. */
+/* Merges all workers' tables into one view. All tables have the same seed and shape, so a key is in the set
+ * with the same number in each, and tables are merged set by set. Counts are added. Error bounds are added too:
+ * a worker whose table does not have the key adds its upper bound for untracked keys. */
 #include "heat/heat.h"
 
 #include "base/mem.h"
@@ -8,25 +8,25 @@
 
 #include <math.h>
 
-/* Less than this many requests in the window have cooled. What is huge, or always missing, may be
- * asked for less often and matters still. */
+/* Fewer requests in the window: the entry has cooled. By bytes, misses and conflicts less is enough: a huge or
+ * missing key may matter with few requests. */
 #define COOLED 0.5
 #define COOLED_RARE 1e-3
 
 static const double tau_s[HS_HEAT_WINDOWS] = {HS_HEAT_SHORT_US / 1e6, HS_HEAT_LONG_US / 1e6};
 
-/* What is the same for all rows of an answer. */
+/* State that is the same for all rows of one query. */
 struct frame {
 	struct hs_heat *const *heats;
 	size_t heats_count;
-	struct hs_heat_set_view *views;	  /* one per heat, of the set being looked at */
-	double (*scale)[HS_HEAT_WINDOWS]; /* per heat: counts to rates */
-	struct hs_heat_sums *sums;	  /* per heat: all its requests */
+	struct hs_heat_set_view *views;	  /* one per worker, of the current set */
+	double (*scale)[HS_HEAT_WINDOWS]; /* per worker: decayed counts to rates */
+	struct hs_heat_sums *sums;	  /* per worker: all its requests */
 	const struct hs_heat_table **tables;
 };
 
-/* From a decayed count to a rate. A window that has not been full yet is no longer than the time since
- * counting began. */
+/* Factor from a decayed count to a rate. While a window is not full, its length is the time since counting
+ * began. */
 static double rate_scale(const struct hs_heat *heat, int window, uint64_t now_us)
 {
 	uint64_t since_us = hs_heat_since_us(heat);
@@ -78,7 +78,7 @@ static const struct hs_heat_entry *view_find(const struct hs_heat_set_view *view
 	return NULL;
 }
 
-/* What one table says of an entry, or of its absence, added to the row's window. */
+/* Adds one worker's bounds for the entry to the row; `entry` NULL: the bounds of an untracked key. */
 static void add_window(struct hs_heat_rates *rates, const struct hs_heat_set_view *view,
 		       const struct hs_heat_entry *entry, int w, double scale,
 		       const struct hs_heat_sums *sums)
@@ -94,7 +94,7 @@ static void add_window(struct hs_heat_rates *rates, const struct hs_heat_set_vie
 		rates->misses += entry->misses[w] * scale;
 		rates->conflicts += entry->conflicts[w] * scale;
 	}
-	/* Nobody can have had more than there was. */
+	/* An upper bound is never more than the worker's total. */
 	rates->ops_low += ops * scale;
 	rates->ops_high +=
 		(ops + error < sums->ops[w] ? ops + error : fmax(sums->ops[w], ops)) * scale;
@@ -128,8 +128,7 @@ static void add_detail(struct hs_heat_row *row, const struct hs_heat_entry *entr
 		histogram[i] += entry->histogram[i] * weight / count;
 }
 
-/* The row of an id from the views of its set. Returns what it certainly has in the window, in
- * requests. */
+/* Merges the row of an id from the views of its set. Returns its lower bound in the window, in requests. */
 static double merge_row(const struct frame *frame, uint64_t id, enum hs_heat_window window,
 			struct hs_heat_row *row)
 {
@@ -179,7 +178,7 @@ static double rank_of(const struct hs_heat_row *row, const struct hs_heat_query 
 	return 0;
 }
 
-/* The best rows so far: a heap with the weakest of them in front. */
+/* The best rows so far: a heap with the lowest rank first. */
 struct best {
 	struct hs_heat_row *rows;
 	double *ranks;
@@ -230,7 +229,7 @@ static void keep(struct best *best, const struct hs_heat_row *row, double rank)
 		swap_rows(best, at, (at - 1) / 2);
 }
 
-/* Hottest first: the weakest goes behind the rest, again and again. */
+/* Heap sort: moves the lowest rank behind the rest, repeatedly, so the highest is first. */
 static void put_in_order(struct best *best)
 {
 	size_t all = best->count;
@@ -242,7 +241,7 @@ static void put_in_order(struct best *best)
 	best->count = all;
 }
 
-/* Each named entry of the set in all views, once. */
+/* Offers each named entry of the set once, whichever workers have it. */
 static void look_at_set(const struct frame *frame, const struct hs_heat_query *query,
 			struct best *best)
 {

@@ -1,13 +1,12 @@
-/* The table of slots. There are too many slots to count each in detail, and too few to need scores:
- * a slot is in one of 256 ranges, and none without a hot has had more than all of those in its range
- * together. So the range's sum is the bound, and a slot is one look at a map:
+/* The table of slots. Slots without a detail record share one counter per range of 64 slots: it is the upper
+ * bound for each of them. A map of 16,384 bytes gives each slot's detail record:
  *
- *     slot ─ map ─┬─ its hot: counted there
- *                 └─ none: added to its range's bound; every 128th or so gets a hot on trial
+ *     slot ─ map ─┬─ detail record: counted there
+ *                 └─ none: added to its range's bound; about every 128th access gets a record on trial
  *
- * In the shapes of heat/table.h a range is a set. Its way 0 is nobody's: its score is the bound in
- * the long window, as `crowd` is in the short one. The other ways are for slots with a hot, and
- * their scores are infinite. */
+ * In the structs of heat/table.h a range is a set. Way 0 holds no slot: its score is the range's bound in the
+ * long window, as short_bound is in the short one. The other ways hold slots with a detail record, and their
+ * scores are infinite. */
 #include "heat/table.h"
 
 #include <math.h>
@@ -43,7 +42,7 @@ void hs_heat_slots_clear(struct hs_heat_table *table)
 	memset(table->slot_details, 0, HS_SLOTS);
 }
 
-/* Brings a range to the scale and the unit of the epoch, as a set is brought there. */
+/* Rescales a range for the clock's epoch and unit, as hs_heat_table_enter does for a set. */
 void hs_heat_slots_enter(struct hs_heat_table *table, const struct hs_heat_clock *clock,
 			 uint32_t range)
 {
@@ -80,7 +79,7 @@ uint32_t hs_heat_slots_assign_detail(struct hs_heat_table *table, const struct h
 	if (number == 0)
 		return 0;
 	if (way == HS_HEAT_WAYS) {
-		/* Seven hot slots in a range are enough of it. */
+		/* At most seven detail records per range. */
 		if (!table->details[number].trial)
 			table->free[table->free_count++] = (uint8_t)number;
 		return 0;

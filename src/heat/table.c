@@ -1,3 +1,5 @@
+/* The writer's side of a table that is not needed at every access: detail records change owners, sets enter a
+ * new epoch. The head of heat/table.h explains the design. */
 #include "heat/table.h"
 
 #include "heat/lanes.h"
@@ -6,18 +8,18 @@
 
 enum { LOOK_EVERY_MS = 8 };
 
-/* Below this an entry is nothing, and its place is free. */
+/* An entry with a lower score is removed. */
 #define NOTHING 1e-4f
-/* How much hotter than the weakest of the established one must be to take its place. */
+/* An entry on trial must be this much hotter than the weakest permanent owner to replace it. */
 #define CLEARLY 1.25f
-/* What a hot is given for at least: more than one access. */
+/* A score must exceed its set's lowest by at least this for a detail record: by more than one access. */
 #define MORE_THAN_ONE 1.5f
-/* What remains of a demand after a millisecond in which nobody met it. */
+/* Per ms with a free detail record, the threshold for getting it falls by this factor. */
 #define FORGIVE 0.99f
 
 #define store(place, value) __atomic_store_n(place, value, __ATOMIC_RELEASE)
 
-/* No numbers so small that the processor becomes slow with them. */
+/* Flushes tiny numbers to 0, because denormals are slow. */
 static void scale(double sum[HS_HEAT_WINDOWS], const double factor[HS_HEAT_WINDOWS])
 {
 	for (int i = 0; i < HS_HEAT_WINDOWS; i++)
@@ -44,7 +46,7 @@ size_t hs_heat_table_bytes(uint32_t sets, uint32_t details)
 	return (bytes + 63) / 64 * 64;
 }
 
-/* All hots without owner: the first are for trials, the others to be had. */
+/* Frees all detail records: the first are for trials, the others for permanent owners. */
 static void free_all_details(struct hs_heat_table *table)
 {
 	table->trials_count = table->details_count / 4;
@@ -86,17 +88,17 @@ void hs_heat_table_init(struct hs_heat_table *table, void *memory, uint32_t sets
 	free_all_details(table);
 }
 
-/* ---- hots ---- */
+/* ---- detail records ---- */
 
-/* The most that the owner of a hot may have had, as a weight. */
+/* Upper bound of what the owner of a detail record has had, as a weight. */
 static double weight_of(const struct hs_heat_detail *detail, enum hs_heat_window window, float unit)
 {
 	return detail->ops[0][window] + detail->ops[1][window] +
 	       detail->bytes[window] / (double)unit + detail->error[window];
 }
 
-/* Inside a change of the owner's set. The owner is one of the crowd again, of which none had more
- * than `crowd`. */
+/* Called inside a change of the owner's set. The entry is again bounded by short_bound, which must cover what
+ * it had. */
 static void release_detail(struct hs_heat_table *table, struct hs_heat_side *side, uint32_t way)
 {
 	struct hs_heat_detail *detail = &table->details[side->details[way]];
@@ -128,7 +130,7 @@ void hs_heat_table_release_detail(struct hs_heat_table *table, uint32_t number)
 	hs_heat_end_change(side);
 }
 
-/* What an owner certainly has, in requests per ms, by the window in which it is higher. */
+/* Lower bound of an owner's rate, in requests per ms, in the window where it is higher. */
 static float strength(const struct hs_heat_table *table, const struct hs_heat_clock *clock,
 		      const struct hs_heat_detail *detail)
 {
@@ -142,7 +144,7 @@ static float strength(const struct hs_heat_table *table, const struct hs_heat_cl
 
 	if (!detail->owned)
 		return 0;
-	if (table->slot_details) /* no scores there */
+	if (table->slot_details) /* slots have no scores */
 		steady = counted +
 			 (float)(detail->bytes[HS_HEAT_LONG] / (double)table->sides[set].unit);
 	steady = steady > counted ? steady : counted;
@@ -153,7 +155,7 @@ static float strength(const struct hs_heat_table *table, const struct hs_heat_cl
 	return recent > steady ? recent : steady;
 }
 
-/* The number of a hot without owner; 0 when it is better not given away now. */
+/* Returns the number of a free detail record; 0: none may be assigned now. */
 uint32_t hs_heat_table_find_free(struct hs_heat_table *table, const struct hs_heat_clock *clock)
 {
 	uint32_t number;
@@ -167,9 +169,11 @@ uint32_t hs_heat_table_find_free(struct hs_heat_table *table, const struct hs_he
 	detail = &table->details[number];
 	if (detail->owned && strength(table, clock, detail) > table->weakness * CLEARLY) {
 		if (!table->weak_known)
-			return 0; /* it may be worth more than a trial: after the next look */
+			/* its entry may deserve a permanent record: decided after the next
+			 * hs_heat_table_find_weakest */
+			return 0;
 		hs_heat_table_release_detail(table, table->weakest);
-		table->free_count--; /* the one taken: it is for trials from now on */
+		table->free_count--; /* the released record is for trials from now on */
 		table->weak_known = false;
 		detail->trial = false;
 		number = table->weakest;
@@ -199,7 +203,7 @@ void hs_heat_detail_fill(struct hs_heat_detail *detail, const struct hs_heat_clo
 			 uint32_t cell, const float before[HS_HEAT_WINDOWS],
 			 const struct hs_heat_touch *touch)
 {
-	/* No window can have had more than the longer one: that on the scale of the short. */
+	/* An upper bound of the long window also bounds the short one; rescaled to it. */
 	double most = (double)before[HS_HEAT_LONG] * clock->one_exact[HS_HEAT_SHORT] /
 		      clock->one_exact[HS_HEAT_LONG];
 
@@ -225,8 +229,7 @@ void hs_heat_detail_fill(struct hs_heat_detail *detail, const struct hs_heat_clo
 		store(&detail->histogram_words[i], (uint64_t)0);
 }
 
-/* Gives an entry a hot if there is one for it; returns its number, or 0. What the entry had in the
- * short window is not known: at most what the crowd had, of which it was one. */
+/* The entry's count in the short window is unknown: at most its set's short_bound. */
 uint32_t hs_heat_table_assign_detail(struct hs_heat_table *table, const struct hs_heat_clock *clock,
 				     const struct hs_heat_found *found,
 				     const struct hs_heat_touch *touch)
@@ -256,7 +259,7 @@ static void set_trial_above(struct hs_heat_table *table, const struct hs_heat_cl
 
 void hs_heat_table_find_weakest(struct hs_heat_table *table, const struct hs_heat_clock *clock)
 {
-	/* A hot that becomes free is not for the next best, but for ever less. */
+	/* A free record is not assigned to the next entry at once: the threshold falls slowly. */
 	if (table->free_count > 0) {
 		table->weakness *= FORGIVE;
 		table->weak_known = false;
@@ -320,10 +323,9 @@ static void empty(struct hs_heat_table *table, uint32_t set, uint32_t way)
 		hs_heat_store(&table->lines[set].scores[way], 0);
 }
 
-/* Brings a set to the scale and the unit of the epoch. A score is so many requests, or so many
- * bytes, or some of both; in a smaller unit the same bytes weigh more, so what may be bytes grows:
- * all of it, but for what a hot has counted. No score may fall below what the lowest says of those
- * who are not here. */
+/* Rescales a set for the clock's epoch and unit. A score counts requests, bytes or both. In a smaller unit the
+ * same bytes weigh more, so a score grows as if all of it were bytes, except where a detail record knows
+ * better. No score may fall below the set's lowest, which bounds the keys that are not in the set. */
 void hs_heat_table_enter(struct hs_heat_table *table, const struct hs_heat_clock *clock,
 			 uint32_t set)
 {

@@ -11,7 +11,7 @@ double hs_heat_decay(uint32_t epoch, enum hs_heat_window window, uint64_t now_us
 {
 	double age_ms = (double)now_us / 1000 - ((double)epoch - 1) * HS_HEAT_EPOCH_MS;
 
-	/* Who reads with a time long past reads nonsense, but finite nonsense. */
+	/* Clamp: a `now_us` before the epoch gives a wrong but finite factor. */
 	if (age_ms < -HS_HEAT_SHORT_MS)
 		age_ms = -HS_HEAT_SHORT_MS;
 	return exp(-age_ms / (window == HS_HEAT_SHORT ? HS_HEAT_SHORT_MS : HS_HEAT_LONG_MS));
@@ -77,7 +77,7 @@ static void read_entry(const struct hs_heat_table *table, uint32_t set, uint32_t
 	entry->error[HS_HEAT_LONG] = score;
 	if (number)
 		read_detail(&table->details[number], factor, entry);
-	/* In no window can it have had more than in the longer one. */
+	/* An upper bound of the long window also bounds the short one. */
 	if (entry->error[HS_HEAT_SHORT] > score)
 		entry->error[HS_HEAT_SHORT] = score;
 }
@@ -97,8 +97,8 @@ static void read_once(const struct hs_heat_table *table, uint32_t set, uint64_t 
 
 	view->unit = load_float(&side->unit);
 	view->count = 0;
-	/* All tags before any score: an entry that moves meanwhile, and is seen nowhere, had no more
-	 * than the lowest score has become. */
+	/* All tags before any score: an entry that moves meanwhile and is seen in neither place had at most the
+	 * new lowest score. */
 	for (uint32_t way = 0; way < HS_HEAT_WAYS; way++)
 		tags[way] = load(&line->tags[way]);
 	for (uint32_t way = 0; way < HS_HEAT_WAYS; way++) {
@@ -125,7 +125,7 @@ void hs_heat_table_read(const struct hs_heat_table *table, uint32_t set, uint64_
 		if (load(&table->sides[set].version) == version)
 			return;
 	}
-	/* Its worker was stopped in the middle of a change: nothing is known of this set. */
+	/* The worker was stopped in the middle of a change: the set is unknown. */
 	view->count = 0;
 	view->unit = 1;
 	view->absent[HS_HEAT_SHORT] = INFINITY;

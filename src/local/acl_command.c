@@ -1,4 +1,4 @@
-/* ACL, as far as it only reads: the process changes users (serve/host.c). */
+/* ACL subcommands that only read. Those that change users run on the control thread (serve/host.c). */
 #include "local/local.h"
 #include "wire/reply.h"
 
@@ -144,7 +144,8 @@ void hs_local_acl_dryrun(struct hs_core *core, struct hs_session *session,
 		return;
 	}
 	verdict = hs_acl_check(user, command, argc, argv, &at);
-	/* What SORT follows is found out by running it. */
+	/* DRYRUN cannot check the keys that SORT's BY and GET patterns read: they are known only when SORT
+	 * runs. */
 	if (verdict == HS_ACL_OK || verdict == HS_ACL_SORT_BY || verdict == HS_ACL_SORT_GET)
 		hs_reply_ok(reply);
 	else

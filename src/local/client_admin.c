@@ -1,6 +1,6 @@
-/* CLIENT LIST, KILL, PAUSE and UNBLOCK: what one connection asks about others, which any worker may have. The
- * worker that is asked checks the arguments and every worker, itself included, reads them again for its part;
- * then `reply` is NULL, because nothing can be wrong with them. */
+/* CLIENT LIST, KILL, PAUSE and UNBLOCK: commands of one connection about others, which may be on any worker.
+ * The worker that gets the command checks the arguments. Every worker, itself included, parses them again for
+ * its part; in that second parse `reply` is NULL, because the arguments are right. */
 #include "local/local.h"
 
 #include "base/num.h"
@@ -10,13 +10,13 @@
 enum type {
 	TYPE_ANY,
 	TYPE_NORMAL,
-	TYPE_PUBSUB, /* listens to something */
-	TYPE_NONE,   /* a type of which heatsink has no clients */
+	TYPE_PUBSUB, /* has subscriptions */
+	TYPE_NONE,   /* a type that no client of heatsink has */
 };
 
-/* Which clients LIST and KILL mean. */
+/* The clients that LIST or KILL selects. */
 struct filter {
-	const struct hs_bytes *ids; /* LIST ID: arguments that are numbers */
+	const struct hs_bytes *ids; /* LIST ID: arguments, checked to be numbers */
 	size_t ids_count;
 	struct hs_bytes address; /* empty: any */
 	struct hs_bytes local_address;
@@ -27,7 +27,7 @@ struct filter {
 	bool old_form; /* CLIENT KILL ip:port */
 };
 
-/* Redis's client types; heatsink has normal ones, and those that listen. */
+/* Redis's client types; clients of heatsink are normal or pubsub. */
 static bool parse_type(struct filter *filter, struct hs_bytes word, struct hs_reply *reply)
 {
 	static const struct {
@@ -56,7 +56,7 @@ static bool refuse(struct hs_reply *reply, const char *text)
 	return false;
 }
 
-/* Too many arguments for a subcommand that takes several numbers of them. Returns false. */
+/* The error for too many arguments of a subcommand with a variable number of them. Returns false. */
 static bool refuse_count(struct hs_bytes name, struct hs_reply *reply)
 {
 	if (reply)
@@ -171,7 +171,8 @@ static bool parse_kill_option(const struct hs_core *core, struct filter *filter,
 		filter->local_address = value;
 	} else if (hs_bytes_is_word(pair[0], "user")) {
 		filter->user = value;
-		/* Whoever is asked later finds nobody, should the user be gone by then. */
+		/* Checked by the receiving worker only. If the user is deleted meanwhile, the other workers
+		 * match no session. */
 		if (reply && !hs_acl_find(core->acl, value)) {
 			hs_reply_errorf(reply, "ERR No such user '%.*s'", (int)value.len,
 					value.data);
@@ -224,7 +225,7 @@ static int64_t kill_clients(struct hs_core *core, const struct filter *filter, u
 		if (!matches(filter, session))
 			continue;
 		killed++;
-		session->cut = session->id != caller; /* who asked still gets the answer */
+		session->cut = session->id != caller; /* the caller still gets its reply */
 		hs_session_close(core, session);
 		if (filter->old_form)
 			break;
@@ -279,7 +280,7 @@ static bool check_unblock(const struct hs_core *core, const struct hs_call *call
 	return parse_unblock(call->argc, call->argv, &id, &error, reply);
 }
 
-/* Whether it is one of this worker's and waited. */
+/* True: the client is connected to this worker, and was blocked. */
 static bool unblock_client(struct hs_core *core, int64_t id, bool error)
 {
 	hs_list_each(struct hs_session, session, &core->sessions, all) {

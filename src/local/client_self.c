@@ -1,4 +1,5 @@
-/* CLIENT: what connections say about themselves. */
+/* CLIENT subcommands about the connection that sends them: SETNAME, SETINFO, ID, INFO, REPLY, NO-EVICT,
+ * NO-TOUCH; and the text of a line of CLIENT LIST. */
 #include "local/local.h"
 
 #include "core/hold.h"
@@ -133,7 +134,7 @@ void hs_local_client_reply(struct hs_core *core, struct hs_session *session,
 	}
 }
 
-/* A letter for each thing to know about a client, in Redis's order; N for none. */
+/* The flags= letters of a client in Redis's order; N without any. */
 static void describe_flags(const struct hs_core *core, const struct hs_session *session,
 			   struct hs_buf *text)
 {
@@ -163,7 +164,8 @@ static void describe_flags(const struct hs_core *core, const struct hs_session *
 		hs_buf_append(text, "N", 1);
 }
 
-/* One line of CLIENT LIST, in Redis's fields and order, with the worker and why it is held behind them. */
+/* One line of CLIENT LIST: Redis's fields in Redis's order, then the worker and the reason of a hold
+ * (core/hold.h). */
 void hs_client_describe(const struct hs_core *core, const struct hs_session *session,
 			struct hs_buf *text)
 {

@@ -1,25 +1,25 @@
 /* The cluster that clients see: heatsink alone, one node that owns every slot.
  *
- * A cluster-aware client asks where the slots are, hears that all of them are where it is already
- * connected, and goes on as it would with any cluster. Whatever partitions there are behind the
- * engine is none of its business: they may move while it goes on.
+ * A cluster-aware client asks where the slots are, learns that all of them are where it is already connected,
+ * and works as with any cluster. The partitions behind the engine stay hidden: their slots may move while the
+ * client goes on.
  *
- *     client ── CLUSTER SLOTS ──▶ heatsink: 0-16383 at the address you reached me at
+ *     client ── CLUSTER SLOTS ──▶ heatsink: 0-16383 at the address that the client is connected to
  *
- * That address is the right one for everybody: a server with several addresses tells each client
- * the one it uses. Only where addresses are translated in between (containers, load balancers) must
- * cluster-announce-ip and cluster-announce-port say what clients can reach. */
+ * That address is right for every client: a server with several addresses reports to each client the one it
+ * uses. Only where addresses are translated in between (containers, load balancers), cluster-announce-ip and
+ * cluster-announce-port must say what clients can reach. */
 #include "local/local.h"
 
 #include "base/address.h"
 #include "base/slot.h"
 #include "wire/reply.h"
 
-/* Nothing is ever decided anew here, so the first epoch is the last. */
+/* The topology never changes, so the config epoch is constant. */
 enum { EPOCH = 1 };
 
 struct endpoint {
-	struct hs_bytes host; /* empty: the client knows better than we do */
+	struct hs_bytes host; /* empty: the client uses the address that it is connected to */
 	unsigned port;
 };
 
@@ -84,7 +84,7 @@ void hs_local_cluster_shards(struct hs_core *core, struct hs_session *session,
 	hs_reply_pair_text(reply, "health", "online");
 }
 
-/* There is no bus between nodes, so its port is 0. */
+/* CLUSTER NODES. heatsink has no cluster bus, so its port is 0. */
 void hs_local_cluster_nodes(struct hs_core *core, struct hs_session *session,
 			    const struct hs_call *call, struct hs_reply *reply)
 {
@@ -99,7 +99,7 @@ void hs_local_cluster_nodes(struct hs_core *core, struct hs_session *session,
 	hs_buf_deinit(&text);
 }
 
-/* Slots that cannot be served now. All of them, as long as nothing is known of the engine. */
+/* Slots that cannot be served; all of them while the engine does not know its partitions. */
 static int slots_failed(const struct hs_core *core)
 {
 	if (hs_core_partitions(core) == 0)
@@ -107,8 +107,8 @@ static int slots_failed(const struct hs_core *core)
 	return core->world.slots ? hs_slot_map_failed(core->world.slots) : 0;
 }
 
-/* One slot that fails is a cluster that fails, as with servers that want all of them covered; unlike
- * those, heatsink goes on serving the others. */
+/* CLUSTER INFO. One failed slot makes the state `fail`, as with cluster-require-full-coverage; but heatsink
+ * still serves the other slots. */
 void hs_local_cluster_info(struct hs_core *core, struct hs_session *session,
 			   const struct hs_call *call, struct hs_reply *reply)
 {
@@ -149,7 +149,8 @@ void hs_local_cluster_myid(struct hs_core *core, struct hs_session *session,
 	hs_reply_bulk(reply, node_id(core));
 }
 
-/* LINKS, and what is asked about a node by its number: there is one, which has no replicas. */
+/* CLUSTER LINKS, REPLICAS, SLAVES and COUNT-FAILURE-REPORTS: heatsink is one node without links and replicas,
+ * so the reply is empty or 0. */
 void hs_local_cluster_none(struct hs_core *core, struct hs_session *session,
 			   const struct hs_call *call, struct hs_reply *reply)
 {

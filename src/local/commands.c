@@ -1,5 +1,5 @@
-/* The table of commands that need no engine (core/commands.h), and the small ones among them: what concerns the
- * connection, the table of commands or the time. */
+/* The table of commands that need no engine (core/commands.h), and the small ones: about the connection, the
+ * table of commands, or the time. */
 #include "local/local.h"
 
 #include "base/num.h"
@@ -19,7 +19,7 @@ void hs_local_reply_arity(const char *container, struct hs_bytes name, struct hs
 			(int)(name.len < 128 ? name.len : 128), name.data, container);
 }
 
-/* To a client that waits for messages: it looks like one. */
+/* For a RESP2 client with subscriptions: the reply has the form of a message. */
 static void reply_ping_as_message(struct hs_reply *reply, struct hs_bytes text)
 {
 	hs_reply_array(reply, 2);
@@ -97,7 +97,7 @@ void hs_local_help(struct hs_core *core, struct hs_session *session, const struc
 	hs_command_help(hs_command_by_id(call->command->parent), reply);
 }
 
-/* Sleeps the connection that asks, nobody else. The reply comes when hs_core_alarm wakes it. */
+/* DEBUG SLEEP. Holds only the connection that sends it. The reply comes when hs_core_alarm wakes the session. */
 void hs_local_debug_sleep(struct hs_core *core, struct hs_session *session,
 			  const struct hs_call *call, struct hs_reply *reply)
 {
@@ -122,7 +122,7 @@ void hs_local_latency_latest(struct hs_core *core, struct hs_session *session,
 			     const struct hs_call *call, struct hs_reply *reply)
 {
 	UNUSED(core, session, call);
-	/* latency-monitor-threshold is 0, as in Redis by default: no event is ever recorded. */
+	/* latency-monitor-threshold is 0, as is Redis's default: no event is ever recorded. */
 	hs_reply_array(reply, 0);
 }
 

@@ -1,4 +1,4 @@
-/* HELLO, AUTH, RESET: who the client is and which dialect it speaks. */
+/* HELLO, AUTH, RESET: the user of a connection and its protocol version. */
 #include "local/local.h"
 
 #include "push/tracking.h"

@@ -1,5 +1,5 @@
-/* Commands that concern every worker: SLOWLOG, ACL LOG, HEAT PLAN. The worker that got the command asks each
- * worker's core, its own included, for its part, and puts the parts together. */
+/* Commands that every worker runs a part of: SLOWLOG, ACL LOG, HEAT PLAN. The worker that got the command sends
+ * a part to each worker's core, its own included, and merges the parts. */
 #include "local/local.h"
 
 #include "base/mem.h"
@@ -160,7 +160,7 @@ static void plan_part(struct hs_core *core, struct hs_op *op)
 	hs_stages_report(core, &reply);
 }
 
-/* Every worker writes the rows of its stages one behind the other; together they are one array. */
+/* Each part is a sequence of rows; the reply is one array of them all. */
 static void merge_plan(const struct hs_core *core, struct hs_request *request,
 		       struct hs_reply *reply)
 {

@@ -1,18 +1,18 @@
-/* PUBLISH, SPUBLISH and PUBSUB: one request, to which every worker contributes.
+/* PUBLISH, SPUBLISH and PUBSUB: one request with a part for every worker.
  *
- * Where the data is kept here, the workers deliver what is published, each to its own clients, and
- * the sum is the answer. Where it is behind connections, the server publishes, its news reach the
- * workers later, and heatsink is to it one client that listens once to what many listen to here. So
- * its numbers are corrected: less our own subscriptions that match, plus our clients'.
+ * Embedded engine: the workers deliver the message, each to its own clients, and the sum of receivers is the
+ * reply. In front of servers: a server publishes, and its messages reach the workers later. The server counts
+ * heatsink as one subscriber, so the reply is the server's count, minus heatsink's subscriptions that match,
+ * plus heatsink's clients.
  *
- *     PUBLISH a x ──┬── engine: 3 ──────────────────┐
- *                   ├── worker 0: 2, listens to a   ├── 3 - 1 (a) - 1 (a*) + 2 + 5 = 8
- *                   └── worker 1: 5, a and a* ──────┘
+ *     PUBLISH a x ──┬── engine: 3 ─────────────────────┐
+ *                   ├── worker 0: 2, subscribed to a   ├── 3 - 1 (a) - 1 (a*) + 2 + 5 = 8
+ *                   └── worker 1: 5, a and a* ─────────┘
  *
- * What cannot be known: which of the other clients of a Cluster's other nodes heard it (a node counts
- * its own clients alone, and PUBLISH asks one node); how many distinct patterns several nodes have
- * between them (NUMPAT adds them up); and, while our own subscription is just being made or given up,
- * whether the server counted it. No answer is below what our own clients account for. */
+ * Not known: how many clients of a Cluster's other nodes received it (a node counts only its own clients, and
+ * PUBLISH asks one node); how many distinct patterns several nodes have (NUMPAT adds them up); and whether the
+ * server counted a subscription of heatsink's that is just being made or ended. No reply is below the number of
+ * heatsink's own clients. */
 #include "push/push.h"
 
 #include "base/glob.h"
@@ -26,7 +26,7 @@
 
 #include <stdlib.h>
 
-/* ---- a worker's part: numbers and names in bytes, for the worker that asked ---- */
+/* ---- a worker's part: numbers and names, as bytes for the requesting worker ---- */
 
 static void put_number(struct hs_buf *out, int64_t number)
 {
@@ -59,13 +59,14 @@ static struct hs_bytes take_name(struct hs_bytes *rest)
 	return name;
 }
 
-/* Whether the engine has a subscription for it, as far as is known here. */
+/* Whether the engine has a subscription to the topic, as far as this worker knows. */
 static bool subscriptions(const struct hs_topic *topic)
 {
 	return topic->state == HS_TOPIC_SUBSCRIBED || topic->state == HS_TOPIC_UNSUBSCRIBING;
 }
 
-/* Receivers; whether we listen to the channel; the patterns of ours that match. */
+/* Writes the number of receivers, whether heatsink is subscribed to the channel, and heatsink's patterns that
+ * match. */
 static void publish_part(struct hs_core *core, struct hs_op *op)
 {
 	enum hs_topic_kind kind = op->command->topic;
@@ -78,7 +79,7 @@ static void publish_part(struct hs_core *core, struct hs_op *op)
 
 	if (topic && deliver)
 		receivers = hs_pubsub_deliver(core, topic, channel, payload, publisher);
-	put_number(op->out, 0); /* the receivers, known at the end */
+	put_number(op->out, 0); /* placeholder: set below */
 	put_number(op->out, topic && subscriptions(topic));
 	for (struct hs_link *link = patterns->next; kind == HS_TOPIC_CHANNEL && link != patterns;
 	     link = link->next) {
@@ -95,7 +96,7 @@ static void publish_part(struct hs_core *core, struct hs_op *op)
 	memcpy(op->out->data, &receivers, sizeof receivers);
 }
 
-/* The names of what somebody hears, and for patterns of what the engine listens to. */
+/* Writes the names of the topics that clients are subscribed to. */
 static void names_part(struct hs_core *core, struct hs_op *op)
 {
 	enum hs_topic_kind kind = op->command->topic;
@@ -121,15 +122,15 @@ static void numbers_part(struct hs_core *core, struct hs_op *op)
 	}
 }
 
-/* ---- the parts together ---- */
+/* ---- merging the parts ---- */
 
-/* The parts of an engine come first, one of each worker behind them. */
+/* The engine's parts come first, then one part per worker. */
 static uint32_t engine_parts(const struct hs_core *core, const struct hs_request *request)
 {
 	return request->parts_count - core->world.workers;
 }
 
-/* What an engine answered that is no answer goes to the client as it is. */
+/* Passes an error of the engine on to the client. */
 static bool pass_failure(const struct hs_core *core, const struct hs_request *request,
 			 struct hs_reply *reply)
 {
@@ -144,7 +145,7 @@ static bool pass_failure(const struct hs_core *core, const struct hs_request *re
 	return false;
 }
 
-/* Names of all workers, or of an engine too, each once. */
+/* Distinct names from all workers and the engine. */
 struct names {
 	struct hs_bytes *all;
 	size_t count, cap;
@@ -179,7 +180,7 @@ static void unite(struct names *names)
 	names->count = kept;
 }
 
-/* The elements of an array that an engine answered; false behind the last. */
+/* Takes the next element of an array that the engine returned; false at the end. */
 static bool next_element(struct hs_bytes *rest, struct hs_parsed_reply *element)
 {
 	int64_t len = rest->len > 0 ? hs_parse_reply_head(element, rest->data, rest->len) : 0;
@@ -288,7 +289,7 @@ static void merge_channels(const struct hs_core *core, struct hs_request *reques
 	hs_mem_free(&names.all);
 }
 
-/* A server counts each pattern once, and ours are among its own. */
+/* The server counts each pattern once, and heatsink's are among them. */
 static void merge_numpat(const struct hs_core *core, struct hs_request *request,
 			 struct hs_reply *reply)
 {
@@ -300,7 +301,7 @@ static void merge_numpat(const struct hs_core *core, struct hs_request *request,
 	gather_names(core, request, &names);
 	for (uint32_t i = 0; i < engine_parts(core, request); i++)
 		patterns += number_of(&request->parts[i]);
-	/* What may match key events is subscribed at every node: it counts once. */
+	/* A pattern that may match key events is subscribed at every node; it counts once. */
 	for (size_t i = 0; i < names.count && engine_parts(core, request) > 1; i++) {
 		if (hs_event_may_be_key_event(names.all[i]))
 			patterns -= engine_parts(core, request) - 1;
@@ -338,7 +339,7 @@ static void merge_numsub(const struct hs_core *core, struct hs_request *request,
 			ours = take_number(&rests[i]) ? 1 : ours;
 		}
 		if (ours > 0 && engine > 1 && hs_event_is_key_event(request->call.argv[arg]))
-			ours = engine; /* each node has a subscription of ours */
+			ours = engine; /* heatsink has a subscription at each node */
 		hs_reply_bulk(reply, request->call.argv[arg]);
 		hs_reply_int(reply, at_least_0(theirs - ours) + listeners);
 	}
@@ -360,8 +361,8 @@ static bool publishes(const struct hs_command *command)
 	return command->place == HS_PLACE_ANY || command->place == HS_PLACE_PARTITION;
 }
 
-/* What was written before a message is there for whoever hears it: on another partition only when it
- * is done, on the same one because the server runs them in order. */
+/* A subscriber that gets the message must find the publisher's earlier writes. On another partition they must
+ * have been answered first; on the same one the server runs them in order. */
 bool hs_publish_waits(const struct hs_core *core, const struct hs_session *session,
 		      struct hs_call *call)
 {
@@ -416,7 +417,7 @@ static void fill_engine_part(struct hs_core *core, struct hs_request *request, u
 	request->parts_left--;
 }
 
-/* `counted`: what the engine answered to it in `exec`. */
+/* `counted`: the engine's reply to the command inside the transaction `exec`; empty: none. */
 void hs_publish_start(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
 		      const struct hs_call *call, struct hs_bytes counted)
 {

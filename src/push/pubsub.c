@@ -1,22 +1,24 @@
-/* What clients subscribe to, and news to those whom they concern.
+/* SUBSCRIBE and its kin, and the delivery of messages.
  *
- * Many sessions share one subscription of the engine. The first who wants a topic has the engine
- * listen, the last who leaves has it stop, and a client hears of its own subscription only when the
- * engine listens: nothing published from then on is missed.
+ * Many sessions share one subscription at the engine. The first session that subscribes to a topic makes
+ * heatsink subscribe at the engine; the last one that leaves makes it unsubscribe. A client's subscription is
+ * confirmed only when the engine's is active, so it misses nothing that is published from then on.
  *
- *     SUBSCRIBE a ── topic a ─┬─ heard already ───────────────────┬─ confirmed, heard
- *                             └─ LISTEN ─ … ─ done ─ all waiting ─┘
+ *     SUBSCRIBE a ── topic a ─┬─ engine subscribed already ────────────────┬─ confirmed
+ *                             └─ HS_OP_SUBSCRIBE ─ … ─ done ─ all waiting ─┘
  *
- * A confirmation that a client has left waits in the same way, when it was the last: whoever asks
- * behind it how many listen gets the server's answer without us.
+ * UNSUBSCRIBE of the last client is confirmed only when the engine has dropped the subscription, so that a
+ * later PUBSUB NUMSUB does not count it.
  *
- * At most one operation about a topic is under way. Who subscribes while the engine is still
- * leaving waits for that, then for LISTEN; when LISTEN comes back and nobody wants it any more, the
- * topic is left at once. So it does not matter in which order the engine does what it is told by
- * several clients.
+ * At most one engine operation per topic is in flight. A client that subscribes while the engine is still
+ * unsubscribing waits for that, then for the subscription. If no client wants the topic when a subscription
+ * becomes active, heatsink unsubscribes at once. So the engine never has to order several operations on one
+ * topic.
  *
- * A command that subscribes is the only one of its client under way (core/dispatch.c): its confirmation
- * needs no place in a queue, and what comes behind it finds it done. */
+ * A command that subscribes is the only one of its client in flight (core/dispatch.c), so later commands of the
+ * client find it done.
+ *
+ * A topic whose subscription fails stays unsubscribed, and every waiting client gets the engine's error. */
 #include "push/push.h"
 
 #include "base/mem.h"
@@ -27,22 +29,22 @@
 #include "core/state.h"
 #include "wire/reply.h"
 
-/* What the engine is asked about a topic: the context of an internal call. */
+/* An engine operation about a topic: the context of an internal call. */
 struct hs_topic_call {
 	struct hs_topic *topic;
-	bool *done; /* set when it is answered while it is being sent; or NULL */
+	bool *done; /* set to true if it is answered while it is being sent; or NULL */
 };
 
-/* One topic of a command that subscribes or leaves. */
+/* One topic in a command that subscribes or unsubscribes. */
 struct hs_topic_change {
-	struct hs_link waiting; /* in topic->waiting, or alone */
+	struct hs_link waiting; /* in topic->waiting, else linked to itself */
 	struct hs_request *request;
-	const char *refused; /* why it will not be, or NULL */
+	const char *refused; /* error text if a limit is reached; or NULL */
 };
 
 static const struct {
 	enum hs_command_id id;
-	const char *verb; /* for the engine */
+	const char *verb; /* the command's name for the engine */
 	const char *subscribed, *unsubscribed, *message;
 } words[HS_TOPIC_KINDS] = {
 	[HS_TOPIC_CHANNEL] = {HS_CMD_ID_SUBSCRIBE, "SUBSCRIBE", "subscribe", "unsubscribe",
@@ -61,20 +63,20 @@ static struct hs_topics *topics_of(const struct hs_core *core)
 	return &hs_push_of(core)->topics;
 }
 
-/* Every topic of the command is done with. */
+/* Every topic of the command is handled. */
 static void finish(struct hs_core *core, struct hs_request *request)
 {
 	hs_mem_free(&hs_push_request(core, request)->changes);
 	hs_dispatch_finish(core, request);
 }
 
-/* ---- the engine's subscriptions ---- */
+/* ---- subscriptions at the engine ---- */
 
 static void wake_waiting(struct hs_core *core, struct hs_topic *topic)
 {
 	struct hs_link ready;
 
-	/* Taken off first: who is woken may come again. */
+	/* Moved to a list of its own first: a woken client may wait again. */
 	hs_list_init(&ready);
 	while (!hs_list_empty(&topic->waiting)) {
 		struct hs_link *link = topic->waiting.next;
@@ -82,7 +84,7 @@ static void wake_waiting(struct hs_core *core, struct hs_topic *topic)
 		hs_list_remove(link);
 		hs_list_append(&ready, link);
 	}
-	topic->refs++; /* it stays while others come and go */
+	topic->refs++; /* keeps the topic while clients come and go */
 	while (!hs_list_empty(&ready)) {
 		struct hs_topic_change *change =
 			hs_list_entry(ready.next, struct hs_topic_change, waiting);
@@ -100,12 +102,13 @@ static void wake_waiting(struct hs_core *core, struct hs_topic *topic)
 
 static bool call_engine(struct hs_core *core, struct hs_topic *topic, bool listen);
 
-/* The operation about a topic is done. */
+/* The engine operation is done. */
 static void settle(struct hs_core *core, struct hs_topic *topic, struct hs_bytes reply)
 {
 	bool leaving = topic->state == HS_TOPIC_UNSUBSCRIBING;
 	bool failed = !leaving && (reply.len == 0 || reply.data[0] == '-');
-	/* Somebody has come while it was left; or it may be this LISTEN that was dropped. */
+	/* Subscribe again: a client came while the engine unsubscribed, or the engine dropped the subscription
+	 * while it was made. */
 	bool again = topic->refs > 0 && (leaving || (!failed && topic->dropped));
 
 	hs_mem_free(&topic->error);
@@ -133,7 +136,7 @@ static void engine_answered(struct hs_core *core, struct hs_request *request)
 	hs_internal_end(core, request);
 }
 
-/* True: it is under way. Otherwise it is done, and the topic may be gone. */
+/* True: the operation is in flight. False: it is done, and the topic may be freed. */
 static bool call_engine(struct hs_core *core, struct hs_topic *topic, bool listen)
 {
 	uint16_t slot = topic->kind == HS_TOPIC_SHARD ? hs_slot_of(topic->name) : HS_SLOT_NONE;
@@ -159,7 +162,8 @@ static bool call_engine(struct hs_core *core, struct hs_topic *topic, bool liste
 	return !done;
 }
 
-/* Nobody may want it any more. True: the engine is being told; otherwise it may be gone. */
+/* Unsubscribes or frees a topic that no client wants. True: the engine is unsubscribing. False: the topic may
+ * be freed. */
 static bool release(struct hs_core *core, struct hs_topic *topic)
 {
 	if (topic->refs > 0 || topic->engine_call)
@@ -194,7 +198,7 @@ void hs_pubsub_drop(struct hs_core *core, struct hs_session *session)
 
 /* ---- subscribing ---- */
 
-/* What a client is told it has: channels and patterns together, shard channels apart. */
+/* The count in a confirmation: channels and patterns together, shard channels by themselves. */
 static uint32_t confirmed_total(const struct hs_core *core, const struct hs_session *session,
 				enum hs_topic_kind kind)
 {
@@ -205,7 +209,7 @@ static uint32_t confirmed_total(const struct hs_core *core, const struct hs_sess
 	return confirmed[HS_TOPIC_CHANNEL] + confirmed[HS_TOPIC_PATTERN];
 }
 
-/* `name` NULL: of no topic in particular. */
+/* `name` NULL: the reply names no topic. */
 static void reply_change(const struct hs_core *core, const struct hs_session *session,
 			 const char *word, const struct hs_bytes *name, enum hs_topic_kind kind,
 			 struct hs_reply *reply)
@@ -219,7 +223,7 @@ static void reply_change(const struct hs_core *core, const struct hs_session *se
 	hs_reply_int(reply, confirmed_total(core, session, kind));
 }
 
-/* The limits, for one subscription more. */
+/* The error if one more subscription would exceed a limit, or NULL. */
 static const char *refused(const struct hs_core *core, const struct hs_session *session,
 			   const struct hs_topic *topic, struct hs_bytes name)
 {
@@ -228,7 +232,7 @@ static const char *refused(const struct hs_core *core, const struct hs_session *
 	if (topics_of(core)->pairs.count >= HS_WORKER_SUBSCRIPTIONS_MAX)
 		return "ERR too many subscriptions: at most 1048576 for one worker";
 	if (!topic && topics_of(core)->name_bytes + name.len > HS_WORKER_TOPIC_BYTES_MAX)
-		return "ERR too many subscriptions: names of at most 256 MiB for one worker";
+		return "ERR too many subscriptions: at most 256 MiB of names for one worker";
 	return NULL;
 }
 
@@ -239,7 +243,7 @@ static void subscribe_to(struct hs_core *core, struct hs_topic_change *change,
 	struct hs_topic *topic = hs_topic_find(topics_of(core), kind, name);
 
 	if (topic && hs_subscription_find(topics_of(core), topic, session))
-		return; /* said twice: once is enough */
+		return; /* named twice in the command */
 	change->refused = refused(core, session, topic, name);
 	if (change->refused)
 		return;
@@ -253,7 +257,7 @@ static void subscribe_to(struct hs_core *core, struct hs_topic_change *change,
 	}
 }
 
-/* Room for so many, none of which waits yet. The request does, until all are looked at. */
+/* Allocates the command's topics. The request counts as waiting until all of them are looked at. */
 static struct hs_topic_change *begin_changes(struct hs_core *core, struct hs_request *request,
 					     size_t count,
 					     void (*settled)(struct hs_core *core,
@@ -264,7 +268,7 @@ static struct hs_topic_change *begin_changes(struct hs_core *core, struct hs_req
 	hs_push_request(core, request)->changes = changes;
 	hs_push_request(core, request)->settled = settled;
 	request->parts_left = 1;
-	request->muted = false; /* pushes: CLIENT REPLY OFF does not silence them */
+	request->muted = false; /* replies are pushes: CLIENT REPLY OFF does not silence them */
 	for (size_t i = 0; i < count; i++) {
 		changes[i].request = request;
 		hs_list_init(&changes[i].waiting);
@@ -272,7 +276,7 @@ static struct hs_topic_change *begin_changes(struct hs_core *core, struct hs_req
 	return changes;
 }
 
-/* One argument's answer: it is heard from here on, or not at all. */
+/* Replies to one argument: the subscription is confirmed, or an error. */
 static void confirm(struct hs_core *core, const struct hs_topic_change *change,
 		    enum hs_topic_kind kind, struct hs_bytes name, struct hs_reply *reply)
 {
@@ -287,7 +291,8 @@ static void confirm(struct hs_core *core, const struct hs_topic_change *change,
 				  : topic && topic->error ? topic->error
 							  : HS_PUSH_NOT_SUBSCRIBED;
 
-		if (reply->out->len > 0) /* otherwise the whole command counts as failed */
+		/* the first error makes the whole command count as failed */
+		if (reply->out->len > 0)
 			hs_counter_add(&core->stats.errors, 1);
 		hs_reply_error(reply, why);
 		return;
@@ -308,7 +313,7 @@ static void finish_subscribe(struct hs_core *core, struct hs_request *request)
 
 	for (size_t i = 1; i < request->call.argc && !session->gone; i++)
 		confirm(core, &changes[i - 1], kind, request->call.argv[i], &reply);
-	/* What could not be is let go only now: the same name may have been said twice. */
+	/* Failed subscriptions end only here, because a name may occur twice in the command. */
 	for (size_t i = 1; i < request->call.argc; i++) {
 		struct hs_topic *topic =
 			hs_topic_find(topics_of(core), kind, request->call.argv[i]);
@@ -342,14 +347,14 @@ void hs_pubsub_subscribe(struct hs_core *core, struct hs_session *session, struc
 		finish_subscribe(core, request);
 }
 
-/* Ends one, and says so. The confirmation waits for the engine when nobody else listens: what its
- * client asks next finds it left. */
+/* Ends a subscription and confirms it. If it was the last of its topic, the confirmation waits for the engine,
+ * so that the client's next command finds the topic unsubscribed. */
 static void leave(struct hs_core *core, struct hs_topic_change *change,
 		  struct hs_subscription *subscription, struct hs_reply *reply)
 {
 	struct hs_topic *topic = subscription->topic;
 
-	topic->refs++; /* its name is still needed */
+	topic->refs++; /* keeps the topic's name */
 	end_subscription(core, subscription);
 	reply_change(core, change->request->session, words[topic->kind].unsubscribed, &topic->name,
 		     topic->kind, reply);
@@ -416,7 +421,7 @@ void hs_pubsub_reset(struct hs_core *core, struct hs_session *session, const str
 					    of_session),
 			      &reply);
 	}
-	request->reply.len = 0; /* of all that nothing is said */
+	request->reply.len = 0; /* RESET confirms none of them */
 	then(core, session, &reply);
 	if (--request->parts_left == 0)
 		finish(core, request);
@@ -446,7 +451,7 @@ int64_t hs_pubsub_deliver(struct hs_core *core, const struct hs_topic *topic,
 	return receivers;
 }
 
-/* The engine does not listen any more, whatever we wanted: a shard channel whose slot has moved. */
+/* The engine has ended the subscription by itself: the slot of a shard channel has moved. */
 static void engine_unsubscribed(struct hs_core *core, struct hs_topic *topic)
 {
 	enum hs_topic_kind kind = topic->kind;
@@ -469,9 +474,11 @@ static void engine_unsubscribed(struct hs_core *core, struct hs_topic *topic)
 	}
 	topic->refs--;
 	if (topic->refs > 0)
-		call_engine(core, topic, true); /* for those who are about to be told */
+		/* for clients whose subscription is not confirmed yet */
+		call_engine(core, topic, true);
 	else
-		release(core, topic); /* told once more: the news may be older than our LISTEN */
+		release(core,
+			topic); /* unsubscribe anyway: the event may be older than a newer subscription */
 }
 
 static struct hs_topic *topic_of(struct hs_core *core, enum hs_event_kind kind,

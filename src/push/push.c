@@ -1,3 +1,4 @@
+/* The stage of push: connects the core's points (core/stage.h) to pub/sub and tracking. */
 #include "push/push.h"
 
 #include "base/mem.h"
@@ -13,7 +14,7 @@ static void open_session(void *self, struct hs_session *session)
 		hs_list_init(&state->subscriptions[kind]);
 }
 
-/* One of a transaction that is being sent. */
+/* A command of a transaction that is being sent. */
 static void read_queued(void *self, struct hs_session *session, const struct hs_call *call)
 {
 	struct hs_push_stage *push = self;
@@ -21,8 +22,8 @@ static void read_queued(void *self, struct hs_session *session, const struct hs_
 	hs_tracking_read(push->core, session, call);
 }
 
-/* A command was handed over, or answered: the keys that it reads are remembered. Events of the engine come
- * later than that, whatever the engine has done already. */
+/* A command was handed to the engine, or answered: its keys are recorded if the client tracks them. The
+ * engine's events are handled later, so they find the keys. */
 static void handled(void *self, struct hs_session *session, const struct hs_call *call)
 {
 	struct hs_push_stage *push = self;
@@ -64,7 +65,7 @@ static void forget(void *self, struct hs_session *session)
 	hs_tracking_stop(push->core, session);
 }
 
-/* A subscription that the user was never allowed, made before AUTH changed the user, stays. */
+/* A subscription that the old rights do not allow either (made before AUTH changed the user) stays. */
 static bool lost_permission(void *self, const struct hs_session *session,
 			    const struct hs_acl_user *old, const struct hs_acl_user *user)
 {

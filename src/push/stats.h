@@ -1,4 +1,4 @@
-/* What push counts. Any thread may read a counter. */
+/* Counters of push. Any thread may read them. */
 #ifndef HS_PUSH_STATS_H
 #define HS_PUSH_STATS_H
 
@@ -10,23 +10,23 @@ extern const struct hs_stage hs_stage_push;
 
 /* clang-format off */
 #define HS_PUSH_COUNTERS(ROW) \
-	/* above 0 from before an engine is asked to tell of changes until it need not any more */ \
+	/* > 0 from before TRACK is sent to the engine until after UNTRACK */ \
 	ROW(tracking_clients, HS_GAUGE, "Clients", "tracking_clients", "tracking_clients", \
-	    "Clients that track keys (CLIENT TRACKING)") \
+	    "Clients with CLIENT TRACKING on") \
 	ROW(subscriptions, HS_GAUGE, "Stats", "pubsub_subscriptions", "pubsub_subscriptions", \
 	    "Subscriptions of clients to channels, shard channels and patterns") \
 	ROW(messages, HS_COUNTER, "Stats", "pubsub_messages", "pubsub_messages_total", \
-	    "Messages sent to clients that had subscribed") \
+	    "Pub/sub messages sent to clients") \
 	ROW(tracking_keys, HS_GAUGE, "Stats", "tracking_total_keys", "tracking_keys", \
-	    "Keys remembered for clients that track them") \
+	    "Keys recorded for clients that track them (CLIENT TRACKING)") \
 	ROW(tracking_items, HS_GAUGE, "Stats", "tracking_total_items", "tracking_items", \
-	    "Clients that wait for news of a tracked key, summed over the keys") \
+	    "Clients recorded as readers of a tracked key, summed over the keys") \
 	ROW(tracking_prefixes, HS_GAUGE, "Stats", "tracking_total_prefixes", "tracking_prefixes", \
-	    "Prefixes that clients track (BCAST), summed over the workers") \
+	    "Prefixes that clients track in BCAST mode, summed over the workers") \
 	ROW(tracking_messages, HS_COUNTER, "Stats", "tracking_messages", "tracking_messages_total", \
-	    "Messages to clients that a tracked key changed") \
+	    "Invalidation messages sent to tracking clients") \
 	ROW(tracking_evicted, HS_COUNTER, "Stats", "tracking_evicted_keys", "tracking_evicted_keys_total", \
-	    "Tracked keys forgotten because there were too many")
+	    "Tracked keys evicted because the table was full; their clients got an invalidation")
 /* clang-format on */
 
 struct hs_push_stats {

@@ -1,3 +1,4 @@
+/* Two hash tables over topics and subscriptions; topics and sessions each list their subscriptions. */
 #include "push/topics.h"
 
 #include "base/hash.h"
@@ -98,7 +99,7 @@ static struct hs_push_session *state_of(const struct hs_topics *topics,
 	return hs_stage_session(session, topics->session_at);
 }
 
-/* The client hears one subscription of the kind more, or less. */
+/* Counts one confirmed subscription of the kind more, or less. */
 static void count_confirmed(const struct hs_topics *topics, struct hs_session *session,
 			    enum hs_topic_kind kind, bool more)
 {

@@ -1,33 +1,37 @@
-/* Who keeps what, and who is told.
+/* Which reads are recorded, and which connections get an invalidation.
  *
- * A client that tracks may keep the value of a read until it is told that the key changed. The
- * promise: no client keeps a value that was overwritten unless the message about it is on its way.
- * It holds because of three orders.
+ * A client that tracks may cache the value of a read until it gets an invalidation of the key. The promise: a
+ * client caches no overwritten value unless its invalidation is on the way. It follows from three orders.
  *
- *     worker      remember k ─ submit GET k ──────────────── reply ─ "k changed"
- *                                  │                           ▲          ▲
- *     engine                       └─ read k ─ write k ─ news ─┴──────────┘
+ *     worker      record k ─ submit GET k ───────────────────── reply ─ "k changed"
+ *                                │                                ▲          ▲
+ *     engine                     └─ read k ─ write k ─ event ─────┴──────────┘
  *
- * 1. A key is remembered in the event that submits its read. So the news of a write that the read did not
- *    see, which is a later event, finds the key remembered. Were it remembered when the reply comes,
- *    news that overtakes the reply would find nobody.
+ * 1. A key is recorded in the event that submits its read. A write that the read did not see is reported in a
+ *    later event, which finds the key recorded. If the key were recorded when the reply comes, a report that
+ *    overtakes the reply would find no reader.
  *
- * 2. News is told when the change can be seen: whoever reads after having heard it sees the change
- *    or a later one (engine/engine.h). So a key that is forgotten here and remembered again by the
- *    next read is remembered for a value that is new enough.
+ * 2. A change is reported when it is visible: a read after the report sees the change or a later one
+ *    (engine/engine.h). So a key that is dropped here and recorded again by the next read is recorded for a
+ *    value that is new enough.
  *
- * 3. The message leaves behind the replies of everything the connection has under way (core/push.c).
- *    Among them may be the read of the old value: the client must get that first and the message
- *    after it. The other way round it would keep the old value, and never hear of it again, because
- *    a key is forgotten with its first message. What is read later lies behind the message.
+ * 3. The invalidation is sent behind the replies to everything that the connection has in flight (core/push.c).
+ *    Among them may be the read of the old value: the client must get that reply first and the invalidation
+ *    after it. In the other order it would cache the old value and get no further invalidation, because a key
+ *    is dropped with its first one. A read that comes later is answered behind the invalidation.
  *
- * What errs on the safe side: a message too many. A key may be told that did not change in the end,
- * or that the client has read anew since.
+ * Errors are on the safe side: a client may get an invalidation of a key that did not change in the end, or
+ * that it has read again since.
  *
- * Messages for another connection (REDIRECT) wait for the replies of the one that read, and go then:
- * as in Redis, where a command is answered before the next one can change anything. If the other
- * connection is a different worker's, they travel there in one call between workers: bodies of messages, one behind
- * the other, which that worker puts into the connection's dialect. */
+ * Invalidations for another connection (REDIRECT) wait for the replies of the connection that read, as in
+ * Redis, where a command is answered before the next one changes anything. If the other connection belongs to
+ * another worker, they travel there in one call between workers: message bodies, one after the other, which
+ * that worker puts into the connection's RESP version.
+ *
+ * The table is bounded (tracking-table-max-keys and HS_TRACKING_TABLE_BYTES_MAX, each worker has its share). A
+ * new key is always recorded. When a command exceeds the limit, random keys are evicted after it was handed
+ * over, at most FORGET_AT_ONCE per command and FORGET_WITH_TICK per tick; their readers get an invalidation, as
+ * if the key had changed. A key with a write in flight is passed over. */
 #include "push/tracking.h"
 #include "core/internal.h"
 
@@ -42,7 +46,8 @@
 enum {
 	FORGET_AT_ONCE = 1024,
 	FORGET_WITH_TICK = 16384,
-	PASSED_MAX = 16, /* keys that must stay; then room is made with a later command or tick */
+	/* evicted keys to try that have a write in flight; then the next command or tick makes room */
+	PASSED_MAX = 16,
 };
 
 struct hs_tracking *hs_tracking_create(uint64_t seed)
@@ -77,8 +82,8 @@ void hs_tracking_count(struct hs_core *core)
 
 /* --- messages --- */
 
-/* A message with this body, in the dialect of the connection that gets it. One that speaks RESP2
- * hears nothing unless it is told for another and waits for messages. */
+/* Writes an invalidation in the connection's RESP version. A RESP2 connection gets it only if it is the target
+ * of a REDIRECT and subscribed to messages. */
 static void write_message(const struct hs_session *session, bool redirected, struct hs_bytes body,
 			  struct hs_buf *out)
 {
@@ -132,7 +137,7 @@ static void tell(struct hs_core *core, struct hs_session *session, struct hs_byt
 	hs_push(core, session, hs_buf_bytes(&tracking->message));
 }
 
-/* Whom `from` redirects to is not there any more. */
+/* The connection that `from` redirects to has gone. */
 static void tell_broken(struct hs_core *core, uint64_t from, uint64_t to)
 {
 	struct hs_session *session = hs_session_find(core, from);
@@ -152,7 +157,7 @@ static void tell_broken(struct hs_core *core, uint64_t from, uint64_t to)
 	hs_push(core, session, hs_buf_bytes(message));
 }
 
-/* False: it is not here. */
+/* False: the connection is not on this worker. */
 static bool deliver_redirected(struct hs_core *core, uint64_t to, struct hs_bytes bodies)
 {
 	struct hs_session *session = hs_session_find(core, to);
@@ -164,7 +169,7 @@ static bool deliver_redirected(struct hs_core *core, uint64_t to, struct hs_byte
 	while (bodies.len > 0) {
 		int64_t len = hs_parse_reply_length(bodies.data, bodies.len);
 
-		hs_check(len > 0); /* a worker wrote it */
+		hs_check(len > 0); /* another worker has written the bodies */
 		write_message(session, true, (struct hs_bytes){bodies.data, (size_t)len}, message);
 		bodies.data += len;
 		bodies.len -= (size_t)len;
@@ -173,7 +178,7 @@ static bool deliver_redirected(struct hs_core *core, uint64_t to, struct hs_byte
 	return true;
 }
 
-/* The worker that got redirected messages says whether they could be delivered. */
+/* The other worker has answered whether it could deliver the redirected messages. */
 static void redirect_answered(struct hs_core *core, struct hs_request *request)
 {
 	const struct hs_op *op = &request->parts[0].op;
@@ -196,8 +201,8 @@ void hs_tracking_forward(struct hs_core *core, uint64_t from, uint64_t to, uint3
 		.on_done = redirect_answered,
 		.kind = HS_OP_PEER,
 		.slot = HS_SLOT_NONE,
-		/* A stage that sends something of the same connection first would have replies delivered
-		 * within the delivery of this message. */
+		/* No stage: a stage that first sends something of the same connection would have replies
+		 * delivered inside this delivery. */
 		.stage = HS_STAGE_NONE,
 	};
 	struct hs_request *request;
@@ -213,7 +218,7 @@ void hs_tracking_forward(struct hs_core *core, uint64_t from, uint64_t to, uint3
 	hs_internal_send(core, request);
 }
 
-/* Another worker asks for a connection of this one, or has messages for it: 1 if it is here. */
+/* Another worker asks whether a connection is here, or sends messages for it. Replies 1 if it is here. */
 static void tracking_part(struct hs_core *core, struct hs_op *op)
 {
 	struct hs_reply reply = {.out = op->out, .resp = op->resp};
@@ -235,8 +240,7 @@ static bool wants_keys(const struct hs_tracker *tracker)
 	return (!tracker->optin || tracker->caching) && (!tracker->optout || !tracker->caching);
 }
 
-/* As in Redis, what writes tracks nothing; a script tracks what it reads, which may be any of its
- * keys. */
+/* As in Redis: a write tracks nothing; a script tracks every key it may read. */
 static bool may_read(const struct hs_command *command)
 {
 	return command->flags & (HS_CMD_READONLY | HS_CMD_EFFECT_UNKNOWN);
@@ -264,9 +268,9 @@ void hs_tracking_write_key(struct hs_tracking *tracking, struct hs_bytes key)
 	hs_reply_bulk(&reply, key);
 }
 
-/* Tells every connection that has read the key, except a connection that certainly made the change
- * itself and does not want to hear of that: its next value stays remembered. So does that of a
- * connection whose own write of the key is not answered yet (tracking_own_writes.c). */
+/* Sends an invalidation to every connection that has read the key, then drops them. Two kinds stay recorded: a
+ * NOLOOP connection that made the change itself (it gets no message), and a connection with an unanswered write
+ * of the key (tracking_own_writes.c). */
 static void tell_readers(struct hs_core *core, struct hs_tracked *tracked, uint64_t by)
 {
 	struct hs_tracking *tracking = hs_push_of(core)->tracking;
@@ -290,7 +294,7 @@ static void tell_readers(struct hs_core *core, struct hs_tracked *tracked, uint6
 	hs_tracking_table_forget(tracking->table, tracked, keep);
 }
 
-/* This worker's share of what may be tracked; UINT64_MAX: no limit. */
+/* This worker's share of the limit; UINT64_MAX: no limit. */
 static uint64_t keys_max(const struct hs_core *core)
 {
 	uint64_t share = core->options.tracking_keys_max / core->world.workers;
@@ -309,7 +313,8 @@ static bool too_full(const struct hs_core *core)
 	       table->bytes > hs_push_of(core)->tracking->table_bytes_max;
 }
 
-/* Whether a connection that has read the key has a write of it in flight: the key must stay until that is answered. */
+/* Whether a connection that has read the key has a write of it in flight: the key must stay until that is
+ * answered. */
 static bool is_being_written(const struct hs_core *core, const struct hs_tracked *tracked)
 {
 	for (uint32_t i = 0; i < tracked->count; i++) {
@@ -322,8 +327,8 @@ static bool is_being_written(const struct hs_core *core, const struct hs_tracked
 	return false;
 }
 
-/* Keys are forgotten, whichever they are, until there is room: who has read one is told, and asks
- * again when it needs to. A key that must stay is passed over, and nobody is told. */
+/* Evicts random keys until the table is within its limits. Their readers get an invalidation and read again
+ * when they need to. A key that must stay is passed over. */
 static void make_room(struct hs_core *core, size_t limit)
 {
 	struct hs_tracking *tracking = hs_push_of(core)->tracking;
@@ -342,7 +347,7 @@ static void make_room(struct hs_core *core, size_t limit)
 	}
 }
 
-/* CLIENT and its subcommands leave alone what CLIENT CACHING said. */
+/* CLIENT and its subcommands do not use up CLIENT CACHING. */
 static bool is_client_command(const struct hs_call *call)
 {
 	const struct hs_command *command = hs_command_find(call->argv[0]);
@@ -356,8 +361,7 @@ void hs_tracking_settle(struct hs_core *core, struct hs_session *session,
 {
 	struct hs_tracker *tracker = hs_tracker_of(core, session);
 
-	/* Not before the command was handed over: a message about one of its own keys must lie
-	 * behind its reply. */
+	/* Only after the command was handed over: an invalidation of its own keys must come behind its reply. */
 	make_room(core, FORGET_AT_ONCE);
 	if (tracker->caching && !session->multi && !is_client_command(call))
 		tracker->caching = false;
@@ -375,10 +379,10 @@ void hs_tracking_tick(struct hs_core *core)
 	hs_tracking_table_free_some(tracking->table);
 }
 
-/* --- news --- */
+/* --- the engine's events --- */
 
-/* The changed keys that begin so, but those that only `except` changed (0: nobody), as a body.
- * False: there are none. */
+/* Writes to `body` the changed keys with this prefix, without those that only connection `except` changed (0:
+ * none). False: there are none. */
 static bool write_keys(const struct hs_core *core, const struct hs_event *event,
 		       struct hs_bytes prefix, uint64_t except)
 {
@@ -408,7 +412,7 @@ static bool write_keys(const struct hs_core *core, const struct hs_event *event,
 	return true;
 }
 
-/* One message with all the keys for each who wants that prefix. Most get the same. */
+/* Sends one message with all changed keys to each connection that tracks the prefix. Most get the same body. */
 static void tell_prefix(struct hs_core *core, const struct hs_event *event,
 			const struct hs_prefix *prefix)
 {
@@ -435,7 +439,8 @@ static void tell_all(struct hs_core *core)
 	hs_list_each(struct hs_session, session, &core->sessions, all) {
 		if (!hs_tracker_of(core, session))
 			continue;
-		/* A write in flight is told of with its reply, its key tracked or not (tracking_own_writes.c). */
+		/* The reply of each write in flight will be followed by an invalidation, even if its key is not
+		 * recorded (tracking_own_writes.c). */
 		hs_push_session(core, session)->forgotten_requests = session->requests_made;
 		tell(core, session, HS_TRACKING_ALL_KEYS);
 	}

@@ -1,37 +1,37 @@
-/* CLIENT TRACKING: clients that keep what they have read, and must be told when it changes.
+/* CLIENT TRACKING: clients that cache what they have read and must get an invalidation when it changes.
  *
- *     tracking.c          which reads are remembered, and who is told of a change, in which order
- *     tracking_own_writes.c      a connection is told of its own writes together with their replies
- *     tracking_command.c  CLIENT TRACKING, CACHING, GETREDIR, TRACKINGINFO
- *     tracking_table.c    key to connections
+ *     tracking.c              which reads are recorded, who gets an invalidation, in which order
+ *     tracking_own_writes.c   an invalidation of a connection's own write follows the write's reply
+ *     tracking_command.c      CLIENT TRACKING, CACHING, GETREDIR, TRACKINGINFO
+ *     tracking_table.c        key to connections
  *
- * Changes come as events of the engine (core/event.h), whoever made them. Private to push/. */
+ * The engine reports changes by any client as events (core/event.h). Private to push/; the worker's thread. */
 #ifndef HS_PUSH_TRACKING_H
 #define HS_PUSH_TRACKING_H
 
 #include "push/push.h"
 #include "push/tracking_table.h"
 
-/* A prefix that somebody wants to hear about (BCAST). */
+/* A prefix that connections track in BCAST mode. */
 struct hs_prefix {
-	struct hs_link link;	/* in tracking->prefixes, ordered */
-	struct hs_link members; /* those who do */
-	struct hs_bytes bytes;	/* behind the struct */
+	struct hs_link link;	/* in tracking->prefixes, sorted */
+	struct hs_link members; /* connections that track it */
+	struct hs_bytes bytes;	/* lie behind the struct */
 };
 
 struct hs_prefix_member {
 	struct hs_link link; /* in prefix->members */
 	struct hs_prefix *prefix;
 	struct hs_session *session;
-	struct hs_prefix_member *next; /* of the same session, ordered by prefix */
+	struct hs_prefix_member *next; /* next of the same session, sorted by prefix */
 };
 
-/* What one connection asked for. */
+/* Settings of one connection. */
 struct hs_tracker {
 	bool bcast, optin, optout, noloop;
-	bool caching;	      /* CLIENT CACHING was said: about the next command */
-	bool redirect_broken; /* whom it redirects to has gone */
-	/* Whom to tell instead; 0: the connection itself. */
+	bool caching;	      /* CLIENT CACHING was called; it applies to the next command */
+	bool redirect_broken; /* the connection that it redirects to has gone */
+	/* Client id that gets the invalidations; 0: the connection itself. */
 	uint64_t redirect;
 	uint32_t redirect_worker;
 	struct hs_prefix_member *prefixes;
@@ -41,16 +41,17 @@ struct hs_tracker {
 
 enum hs_tracking_engine { HS_TRACKING_OFF, HS_TRACKING_STARTING, HS_TRACKING_ON };
 
-/* What a worker knows. */
+/* A worker's tracking state. */
 struct hs_tracking {
 	struct hs_tracking_table *table;
-	uint64_t table_bytes_max; /* HS_TRACKING_TABLE_BYTES_MAX; less in tests */
+	uint64_t table_bytes_max; /* HS_TRACKING_TABLE_BYTES_MAX; tests set less */
 	struct hs_link prefixes;
-	uint32_t trackers;		/* connections that track, or wait for it */
-	uint32_t prefixes_count;	/* different ones */
-	enum hs_tracking_engine engine; /* whether it tells of changes */
-	struct hs_request *waiting;	/* until it does: CLIENT TRACKING ON, linked by next */
-	struct hs_buf body, message;	/* room to write in */
+	uint32_t trackers;	 /* connections that track, or wait for the engine to start */
+	uint32_t prefixes_count; /* number of distinct prefixes */
+	enum hs_tracking_engine engine; /* whether the engine reports changes */
+	/* CLIENT TRACKING ON requests that wait for the engine, linked by `next` */
+	struct hs_request *waiting;
+	struct hs_buf body, message; /* scratch for composing */
 };
 
 static inline struct hs_tracker *hs_tracker_of(const struct hs_core *core,
@@ -64,38 +65,39 @@ void hs_tracking_destroy(struct hs_tracking **tracking);
 
 /* tracking.c */
 
-/* A command of a connection that tracks is handed over in this event: its keys are remembered, if it
- * reads. */
+/* A tracking connection's command is handed to the engine in this event: records its keys if it reads. */
 void hs_tracking_read(struct hs_core *core, struct hs_session *session, const struct hs_call *call);
-/* It was handed over, or answered. */
+/* The command was handed over or answered: makes room in the table. */
 void hs_tracking_settle(struct hs_core *core, struct hs_session *session,
 			const struct hs_call *call);
 void hs_tracking_event(struct hs_core *core, const struct hs_event *event);
-/* The body of a message that names no key and means all of them. */
+/* Body of an invalidation of all keys. */
 #define HS_TRACKING_ALL_KEYS HS_LIT("_\r\n")
 /* Writes the body of a message about one key to tracking->body. */
 void hs_tracking_write_key(struct hs_tracking *tracking, struct hs_bytes key);
-/* Sends a message directly behind the reply of `request`, to its session, which tracks, or to the
- * connection that the session redirects to. */
+/* Sends an invalidation directly behind the reply of `request`, to its session or to the connection that the
+ * session redirects to. The session tracks. */
 void hs_tracking_send_behind(struct hs_core *core, struct hs_request *request,
 			     struct hs_bytes body);
-/* Messages of `from` for a connection of some worker: their bodies, one behind the other. */
+/* Sends messages of `from` to connection `to` on some worker. `bodies`: message bodies, one after the other. */
 void hs_tracking_forward(struct hs_core *core, uint64_t from, uint64_t to, uint32_t worker,
 			 struct hs_bytes bodies);
 void hs_tracking_tick(struct hs_core *core);
-void hs_tracking_count(struct hs_core *core); /* the figures of INFO */
+void hs_tracking_count(struct hs_core *core); /* updates the counters for INFO */
 
 /* tracking_own_writes.c */
 
-/* A request of a connection that tracks is answered, and its reply not delivered yet. */
+/* A tracking connection's request was answered and its reply is not sent yet: adds the invalidations of its
+ * writes. */
 void hs_tracking_send_own_writes(struct hs_core *core, struct hs_request *request);
-/* Whether a write of the key by this connection is not answered yet, in front of servers. */
+/* Whether this connection has an unanswered write of the key, in front of servers. False with the embedded
+ * engine and for NOLOOP. */
 bool hs_tracking_has_write(const struct hs_core *core, const struct hs_session *session,
 			   struct hs_bytes key);
 
 /* tracking_command.c */
 
-/* The connection tracks no more; it may never have. */
+/* Ends tracking of the connection, if it tracks. */
 void hs_tracking_stop(struct hs_core *core, struct hs_session *session);
 
 #endif

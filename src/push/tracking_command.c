@@ -1,10 +1,11 @@
-/* CLIENT TRACKING and its kin: what a connection asks for, and that the engine tells of changes while
- * anybody of this worker tracks.
+/* CLIENT TRACKING and its kin: a connection's settings, and the engine's reports of changes, which are on while
+ * any connection of this worker tracks.
  *
- *     CLIENT TRACKING ON REDIRECT 7 ─ which worker has 7? ─ the engine tells? ─ OK
- *                                     asked of all             the first asks it to
+ *     CLIENT TRACKING ON REDIRECT 7 ─ which worker has client 7? ─ does the engine report? ─ OK
+ *                                     asks all workers             the first one switches it on
  *
- * It runs alone among its connection's commands: what is read behind it must not run before. */
+ * The command runs alone among its connection's commands: a read behind it must not run before changes are
+ * reported. */
 #include "core/internal.h"
 #include "push/tracking.h"
 
@@ -17,15 +18,15 @@
 
 #define NO_REDIRECT "ERR The client ID you want redirect to does not exist"
 
-/* The arguments, as far as they can be judged alone. */
+/* The arguments, and the error that they alone determine. */
 struct change {
 	bool on;
 	bool bcast, optin, optout, noloop;
 	bool redirects;
-	uint64_t redirect; /* 0: nobody can have that number */
+	uint64_t redirect; /* 0: no connection can have that id */
 	size_t prefixes;
 	size_t prefixes_bytes;
-	const char *error; /* what is wrong, unless `redirect` is */
+	const char *error; /* syntax error; the check of `redirect` comes later */
 };
 
 static void parse(struct change *change, size_t argc, const struct hs_bytes *argv)
@@ -66,7 +67,7 @@ static void parse(struct change *change, size_t argc, const struct hs_bytes *arg
 		change->error = "ERR syntax error";
 }
 
-/* The next prefix among the arguments; `at` begins at 3. The arguments were parsed before. */
+/* Takes the next prefix of the arguments; `at` starts at 3. The arguments have been parsed before. */
 static bool next_prefix(size_t argc, const struct hs_bytes *argv, size_t *at,
 			struct hs_bytes *prefix)
 {
@@ -104,7 +105,7 @@ static struct hs_prefix *get_prefix(struct hs_tracking *tracking, struct hs_byte
 		memcpy(prefix + 1, bytes.data, bytes.len);
 	prefix->bytes = (struct hs_bytes){(const char *)(prefix + 1), bytes.len};
 	hs_list_init(&prefix->members);
-	hs_list_append(behind, &prefix->link); /* before `behind`: the list is a ring */
+	hs_list_append(behind, &prefix->link); /* inserts before `behind`: the list is a ring */
 	tracking->prefixes_count++;
 	return prefix;
 }
@@ -162,7 +163,7 @@ static void refuse_overlap(struct hs_reply *reply, const char *with, struct hs_b
 			(int)prefix.len, prefix.data, with, (int)other.len, other.data);
 }
 
-/* Each against those that the connection has, and against those behind it. */
+/* Checks each prefix against the connection's prefixes and against the later ones in the command. */
 static bool prefixes_fit(const struct hs_tracker *tracker, size_t argc, const struct hs_bytes *argv,
 			 struct hs_reply *reply)
 {
@@ -188,7 +189,7 @@ static bool prefixes_fit(const struct hs_tracker *tracker, size_t argc, const st
 
 /* --- on and off --- */
 
-/* Why ON cannot be, in the order of Redis's own checks; NULL: it can. */
+/* The error for ON, checked in Redis's order; NULL: none. */
 static const char *refused(const struct hs_tracker *tracker, const struct change *change)
 {
 	if (!change->bcast && change->prefixes > 0)
@@ -210,7 +211,7 @@ static const char *refused(const struct hs_tracker *tracker, const struct change
 	return NULL;
 }
 
-/* The end of every CLIENT TRACKING. `error`: NULL: OK; "": it is written already. */
+/* Ends every CLIENT TRACKING. `error` NULL: OK; "": the reply is written already. */
 static void answer(struct hs_core *core, struct hs_request *request, const char *error)
 {
 	struct hs_session *session = request->session;
@@ -226,7 +227,7 @@ static void answer(struct hs_core *core, struct hs_request *request, const char 
 	hs_request_finish(core, request);
 }
 
-/* An internal call. */
+/* Sends HS_OP_TRACK or HS_OP_UNTRACK to the engine. */
 static void ask_engine(struct hs_core *core, enum hs_op_kind kind,
 		       void (*then)(struct hs_core *core, struct hs_request *request))
 {
@@ -245,7 +246,7 @@ static void stop_engine(struct hs_core *core)
 {
 	hs_tracking_table_retire(&hs_push_of(core)->tracking->table);
 	if (hs_push_of(core)->tracking->engine != HS_TRACKING_ON)
-		return; /* it is not asked to stop before it has started */
+		return; /* it has not started yet: engine_started stops it */
 	hs_push_of(core)->tracking->engine = HS_TRACKING_OFF;
 	ask_engine(core, HS_OP_UNTRACK, hs_internal_end);
 }
@@ -279,7 +280,7 @@ static void engine_started(struct hs_core *core, struct hs_request *request)
 		stop_engine(core);
 }
 
-/* Whether the stage hears of the session's commands and answers. */
+/* Whether the stage is called for the session's commands and replies. */
 static void listen_to(struct hs_core *core, struct hs_session *session, bool tracks)
 {
 	struct hs_push_stage *push = hs_push_of(core);
@@ -313,7 +314,7 @@ static void turn_on(struct hs_core *core, struct hs_request *request, const stru
 		add_prefix(tracking, session, tracker, prefix);
 	if (change->bcast && change->prefixes == 0)
 		add_prefix(tracking, session, tracker, HS_LIT(""));
-	/* Before the engine is asked: it need not tell workers where nobody tracks. */
+	/* Count before the request goes to the engine: it sends no events to workers where no connection tracks. */
 	hs_tracking_count(core);
 	if (tracking->engine == HS_TRACKING_ON) {
 		answer(core, request, NULL);
@@ -344,7 +345,7 @@ void hs_tracking_stop(struct hs_core *core, struct hs_session *session)
 	hs_tracking_count(core);
 }
 
-/* Everything is known. */
+/* All checks that need other workers are done. */
 static void decide(struct hs_core *core, struct hs_request *request, const struct change *change,
 		   uint32_t redirect_worker)
 {
@@ -353,7 +354,7 @@ static void decide(struct hs_core *core, struct hs_request *request, const struc
 	const char *error = change->error;
 
 	if (session->gone) {
-		answer(core, request, NO_REDIRECT); /* nobody hears it */
+		answer(core, request, NO_REDIRECT); /* the client gets no reply */
 		return;
 	}
 	if (!error && change->on)
@@ -372,7 +373,7 @@ static void decide(struct hs_core *core, struct hs_request *request, const struc
 	}
 }
 
-/* Every worker has said whether the connection to redirect to is its own. */
+/* Every worker has replied whether the REDIRECT connection is on it. */
 static void workers_answered(struct hs_core *core, struct hs_request *request)
 {
 	uint32_t worker = core->world.workers;
@@ -420,14 +421,15 @@ static void ask_workers(struct hs_core *core, struct hs_request *request, uint64
 		hs_dispatch_submit(core, request, i);
 }
 
-/* What is read behind it may be kept by the client: not before changes are told. So it runs alone. */
+/* The client may cache reads sent after CLIENT TRACKING ON, so they must not run before the engine reports
+ * changes: the command runs alone. */
 void hs_tracking_start(struct hs_core *core, struct hs_session *session, struct hs_request *exec,
 		       const struct hs_call *call, struct hs_bytes element)
 {
 	struct hs_request *request = hs_request_make(core, session, call);
 	struct change change;
 
-	(void)exec, (void)element; /* it is not queued */
+	(void)exec, (void)element; /* never part of a transaction */
 	parse(&change, call->argc, call->argv);
 	if (change.redirects && change.redirect == 0)
 		answer(core, request, NO_REDIRECT);
@@ -437,7 +439,7 @@ void hs_tracking_start(struct hs_core *core, struct hs_session *session, struct 
 		decide(core, request, &change, core->world.worker);
 }
 
-/* --- the others --- */
+/* --- CLIENT CACHING, GETREDIR, TRACKINGINFO --- */
 
 void hs_local_client_caching(struct hs_core *core, struct hs_session *session,
 			     const struct hs_call *call, struct hs_reply *reply)

@@ -1,33 +1,35 @@
-/* In front of servers, a connection that tracks is told of its own write together with the reply.
+/* In front of servers, the invalidation of a connection's own write follows the write's reply.
  *
  *     client      SET k ───────────────────── OK ─ "k changed" ─ … ─ "k changed"
  *                   │                         ▲                       ▲
  *     server        └─ runs it ─┬─ reply ─────┘                       │
  *                               └─ invalidation, another connection ──┘
  *
- * The server's invalidation comes over another connection than the reply and may be late. A client
- * that has its reply and was not told yet would serve the old value from its cache, after its own
- * write. So push composes the message itself, from what it knows of the command.
+ * The server's invalidation comes over another connection than the reply and may be late. A client that has its
+ * reply, but no invalidation yet, would serve the old value from its cache after its own write. So heatsink
+ * composes the invalidation itself, from the keys of the command.
  *
- * The message stands directly behind the reply, as in Redis 7, and ahead of the replies of what the
- * connection asked later. That is right because the engine runs one connection's commands for one
- * key in their order: a read ahead of the write is answered ahead of the message; a read behind the
- * write sees it. For such a read the key stays remembered.
+ * It is sent directly behind the write's reply, as in Redis 7, and before the replies to the connection's later
+ * commands. That is correct because the engine runs one connection's commands for a key in their order. A read
+ * before the write is answered before the invalidation. A read behind the write sees it, so for such a read the
+ * key stays recorded.
  *
- * The server's message may also come first, while the write is under way here. It then lies behind all
- * that is under way, which may be far behind the write's reply, and the key stays remembered for the
- * message with the reply (hs_tracking_has_write). So may a message that everything changed: the server's
- * FLUSHALL, or a server that cannot be watched. It forgets all keys, so each write that is under way then
- * is told with its reply, whether the connection has read the key or not (hs_push_session.forgotten).
+ * The server's invalidation may also come first, while the write is still in flight here. It is then sent
+ * behind everything in flight, which may be long after the write's reply. So the key stays recorded for the
+ * invalidation with the reply (hs_tracking_has_write). The same holds for an invalidation of all keys (FLUSHALL
+ * at the server, or a server that cannot be tracked): it drops all keys, so each write in flight at that time
+ * gets an invalidation with its reply, whether or not the connection has read the key
+ * (hs_push_session.forgotten_requests).
  *
- * The outcome does not matter: a write that failed or whose outcome is unknown is told as well. A
- * command of which it is not known which keys it writes (FLUSHALL, a script that names no keys) is
- * told as a change of everything. The server's own message follows for what the client has read
- * since. A client with NOLOOP does not want to hear of its own writes, and gets the server's message
- * only. The embedded engine needs none of this: it reports a change before it answers the write. */
+ * The outcome does not matter: a write that failed, or whose outcome is unknown, is reported too. A command
+ * that does not name the keys it writes (FLUSHALL, a script without key names) counts as a change of all keys.
+ * The server's own invalidation follows for what the client has read since. A client with NOLOOP gets only the
+ * server's invalidations. The embedded engine needs none of this: it reports a change before it answers the
+ * write. */
 #include "push/tracking.h"
 
-/* In BCAST mode by prefix, else if the connection has read the key since it was told last. */
+/* BCAST mode: whether a prefix matches. Otherwise: whether the connection has read the key since its last
+ * invalidation. */
 static bool is_tracked(struct hs_core *core, struct hs_request *request, struct hs_bytes key)
 {
 	struct hs_tracking_table *table = hs_push_of(core)->tracking->table;
@@ -49,11 +51,12 @@ static bool is_tracked(struct hs_core *core, struct hs_request *request, struct 
 		return false;
 	if (hs_session_last_request(session) == request)
 		return hs_tracking_table_remove(table, tracked, session->id);
-	return hs_tracked_has(tracked, session->id); /* a request behind it may read the key */
+	/* a later request in flight may have read the key */
+	return hs_tracked_has(tracked, session->id);
 }
 
-/* Whether a command that named no key may have written any: FLUSHALL, a script; and a module's command
- * that does not say what it does (law 8). */
+/* Whether a command without key names may have written any key: FLUSHALL, a script, or a module's command with
+ * unknown effects (law 8). */
 static bool writes_unnamed(const struct hs_command *command)
 {
 	return (command->flags & HS_CMD_WRITE) || strchr(command->name, '.');
@@ -133,7 +136,7 @@ void hs_tracking_send_own_writes(struct hs_core *core, struct hs_request *reques
 		return;
 	op = &request->parts[0].op;
 	if (op->kind == HS_OP_COMMAND) {
-		/* The whole command: each part of one that was split has some of its keys. */
+		/* The whole command, because each part of a split one has only some of its keys. */
 		send_written_keys(core, request, &request->call);
 	} else if (op->kind == HS_OP_EXEC) {
 		for (size_t i = 0; i < op->tx->count; i++) {
@@ -141,7 +144,8 @@ void hs_tracking_send_own_writes(struct hs_core *core, struct hs_request *reques
 
 			struct hs_call call = hs_call_queued(queued);
 
-			/* FLUSHALL, too: its `answered` only keeps its place until it runs behind the commit (core/deferred.c). */
+			/* Also FLUSHALL, which runs after the commit and has only a placeholder reply here
+			 * (core/deferred.c). */
 			send_written_keys(core, request, &call);
 		}
 	}

@@ -1,3 +1,5 @@
+/* A hash table from key to a sorted array of connection ids. A retired table is freed in portions, linked
+ * behind its successor. */
 #include "push/tracking_table.h"
 
 #include "base/hash.h"
@@ -23,7 +25,7 @@ static void free_tracked(struct hs_tracked *tracked)
 	hs_mem_release(tracked);
 }
 
-/* Frees up to `limit` keys; true when there are none left. */
+/* Frees up to `limit` keys; true if none are left. */
 static bool free_keys(struct hs_tracking_table *table, size_t limit)
 {
 	for (; table->keys.count > 0; limit--) {
@@ -95,7 +97,7 @@ struct hs_tracked *hs_tracking_table_find(const struct hs_tracking_table *table,
 	return find(table, hs_hash(key, table->seed), key);
 }
 
-/* Where `id` is among those of the key, or would be. */
+/* Index of `id` among the key's connections, or where it would be inserted. */
 static uint32_t place_of_id(const struct hs_tracked *tracked, uint64_t id)
 {
 	uint32_t low = 0, high = tracked->count;
@@ -145,7 +147,7 @@ void hs_tracking_table_add(struct hs_tracking_table *table, struct hs_bytes key,
 	uint64_t hash = hs_hash(key, table->seed);
 	struct hs_tracked *tracked = find(table, hash, key);
 
-	/* Faster than it fills: what is retired never piles up. */
+	/* Frees faster than the table fills, so retired tables do not pile up. */
 	free_older(table, FREE_WITH_ADD);
 	if (tracked) {
 		add_id(table, tracked, id);

@@ -1,9 +1,11 @@
-/* Which connections of a worker have read which keys, and want to hear of the next change.
+/* Which connections of a worker have read which keys and must get an invalidation at the next change.
  *
- * Connections are numbers here: one that has gone leaves its numbers behind, and they mean nobody.
- * So going costs nothing, whatever it had read. The table grows by one bucket at a time
- * (base/hash_table.h) and is emptied in portions: no call takes long because the table is large.
- * Private to src/push. */
+ * Connections are stored as client ids. A connection that has gone leaves its ids in the table; they match no
+ * session. So closing a connection costs nothing, whatever it had read. The table grows by one bucket at a time
+ * (base/hash_table.h) and is freed in portions: no call takes long because the table is large.
+ *
+ * Knows no session and no engine; does not limit itself (tracking.c does). Private to src/push, one thread, the
+ * worker's. */
 #ifndef HS_PUSH_TRACKING_TABLE_H
 #define HS_PUSH_TRACKING_TABLE_H
 
@@ -16,7 +18,7 @@
 
 struct hs_tracked {
 	struct hs_hash_node node;
-	uint64_t *ids; /* of connections, ascending; `one` while there is one */
+	uint64_t *ids; /* of connections, ascending; points to `one` while there is one */
 	uint64_t one;
 	uint32_t count, cap;
 	size_t key_len;
@@ -24,37 +26,37 @@ struct hs_tracked {
 };
 
 struct hs_tracking_table {
-	struct hs_tracking_table *older; /* emptied before, and not freed yet */
+	struct hs_tracking_table *older; /* retired table that is not freed yet */
 	struct hs_hash_table keys;
 	uint64_t seed;
-	uint64_t items; /* connections, over all keys */
-	uint64_t bytes; /* of names and connections */
+	uint64_t items; /* connection ids over all keys */
+	uint64_t bytes; /* memory of keys and ids */
 };
 
 struct hs_tracking_table *hs_tracking_table_create(uint64_t seed);
 void hs_tracking_table_destroy(struct hs_tracking_table **table);
 
-/* `id` has read `key`. */
+/* Records that connection `id` has read `key`. */
 void hs_tracking_table_add(struct hs_tracking_table *table, struct hs_bytes key, uint64_t id);
 
-/* NULL: nobody has read the key. */
+/* NULL: no connection has read the key. */
 struct hs_tracked *hs_tracking_table_find(const struct hs_tracking_table *table,
 					  struct hs_bytes key);
-/* Forgets the key, but for the first `keep` of its connections: the caller has moved them to the front, in
- * their order. Without any it is freed. */
+/* Drops all connections of the key but the first `keep`, which the caller has moved to the front in ascending
+ * order. With `keep` 0 the key is freed. */
 void hs_tracking_table_forget(struct hs_tracking_table *table, struct hs_tracked *tracked,
 			      uint32_t keep);
-/* Forgets that `id` has read the key, which is freed when nobody else has. False: it has not. */
+/* Drops one connection of the key; frees the key with its last one. False: `id` has not read it. */
 bool hs_tracking_table_remove(struct hs_tracking_table *table, struct hs_tracked *tracked,
 			      uint64_t id);
 bool hs_tracked_has(const struct hs_tracked *tracked, uint64_t id);
-/* Some key; the table is not empty. */
+/* A random key; the table is not empty. */
 struct hs_tracked *hs_tracking_table_pick(const struct hs_tracking_table *table,
 					  struct hs_prng *prng);
 
-/* Empties it: what was in it is freed by calls of hs_tracking_table_free_some. */
+/* Empties the table; hs_tracking_table_free_some frees the old contents. */
 void hs_tracking_table_retire(struct hs_tracking_table **table);
-/* Frees some of what was retired, a bounded number of keys. */
+/* Frees a bounded number of retired keys. */
 void hs_tracking_table_free_some(struct hs_tracking_table *table);
 
 static inline struct hs_bytes hs_tracked_key(const struct hs_tracked *tracked)

@@ -1,3 +1,4 @@
+/* One function for each way to merge (enum hs_command_merge), behind a dispatch on the command's row. */
 #include "route/merge.h"
 
 #include "base/limits.h"
@@ -8,8 +9,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* The merges below return whether the parts were what they expect: servers of many versions and
- * modules answer, so nothing is taken for granted of what they send. */
+/* Each merge returns false if a part does not have the expected form. Servers of many versions and modules
+ * answer, so their replies are checked before use. */
 
 static bool is_error(struct hs_bytes part)
 {
@@ -26,7 +27,7 @@ static struct hs_walk walk_of(struct hs_bytes part)
 	return (struct hs_walk){part.data, part.len};
 }
 
-/* One for each part; the caller's. */
+/* One walk for each part; the caller frees the array. */
 static struct hs_walk *walks_of(const struct hs_merge *merge)
 {
 	struct hs_walk *walks = hs_mem_alloc(merge->count * sizeof *walks);
@@ -69,7 +70,7 @@ static bool combine(enum hs_command_merge how, int64_t *all, int64_t one)
 	}
 }
 
-/* Takes a number off the front of what is left of each part and writes what comes of them. */
+/* Takes the next number of each part and writes the combined number. */
 static bool combine_next(const struct hs_merge *merge, struct hs_walk *rest, struct hs_reply *reply)
 {
 	struct hs_parsed_reply answer;
@@ -93,11 +94,11 @@ static bool combine_next(const struct hs_merge *merge, struct hs_walk *rest, str
 	return true;
 }
 
-/* Numbers, or arrays of as many numbers each. */
+/* Parts that are numbers, or arrays with the same count of numbers. */
 static bool merge_numbers(const struct hs_merge *merge, struct hs_reply *reply)
 {
 	struct hs_walk *rest = walks_of(merge);
-	int64_t numbers = -1; /* in each array; -1: they are no arrays */
+	int64_t numbers = -1; /* length of each array; -1: the parts are not arrays */
 	bool fine = true;
 
 	for (uint32_t i = 0; i < merge->count && fine; i++) {
@@ -122,7 +123,7 @@ static bool merge_numbers(const struct hs_merge *merge, struct hs_reply *reply)
 	return fine;
 }
 
-/* Each part is an array of answers to its own keys, in order: deal them out again. */
+/* Each part is an array with the replies for its own keys, in order: puts them back into the order of all keys. */
 static bool merge_by_key(const struct hs_merge *merge, struct hs_reply *reply)
 {
 	struct hs_walk *rest = walks_of(merge);
@@ -143,7 +144,7 @@ static bool merge_by_key(const struct hs_merge *merge, struct hs_reply *reply)
 	return fine;
 }
 
-/* Arrays, sets or maps, all of one kind. */
+/* Arrays, sets or maps, all of the same type. */
 static bool merge_concat(const struct hs_merge *merge, struct hs_reply *reply)
 {
 	char type = merge->parts[0].len > 0 ? merge->parts[0].data[0] : '\0';
@@ -187,14 +188,14 @@ static bool merge_first(const struct hs_merge *merge, struct hs_reply *reply)
 	return true;
 }
 
-/* SCRIPT KILL of a server that runs none. */
+/* SCRIPT KILL at a server that runs no script. */
 static bool is_not_busy(struct hs_bytes part)
 {
 	return hs_bytes_begins(part, HS_LIT("-NOTBUSY"));
 }
 
-/* The first part that is no error; if there is none, the first error, but one that says that there is
- * nothing to kill only if all do: another server may have something, and say why it goes on. */
+/* The first success. Without one, the first error other than -NOTBUSY: it may say why a script goes on.
+ * -NOTBUSY only if every server says so. */
 static bool merge_succeeded(const struct hs_merge *merge, struct hs_reply *reply)
 {
 	struct hs_bytes part = merge->parts[0];
@@ -231,7 +232,7 @@ static bool merge_parts(const struct hs_merge *merge, struct hs_reply *reply)
 		return true;
 	case HS_MERGE_ALL_SUCCEEDED:
 	case HS_MERGE_ONE_SUCCEEDED:
-	case HS_MERGE_NONE: /* of a command that is not made to be split */
+	case HS_MERGE_NONE: /* of a command that is not split */
 		return merge_succeeded(merge, reply);
 	}
 	return false;
@@ -255,7 +256,7 @@ void hs_merge_replies(const struct hs_merge *merge, struct hs_reply *reply)
 	}
 }
 
-/* Takes what stands before the keys off a reply to SCAN. False: it is no such reply. */
+/* Takes the cursor off the front of a SCAN reply. False: not a SCAN reply. */
 static bool take_cursor(struct hs_walk *rest, struct hs_bytes *cursor)
 {
 	struct hs_parsed_reply answer;

@@ -1,4 +1,5 @@
-/* How a partition is, in one word and in numbers: as far as its engine knows, which is a moment ago. */
+/* The state and the figures of one partition, as its engine last measured them. The engine writes the struct;
+ * INFO, HEAT and the metrics show copies. The functions here are pure. */
 #ifndef HS_ROUTE_PARTITION_STATE_H
 #define HS_ROUTE_PARTITION_STATE_H
 
@@ -7,16 +8,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { HS_PARTITION_REASON_BYTES = 128 }; /* why it is not ok, in plain ASCII, with the end */
+/* Size of unavailable_reason, with the terminating zero. */
+enum { HS_PARTITION_REASON_BYTES = 128 };
 
-/* The worse, the higher. */
+/* In order of severity. */
 enum hs_partition_state {
 	HS_PARTITION_OK,
-	HS_PARTITION_FULL,     /* what needs room is refused */
+	HS_PARTITION_FULL,     /* writes that need more room are refused */
 	HS_PARTITION_READONLY, /* writes are refused */
-	HS_PARTITION_UNKNOWN,  /* its server has not told yet */
-	HS_PARTITION_LOADING,  /* its server loads its data, and serves nothing */
-	HS_PARTITION_DOWN,     /* its server cannot be reached, or says that it serves nothing */
+	HS_PARTITION_UNKNOWN,  /* no reply to INFO from its server yet */
+	HS_PARTITION_LOADING,  /* its server loads its data and serves nothing */
+	HS_PARTITION_DOWN,     /* its server is unreachable, or reports that it serves nothing */
 };
 
 static inline const char *hs_partition_state_name(enum hs_partition_state state)
@@ -33,43 +35,44 @@ static inline const char *hs_partition_state_name(enum hs_partition_state state)
 	return names[state];
 }
 
-/* Nothing that is sent there is served, and that is known. */
+/* LOADING or DOWN. UNKNOWN is neither down nor up. */
 static inline bool hs_partition_is_down(enum hs_partition_state state)
 {
 	return state >= HS_PARTITION_LOADING;
 }
 
-/* Something is served, and that is known. */
+/* OK, FULL or READONLY: it serves reads at least. */
 static inline bool hs_partition_is_up(enum hs_partition_state state)
 {
 	return state < HS_PARTITION_UNKNOWN;
 }
 
-/* What an engine says about one partition, for INFO, HEAT and the metrics. */
+/* An engine's report about one partition. */
 struct hs_engine_partition {
-	/* No partition has this number now, and it is not shown. Numbers stay with what they stand
-	 * for, so that there may be some between others that nothing stands for. */
+	/* A gap: the number belongs to no partition, and is not shown. Partition numbers are stable; a removed
+	 * server leaves a gap. */
 	bool absent;
-	char address[64]; /* where it is, in plain ASCII: a server, or the name of a file */
-	char slots[64];	  /* those it has, "0-5460 8000"; cut with "…" */
+	char address[64]; /* plain ASCII: a server's address, or the name of a file */
+	char slots[64];	  /* its slots, such as "0-5460 8000"; cut with "…" */
 	enum hs_partition_state state;
-	char unavailable_reason[HS_PARTITION_REASON_BYTES]; /* why it is not ok; "" when it is */
+	/* Plain ASCII: why it is not ok; "" when it is. */
+	char unavailable_reason[HS_PARTITION_REASON_BYTES];
 	uint64_t keys;
 	uint64_t expires;    /* keys with an expiry */
-	uint64_t bytes_used; /* pages in use */
+	uint64_t bytes_used; /* of pages in use */
 	uint64_t bytes_max;
-	uint64_t queued; /* writes waiting now */
-	/* Of a server with replicas, as it last told; 0 where there is none. */
-	double cpu; /* processor time against one core: 1 is a whole one */
+	uint64_t queued; /* writes waiting at this moment */
+	/* From the server's INFO; 0 for the embedded engine. */
+	double cpu; /* CPU time as a share of one core: 1 is a whole core */
 	uint64_t clients;
-	uint64_t replicas;	    /* that follow it */
-	uint64_t replica_lag_s;	    /* of the one furthest behind */
-	uint64_t replica_lag_bytes; /* the same */
-	/* What the server counts for its slots; 0 where it does not tell. */
-	double slots_cpu;	/* time their commands took, against one core */
-	double net_in, net_out; /* bytes per second of requests and replies, whoever sent them */
-	/* Times of its commits in µs, from the start of a group until those who wait for it can be
-	 * answered. Counted since the start, never reset. */
+	uint64_t replicas;	    /* replicas connected to it */
+	uint64_t replica_lag_s;	    /* lag of the slowest replica */
+	uint64_t replica_lag_bytes; /* lag of the slowest replica */
+	/* From the server's CLUSTER SLOT-STATS; 0 without it. */
+	double slots_cpu;	/* CPU time of the slots' commands, as a share of one core */
+	double net_in, net_out; /* bytes per second of requests and replies of all clients */
+	/* Group commit latency in µs: from the start of a group until its clients can be answered. Counted
+	 * since the start, never reset. */
 	uint64_t commit_histogram[HS_COARSE_HISTOGRAM_BUCKETS];
 };
 

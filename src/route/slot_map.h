@@ -1,5 +1,9 @@
-/* Slots to partitions: even ranges that never change (hs_slot_partition), or a map that an engine
- * may change while it runs (struct hs_slot_map). */
+/* src/route knows partitions by number: which partition has a slot (here), how replies of several partitions
+ * become one (merge.h), and what an engine reports about a partition (partition_state.h). It must not know
+ * engines, connections or commands beyond their row. The core decides where a request goes.
+ *
+ * This header maps slots to partitions: even ranges that never change (hs_slot_partition), or a map that an
+ * engine changes while it runs (struct hs_slot_map). */
 #ifndef HS_ROUTE_SLOT_MAP_H
 #define HS_ROUTE_SLOT_MAP_H
 
@@ -10,25 +14,26 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Slots in P contiguous, even ranges. */
+/* The partition of a slot, with the slots in even, contiguous ranges. */
 static inline uint16_t hs_slot_partition(uint16_t slot, uint16_t partitions)
 {
 	return (uint16_t)((uint32_t)slot * partitions / HS_SLOTS);
 }
 
-/* The first slot of a partition; partition == partitions gives HS_SLOTS. */
+/* The first slot of a partition; HS_SLOTS for partition == partitions. */
 static inline uint32_t hs_slot_first(uint16_t partition, uint16_t partitions)
 {
 	return ((uint32_t)partition * HS_SLOTS + partitions - 1) / partitions;
 }
 
-/* Which partition has each slot. One thread writes (the engine's), any thread reads: entries are
- * relaxed, because a reader that sees the old owner of a slot is as right as one that came a moment
- * earlier, and whoever is asked by mistake redirects. `count` is one more than the highest partition
- * in use; a reader may see an entry before the count that covers it, so tables indexed by partition
- * are sized by a capacity, never by the count. Below it there may be numbers that nothing stands for
- * any more: `present` tells them apart. `failed` is how many slots cannot be served now: nobody has
- * them, or who does is down. */
+/* The partition of each slot. The engine's thread writes it; any thread reads it, with relaxed loads. A reader
+ * may see the previous owner of a slot for a moment; that server answers with a redirect (MOVED), and the
+ * engine sends the request again.
+ *
+ * `count` is one more than the highest partition number in use. A reader may see an entry before the `count`
+ * that covers it, so arrays indexed by partition must have HS_PARTITIONS_MAX elements. Partition numbers are
+ * stable: the number of a server that has gone is a gap, where present[i] is false. `failed` is the number of
+ * slots that cannot be served: unassigned, or their server is down. */
 struct hs_slot_map {
 	_Atomic uint16_t partition[HS_SLOTS];
 	_Atomic uint16_t count;

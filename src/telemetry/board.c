@@ -1,26 +1,26 @@
 /* Samples and windows.
  *
- * Partitions are counted exactly, and for ever, by the workers. What has come since the last sample
- * goes into two sums, one per window, in which everything fades: after a time τ a request weighs
- * 1/e. Between two samples nobody knows when exactly a request came, so it is taken to have come
- * evenly over that time; then a steady rate shows as itself, however far apart the samples are.
+ * The workers count requests per partition exactly, since the start. What has come since the last sample is
+ * added to two sums, one per window, which decay exponentially: after a time τ a request weighs 1/e. The exact
+ * time of a request between two samples is unknown; the requests are taken as evenly spread. Then a steady rate
+ * is shown correctly, however far apart the samples are.
  *
  *     sum(t + dt) = sum(t) · exp(-dt / τ)  +  delta · (1 - exp(-dt / τ)) · τ / dt
  *
- * The same sums over a rate of one per second (full_s) turn them into rates, also in the first
- * seconds, when a window has not seen as much time as it reaches back. */
+ * Dividing by the same sum for a rate of one per second (full_s) gives rates, also in the first seconds, when a
+ * window has seen less time than it reaches back. */
 #include "telemetry/internal.h"
 
 #include "base/mem.h"
 
 #include <math.h>
 
-/* Below this a sum is nothing: it need not fade through the smallest numbers there are. */
+/* A smaller sum is set to 0, so that it does not decay through denormal numbers. */
 static const double NOTHING = 1e-9;
 
 struct fading {
-	double kept;	/* of what was there */
-	double arrived; /* of what has come since */
+	double kept;	/* factor for the old sum */
+	double arrived; /* factor for requests that came since */
 };
 
 struct hs_board *hs_board_create(struct hs_heat *const *heats, size_t heats_count,
@@ -91,7 +91,7 @@ uint16_t hs_board_partitions_count(const struct hs_board *board)
 	return count;
 }
 
-/* Time passes: the weights of what is there and of what came meanwhile. */
+/* Advances one window by dt. Returns the factors for the old sum and for the requests that came during dt. */
 static struct fading pass(struct hs_board *board, enum hs_heat_window window, double dt_s)
 {
 	double tau_s = (window == HS_HEAT_SHORT ? HS_HEAT_SHORT_US : HS_HEAT_LONG_US) / 1e6;
@@ -99,7 +99,7 @@ static struct fading pass(struct hs_board *board, enum hs_heat_window window, do
 	double gone = -expm1(-dt_s / tau_s);
 
 	*full_s = *full_s * (1 - gone) + tau_s * gone;
-	/* So close together that the two would not differ: nothing has faded. */
+	/* With dt = 0 nothing has decayed. */
 	return (struct fading){.kept = 1 - gone, .arrived = dt_s > 0 ? gone * tau_s / dt_s : 1};
 }
 
@@ -193,7 +193,7 @@ enum hs_heat_window hs_board_window(const struct hs_board *board)
 	}
 	if (requests >= HS_BOARD_SHORT_MIN)
 		return HS_HEAT_SHORT;
-	/* A storm that is over would lead the long window for a minute. */
+	/* After a storm the long window would show it for a minute. */
 	return requests >= HS_BOARD_SHORT_FEW && requests * HS_BOARD_SHORT_FEW < expected
 		       ? HS_HEAT_SHORT
 		       : HS_HEAT_LONG;

@@ -1,5 +1,5 @@
-/* The fields of keys, prefixes and slots. An interval that is shown as whole numbers must still
- * hold the truth: lower bounds are rounded down, upper ones up. */
+/* The fields of keys, prefixes and slots. Rounding keeps bounds true: lower bounds are rounded down, upper ones
+ * up. */
 #include "telemetry/internal.h"
 
 #include <math.h>
@@ -25,7 +25,7 @@ const char *const hs_board_second_words[] = {
 
 static struct hs_field_value integer(double value)
 {
-	/* No rate comes near this; an upper bound that is not known is the largest there is. */
+	/* Real rates never come near this; an unknown upper bound (infinity) becomes the largest number. */
 	if (!(value > -9e18 && value < 9e18))
 		value = value > 0 ? 9e18 : 0;
 	return (struct hs_field_value){.integer = (int64_t)value};
@@ -104,7 +104,7 @@ struct hs_field_value hs_field_get(const struct hs_field *field, const void *row
 		return expression;                                                                 \
 	}
 
-/* In the window shown. */
+/* Values in the row's window. */
 GET(get_name, ((struct hs_field_value){.bytes = hs_board_name(row)}))
 GET(get_ops, integer(ceil(row->heat.window[row->window].ops_high)))
 GET(get_ops_low, integer(floor(row->heat.window[row->window].ops_low)))
@@ -122,26 +122,26 @@ GET(get_total_us, integer((double)row->heat.total_ns / 1000))
 /* clang-format off */
 #define RATE_FIELDS                                                                                \
 	{.name = "ops", .kind = HS_FIELD_INT, .get = get_ops,                                      \
-	 .help = "Requests per second: not more than this"},                                       \
+	 .help = "Requests per second, upper bound"},                                              \
 	{.name = "ops_low", .kind = HS_FIELD_INT, .get = get_ops_low,                              \
-	 .help = "Requests per second: not fewer than this"},                                      \
+	 .help = "Requests per second, lower bound"},                                              \
 	{.name = "reads", .kind = HS_FIELD_INT, .get = get_reads,                                  \
-	 .help = "Of ops_low, those that only read"},                                              \
+	 .help = "Requests of ops_low that only read"},                                            \
 	{.name = "writes", .kind = HS_FIELD_INT, .get = get_writes,                                \
-	 .help = "Of ops_low, those that write"},                                                  \
+	 .help = "Requests of ops_low that write"},                                                \
 	{.name = "bytes", .kind = HS_FIELD_INT, .get = get_bytes,                                  \
-	 .help = "Bytes per second of requests and replies: not fewer than this"},                 \
+	 .help = "Bytes per second of requests and replies, lower bound"},                         \
 	{.name = "p99_us", .kind = HS_FIELD_INT, MEMBER(REAL, heat.p99_us),                \
-	 .help = "Microseconds that 99 of 100 requests did not exceed, over the long window; "     \
-		 "0 when not known"}
+	 .help = "99th percentile of request times in microseconds, over the long window; "        \
+		 "0 if not known"}
 
 #define SHARE_OF_PARTITION                                                                         \
 	{.name = "share", .kind = HS_FIELD_REAL, MEMBER(REAL, share),                      \
-	 .help = "ops_low as a part of its partition's requests, 0 to 1"}
+	 .help = "ops_low as a share of its partition's requests, 0 to 1"}
 
 static const struct hs_field key_fields[] = {
 	{.name = "key", .kind = HS_FIELD_BYTES, .get = get_name,
-	 .help = "The key; of one longer than 80 bytes the beginning, its length and its hash"},
+	 .help = "The key; if it is longer than 80 bytes: its beginning, length and hash"},
 	RATE_FIELDS,
 	SHARE_OF_PARTITION,
 	{.name = "partition", .kind = HS_FIELD_INT, MEMBER(WHOLE, heat.partition),
@@ -152,10 +152,10 @@ static const struct hs_field key_fields[] = {
 
 static const struct hs_field prefix_fields[] = {
 	{.name = "prefix", .kind = HS_FIELD_BYTES, .get = get_name,
-	 .help = "What its keys start with, up to and with their first, second or third colon"},
+	 .help = "The beginning of its keys, up to and including their first, second or third colon"},
 	RATE_FIELDS,
 	{.name = "share", .kind = HS_FIELD_REAL, MEMBER(REAL, share),
-	 .help = "ops_low as a part of the requests for all keys, 0 to 1"},
+	 .help = "ops_low as a share of the requests for all keys, 0 to 1"},
 };
 
 static const struct hs_field slot_fields[] = {
@@ -167,20 +167,20 @@ static const struct hs_field slot_fields[] = {
 	 .help = "The partition it is on"},
 };
 
-/* What a key has in both windows. */
+/* Rates of a key in both windows. */
 #define WINDOW_FIELDS(ROW)                                                                         \
-	ROW("ops_low", FLOOR, ops_low, "Requests per second: not fewer than this")                 \
-	ROW("reads", FLOOR, reads, "Of ops_low, those that only read")                             \
-	ROW("writes", FLOOR, writes, "Of ops_low, those that write")                               \
+	ROW("ops_low", FLOOR, ops_low, "Requests per second, lower bound")                         \
+	ROW("reads", FLOOR, reads, "Requests of ops_low that only read")                           \
+	ROW("writes", FLOOR, writes, "Requests of ops_low that write")                             \
 	ROW("bytes", FLOOR, bytes_low,                                                             \
-	    "Bytes per second of requests and replies: not fewer than this")                       \
+	    "Bytes per second of requests and replies, lower bound")                               \
 	ROW("bytes_high", CEIL, bytes_high,                                                        \
-	    "Bytes per second of requests and replies: not more than this")                        \
+	    "Bytes per second of requests and replies, upper bound")                               \
 	ROW("misses", FLOOR, misses,                                                               \
-	    "Reads per second of a key that was not there: not fewer than this")                   \
+	    "Reads per second that did not find the key, lower bound")                             \
 	ROW("conflicts", FLOOR, conflicts,                                                         \
-	    "Conditional writes per second that did not take place, and transactions that lost "   \
-	    "while they watched it: not fewer than this")
+	    "Conditional writes and watched transactions per second that did not take place, "     \
+	    "lower bound")
 #define IN_WINDOW(NAME, WINDOW, ROUNDING, RATE, HELP)                                              \
 	{.name = NAME, .kind = HS_FIELD_INT, .help = HELP,                                         \
 	 MEMBER(ROUNDING, heat.window[WINDOW].RATE)},
@@ -191,44 +191,44 @@ static const struct hs_field slot_fields[] = {
 
 static const struct hs_field one_key_fields[] = {
 	{.name = "key", .kind = HS_FIELD_BYTES, .get = get_name,
-	 .help = "The key; of one longer than 80 bytes the beginning, its length and its hash"},
+	 .help = "The key; if it is longer than 80 bytes: its beginning, length and hash"},
 	{.name = "tracked", .kind = HS_FIELD_INT, .get = get_tracked,
-	 .help = "1 when a worker has it in its table; 0: it is not hot, and only upper bounds are "
+	 .help = "1 if a worker counts it by itself; 0: it is not hot, and only upper bounds are "
 		 "known"},
 	{.name = "slot", .kind = HS_FIELD_INT, MEMBER(WHOLE, heat.slot),
 	 .help = "Its slot, 0 to 16383"},
 	{.name = "partition", .kind = HS_FIELD_INT, MEMBER(WHOLE, heat.partition),
 	 .help = "The partition it is on"},
 	IN_WINDOW("ops_short", HS_HEAT_SHORT, CEIL, ops_high,
-		  "Requests per second: not more than this")
+		  "Requests per second, upper bound")
 	WINDOW_FIELDS(IN_SHORT)
 	IN_WINDOW("ops_long", HS_HEAT_LONG, CEIL, ops_high,
-		  "The same over the long window, as all that end in _long")
+		  "As ops_short, over the long window; so are all fields that end in _long")
 	WINDOW_FIELDS(IN_LONG)
 	{.name = "window", .kind = HS_FIELD_TEXT, .get = get_window,
-	 .help = "The window that share is over: the one HEAT TOP shows when none is asked for"},
+	 .help = "The window of share: the one that HEAT TOP shows by default"},
 	SHARE_OF_PARTITION,
 	{.name = "p50_us", .kind = HS_FIELD_INT, MEMBER(REAL, heat.p50_us),
-	 .help = "Microseconds that half of the requests did not exceed, over the long window; "
-		 "0 when not known"},
+	 .help = "Median of request times in microseconds, over the long window; "
+		 "0 if not known"},
 	{.name = "p99_us", .kind = HS_FIELD_INT, MEMBER(REAL, heat.p99_us),
-	 .help = "Microseconds that 99 of 100 requests did not exceed, over the long window; "
-		 "0 when not known"},
+	 .help = "99th percentile of request times in microseconds, over the long window; "
+		 "0 if not known"},
 	{.name = "total_reads", .kind = HS_FIELD_INT, MEMBER(WHOLE, heat.total_reads),
-	 .help = "Reads since the key became hot, exact; begins again when it has cooled and comes "
-		 "back"},
+	 .help = "Reads since the key became hot, exact; restarts at 0 if it cools and becomes hot "
+		 "again"},
 	{.name = "total_writes", .kind = HS_FIELD_INT, MEMBER(WHOLE, heat.total_writes),
-	 .help = "Writes since then"},
+	 .help = "Writes since the key became hot"},
 	{.name = "total_bytes", .kind = HS_FIELD_INT, MEMBER(WHOLE, heat.total_bytes),
-	 .help = "Bytes of requests and replies since then"},
+	 .help = "Bytes of requests and replies since the key became hot"},
 	{.name = "total_us", .kind = HS_FIELD_INT, .get = get_total_us,
-	 .help = "Microseconds spent on them since then"},
+	 .help = "Microseconds that its requests took since the key became hot"},
 	{.name = "total_s", .kind = HS_FIELD_REAL, MEMBER(REAL, total_s),
-	 .help = "How many seconds ago then is; 0 when there are no totals"},
+	 .help = "Seconds since the key became hot; 0 if there are no totals"},
 	{.name = "workers", .kind = HS_FIELD_INT, MEMBER(WHOLE, heat.workers),
-	 .help = "How many workers have it in their table"},
+	 .help = "Number of workers that count it by itself"},
 	{.name = "hash", .kind = HS_FIELD_TEXT, MEMBER(WORDS, hash),
-	 .help = "What it is called where its name is too long; the same until the server restarts"},
+	 .help = "Hash that identifies it where its name is cut; changes when heatsink restarts"},
 };
 /* clang-format on */
 
@@ -243,17 +243,17 @@ const struct hs_fields *hs_board_fields(enum hs_heat_what what)
 	return &fields[what];
 }
 
-/* What a list is sorted by is in it. */
+/* Extra field for lists sorted by it. */
 static const struct hs_field sorted_by[] = {
 	[HS_HEAT_BY_MISSES] = {.name = "misses",
 			       .kind = HS_FIELD_INT,
 			       .get = get_misses,
-			       .help = "Reads per second that found nothing"},
+			       .help = "Reads per second that did not find the key, lower bound"},
 	[HS_HEAT_BY_CONFLICTS] = {.name = "conflicts",
 				  .kind = HS_FIELD_INT,
 				  .get = get_conflicts,
-				  .help = "Conditional writes and transactions per second that did "
-					  "not take place"},
+				  .help = "Conditional writes and watched transactions per second "
+					  "that did not take place, lower bound"},
 };
 
 struct hs_fields hs_board_fields_by(enum hs_heat_what what, enum hs_heat_by by,

@@ -1,9 +1,9 @@
-/* Ten minutes of seconds, in a ring.
+/* Ten minutes of history, a ring of seconds.
  *
- * A second ends with the first sample that falls into another second of the wall clock, so that
- * the seconds of several servers stand side by side. How long it really was is measured by the
- * clock that does not jump, and its averages are over just that: a wall clock that is set, or a
- * thread that was held up, makes a second shorter or longer and none of its numbers wrong. */
+ * A second ends with the first sample in another second of the wall clock, so that the seconds of several
+ * servers line up. Its real length is measured by the monotonic clock, and its averages are over that length.
+ * So a wall clock that is set, or a delayed thread, makes a second shorter or longer but none of its numbers
+ * wrong. */
 #include "telemetry/internal.h"
 
 #include "base/mem.h"
@@ -12,8 +12,8 @@
 #include <stdio.h>
 
 enum {
-	SHORTEST_US = 100000, /* what is left of a second and is less than this goes to the next */
-	LONGEST_US = 2000000, /* no wall clock that stands still holds history up for longer */
+	SHORTEST_US = 100000, /* a shorter rest of a second is added to the next one */
+	LONGEST_US = 2000000, /* closes a second even if the wall clock stands still */
 };
 
 static int64_t wall_s(struct hs_now now)
@@ -176,19 +176,19 @@ uint16_t hs_board_second_partitions_max(const struct hs_board *board)
 /* clang-format off */
 static const struct hs_field second_fields[] = {
 	{.name = "id", .kind = HS_FIELD_TEXT, MEMBER(WORDS, id),
-	 .help = "The partition"},
+	 .help = "The partition's number"},
 	{.name = "ops", .kind = HS_FIELD_INT, MEMBER(REAL, ops),
 	 .help = "Requests in that second"},
 	{.name = "reads", .kind = HS_FIELD_INT, MEMBER(FLOOR, reads),
-	 .help = "Those that only read"},
+	 .help = "Requests in that second that only read"},
 	{.name = "writes", .kind = HS_FIELD_INT, MEMBER(FLOOR, writes),
-	 .help = "Those that write"},
+	 .help = "Requests in that second that write"},
 	{.name = "bytes", .kind = HS_FIELD_INT, MEMBER(REAL, bytes),
-	 .help = "Bytes of requests and replies"},
+	 .help = "Bytes of requests and replies in that second"},
 	{.name = "p99_us", .kind = HS_FIELD_INT, MEMBER(REAL, p99_us),
-	 .help = "Microseconds that 99 of 100 requests did not exceed"},
+	 .help = "99th percentile of request times in that second, in microseconds"},
 	{.name = "errors", .kind = HS_FIELD_REAL, MEMBER(REAL, errors),
-	 .help = "Requests that were answered with an error"},
+	 .help = "Requests in that second that were answered with an error"},
 };
 /* clang-format on */
 

@@ -1,3 +1,6 @@
+/* One HOTKEYS session. Readings turn each worker's totals into differences (tally.h), and add them up by key.
+ * When the table of keys is full, each new key replaces one of those with the smallest weight, even if it is
+ * lighter itself. */
 #include "telemetry/hotkeys.h"
 
 #include "base/err.h"
@@ -17,21 +20,21 @@ struct candidate {
 	size_t at;
 };
 
-/* What a session gathers. */
+/* State of a session. */
 struct session {
 	struct hs_hotkeys_options options;
 	struct hs_hotkeys_totals totals;
 	struct hs_hotkeys_cpu cpu_before;
 	uint64_t before[HS_HOTKEYS_METRICS]; /* of all partitions, at START */
 	uint64_t started_us, read_us;
-	uint64_t keys_sums[HS_HOTKEYS_METRICS];	 /* of all keys, those given up included */
+	uint64_t keys_sums[HS_HOTKEYS_METRICS];	 /* of all keys, replaced ones included */
 	uint64_t slots_sums[HS_HOTKEYS_METRICS]; /* of the chosen slots */
 	size_t count;
-	struct place places[HS_HOTKEYS_KEYS]; /* where in `keys` an id is; by id */
+	struct place places[HS_HOTKEYS_KEYS]; /* index in `keys`, sorted by id */
 	struct hs_hotkeys_key keys[HS_HOTKEYS_KEYS];
-	struct candidate candidates[HS_HOTKEYS_KEYS]; /* lightest first, while some give way */
-	struct hs_heat_row rows[HS_TALLY_ROWS];	      /* of one reading */
-	struct hs_tally tallies[]; /* by worker: keys; then slots, when some are chosen */
+	struct candidate candidates[HS_HOTKEYS_KEYS]; /* keys to replace, lightest first */
+	struct hs_heat_row rows[HS_TALLY_ROWS];	      /* one reading */
+	struct hs_tally tallies[]; /* per worker: keys; then, if slots are chosen, slots */
 };
 
 struct hs_hotkeys {
@@ -74,8 +77,8 @@ static void read_partitions(const struct hs_hotkeys *hotkeys, uint64_t sums[HS_H
 	sums[HS_HOTKEYS_NET] = sum.bytes;
 }
 
-/* Each worker by itself: its totals only grow until they start again, and that shows. In a sum over
- * workers one that starts again would hide behind the others. */
+/* Reads each worker by itself: its totals grow until they restart, and a restart is visible. In a sum over
+ * workers the growth of the others would hide it. */
 static size_t read_rows(const struct hs_hotkeys *hotkeys, size_t worker, enum hs_heat_what what,
 			uint64_t now_us)
 {
@@ -92,7 +95,7 @@ static int by_id(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* How much a key matters: its share of what all keys took, in time or in bytes. */
+/* The larger of the key's shares of time and of bytes over all keys. */
 static double weight(const struct session *session, const struct hs_hotkeys_key *key)
 {
 	double most = 0;
@@ -128,7 +131,7 @@ static void put_key(struct hs_hotkeys_key *key, const struct hs_heat_row *row)
 	memcpy(key->name, row->name, row->name_len);
 }
 
-/* When no place is empty the lightest give way, each to one. */
+/* When the table is full, each new key replaces one of the keys with the smallest weight. */
 static void add_new(struct session *session, const uint16_t *new_rows, size_t new_count)
 {
 	struct candidate *candidates = session->candidates;
@@ -153,7 +156,7 @@ static void add_new(struct session *session, const uint16_t *new_rows, size_t ne
 
 _Static_assert(HS_HOTKEYS_KEYS >= 2 * HS_TALLY_ROWS, "more to give way than can be new");
 
-/* Known keys first, while `places` is true of `keys`. */
+/* Adds known keys first, while `places` matches `keys`. */
 static void add_keys(struct session *session, size_t count)
 {
 	uint16_t new_rows[HS_TALLY_ROWS];
@@ -224,7 +227,7 @@ static void sum_up(const struct hs_hotkeys *hotkeys, struct hs_hotkeys_cpu cpu)
 	read_partitions(hotkeys, after);
 	for (int i = 0; i < HS_HOTKEYS_METRICS; i++) {
 		totals->all[i] = after[i] - session->before[i];
-		/* A slot is never lighter than its keys; it may have been found hot later. */
+		/* A slot has at least what its keys have, but may have been found hot later. */
 		totals->selected[i] =
 			session->options.slots_count == 0
 				? totals->all[i]
@@ -307,7 +310,7 @@ int hs_hotkeys_reset(struct hs_hotkeys *hotkeys)
 	return 0;
 }
 
-/* ---- what it shows ---- */
+/* ---- results ---- */
 
 bool hs_hotkeys_active(const struct hs_hotkeys *hotkeys)
 {

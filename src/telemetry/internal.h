@@ -1,4 +1,4 @@
-/* The insides of the board, shared by its files and by nobody else:
+/* Private to the board's files:
  *
  *     board.c       samples, windows
  *     partitions.c  rows of partitions, the median
@@ -9,9 +9,9 @@
 
 #include "telemetry/board.h"
 
-enum { HS_BOARD_SCRATCH = 4096 }; /* rows looked through for each partition's hottest key */
+enum { HS_BOARD_SCRATCH = 4096 }; /* hottest keys searched for each partition's hottest one */
 
-/* What has come to one partition, in one window: each request weighs exp(-age / τ). */
+/* Decayed sums of a partition in one window: each request weighs exp(-age / τ). */
 struct hs_board_flow {
 	double reads, writes, bytes, errors;
 	double times[HS_COARSE_HISTOGRAM_BUCKETS];
@@ -24,17 +24,18 @@ struct hs_board_partition_state {
 	struct hs_board_flow flow[HS_HEAT_WINDOWS];
 };
 
-/* A ring of seconds, each with its own part of the three arrays. */
+/* A ring of seconds. Each second owns a part of the three arrays. */
 struct hs_board_history {
 	size_t count;
 	size_t next;
 	struct hs_board_second *seconds;
-	struct hs_board_second_partition *partitions; /* as many for each as there can be */
-	float *ranges;				      /* HS_HEAT_RANGES for each */
-	struct hs_board_row *keys;		      /* HS_BOARD_HISTORY_KEYS for each */
-	uint16_t partitions_max;		      /* the most that any second has */
+	/* per second: the maximum number of partitions */
+	struct hs_board_second_partition *partitions;
+	float *ranges;		   /* per second: HS_HEAT_RANGES */
+	struct hs_board_row *keys; /* per second: HS_BOARD_HISTORY_KEYS */
+	uint16_t partitions_max;   /* most partitions in any second */
 
-	/* The second under way: what had been counted when it began. */
+	/* The second that is not closed yet: the counters when it began. */
 	struct hs_now begin;
 	struct hs_heat_partition *begin_counted;
 	uint64_t begin_ranges[HS_HEAT_RANGES];
@@ -44,34 +45,34 @@ struct hs_board {
 	struct hs_heat **heats;
 	size_t heats_count;
 	uint16_t partitions;
-	bool sampled;	   /* ever */
-	struct hs_now now; /* of the last sample; mono_us never goes back */
-	/* What a rate of one per second would have added up to in each window, in the time there
-	 * was: τ · (1 - exp(-T / τ)). Sums divided by it are rates. */
+	bool sampled;	   /* at least once */
+	struct hs_now now; /* time of the last sample; mono_us never goes back */
+	/* The sum that a rate of one per second would have reached in each window so far: τ · (1 - exp(-T /
+	 * τ)). A sum divided by it is a rate. */
 	double full_s[HS_HEAT_WINDOWS];
 	struct hs_board_partition_state *parts;
-	struct hs_heat_row *scratch; /* HS_BOARD_SCRATCH */
+	struct hs_heat_row *scratch; /* HS_BOARD_SCRATCH rows */
 	struct hs_board_history history;
 };
 
-/* A sum of weights as a rate per second; 0 while no time has passed. */
+/* A decayed sum as a rate per second; 0 while no time has passed. */
 double hs_board_rate(const struct hs_board *board, enum hs_heat_window window, double sum);
 /* Requests per second. */
 double hs_board_partition_ops(const struct hs_board *board, uint16_t id,
 			      enum hs_heat_window window);
-/* How far a counter has come. One that has become smaller has started again. */
+/* Growth of a counter. A smaller value means that it has restarted at 0. */
 uint64_t hs_board_delta(uint64_t before, uint64_t now);
-/* A ladder's value, 0 when less than half a request is left on it. */
+/* A quantile of a decayed histogram; 0 if it holds less than half a request. */
 double hs_board_histogram_quantile(const double counts[HS_COARSE_HISTOGRAM_BUCKETS], double share);
-/* Fills in what a row shows of its heat: window, share, name. */
+/* Fills in what a row shows beside its heat: window, share, name. */
 void hs_board_fill(const struct hs_board *board, enum hs_heat_what what, enum hs_heat_window window,
 		   struct hs_board_row *row);
 
 void hs_history_init(struct hs_board_history *history, uint16_t partitions);
 void hs_history_deinit(struct hs_board_history *history);
-/* Forgets all seconds; one begins now. */
+/* Drops all seconds and begins one now. */
 void hs_history_restart(struct hs_board *board);
-/* Behind each sample: closes the second under way when it is over. */
+/* Call after each sample: closes the second when it is over. */
 void hs_history_step(struct hs_board *board);
 
 #endif

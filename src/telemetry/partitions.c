@@ -1,5 +1,5 @@
-/* Rows of partitions: rates in a window, the load against the mean, the hottest key of each, and
- * the fleet's median behind them. */
+/* Rows of partitions: rates in a window, the load relative to the mean, each partition's hottest key, and the
+ * median row. */
 #include "telemetry/internal.h"
 
 #include <math.h>
@@ -18,8 +18,8 @@ static void fill(const struct hs_board *board, uint16_t id, enum hs_heat_window 
 		.writes = hs_board_rate(board, window, flow->writes),
 		.bytes = hs_board_rate(board, window, flow->bytes),
 		.errors = hs_board_rate(board, window, flow->errors),
-		/* A worker is read while it goes on: one of two that belong together may be seen
-		 * first. */
+		/* The worker counts while this thread reads, so an answer may be seen before its request: clamp
+		 * to 0. */
 		.inflight = part->counted.inflight > 0 ? part->counted.inflight : 0,
 		.p50_us = hs_board_histogram_quantile(flow->times, 0.5),
 		.p99_us = hs_board_histogram_quantile(flow->times, 0.99),
@@ -32,9 +32,9 @@ static void fill(const struct hs_board *board, uint16_t id, enum hs_heat_window 
 	snprintf(row->id, sizeof row->id, "%u", id);
 }
 
-/* The hottest keys of all, hottest first: the first one on a partition is its hottest. A partition
- * that none of them is on has none worth naming. `row_of` has each partition's row, NULL for one that
- * has none, or has its key. */
+/* Walks the hottest keys, hottest first: the first key on a partition is that partition's hottest. A partition
+ * without one of them has no key worth naming. `row_of`: each partition's row; NULL if it has none, or already
+ * has its key. */
 static void fill_top_keys(struct hs_board *board, enum hs_heat_window window,
 			  struct hs_board_partition **row_of)
 {
@@ -98,117 +98,114 @@ GET_TOTAL(total_errors, ROW(data)->counted.errors)
 /* clang-format off */
 static const struct hs_field partition_fields[] = {
 	{.name = "id", .kind = HS_FIELD_TEXT, MEMBER(WORDS, id),
-	 .help = "The partition's number; \"median\" in the last row, whose numbers are the median "
-		 "of all"},
+	 .help = "The partition's number; \"median\" in the last row, which has the median of each number"},
 	{.name = "address", .kind = HS_FIELD_TEXT, MEMBER(WORDS, facts.address),
-	 .help = "Where it is"},
+	 .help = "Address of its server; name of its file with the embedded engine"},
 	{.name = "state", .kind = HS_FIELD_TEXT, .get = get_state,
 	 .metric = "up", .metric_type = "gauge", .metric_get = is_up,
-	 .metric_help = "1 while the partition is served, reads at least; 0 while it is down, loads its "
-		 "data, or has not been heard of",
-	 .help = "`ok`; `full`: what needs room is refused; `readonly`: writes are; `unknown`: its server "
-		 "has not told yet; `loading`: its server loads its data; `down`: nothing is served there"},
+	 .metric_help = "1 while the partition serves at least reads; 0 while it is down, loading its "
+		 "data or unknown",
+	 .help = "`ok`; `full`: refuses writes that need memory or disk space; `readonly`: refuses "
+		 "writes; `unknown`: its server has not answered yet; `loading`: its server is loading "
+		 "its data; `down`: serves nothing"},
 	{.name = "ops", .kind = HS_FIELD_INT, MEMBER(REAL, ops),
 	 .metric = "ops_total", .metric_type = "counter", .metric_get = total_ops,
-	 .metric_help = "Requests that came to the partition",
+	 .metric_help = "Requests for the partition",
 	 .help = "Requests per second"},
 	{.name = "reads", .kind = HS_FIELD_INT, MEMBER(FLOOR, reads),
 	 .metric = "reads_total", .metric_type = "counter", .metric_get = total_reads,
-	 .metric_help = "Of the partition's requests, those that only read",
-	 .help = "Of them, those that only read"},
+	 .metric_help = "Requests for the partition that only read",
+	 .help = "Requests per second that only read"},
 	{.name = "writes", .kind = HS_FIELD_INT, MEMBER(FLOOR, writes),
 	 .metric = "writes_total", .metric_type = "counter", .metric_get = total_writes,
-	 .metric_help = "Of the partition's requests, those that write",
-	 .help = "Of them, those that write"},
+	 .metric_help = "Requests for the partition that write",
+	 .help = "Requests per second that write"},
 	{.name = "bytes", .kind = HS_FIELD_INT, MEMBER(REAL, bytes),
 	 .metric = "bytes_total", .metric_type = "counter", .metric_get = total_bytes,
 	 .metric_help = "Bytes of the partition's requests and replies",
 	 .help = "Bytes per second of requests and replies"},
 	{.name = "load", .kind = HS_FIELD_REAL, MEMBER(REAL, load),
 	 .metric = "load_ratio", .metric_type = "gauge",
-	 .help = "Requests against the mean of all partitions: 1 is the mean, 0 nothing"},
+	 .help = "Requests relative to the mean of all partitions: 1 is the mean, 0 is none"},
 	{.name = "inflight", .kind = HS_FIELD_INT, MEMBER(WHOLE, inflight),
 	 .metric = "inflight", .metric_type = "gauge",
 	 .metric_help = "Requests sent to the partition and not answered yet",
 	 .help = "Requests sent to it and not answered yet"},
 	{.name = "queued", .kind = HS_FIELD_INT, MEMBER(WHOLE, facts.queued),
 	 .metric = "queued", .metric_type = "gauge",
-	 .metric_help = "Writes that wait inside the partition",
-	 .help = "Writes that wait inside it"},
+	 .metric_help = "Writes queued inside the partition",
+	 .help = "Writes queued inside it"},
 	{.name = "p50_us", .kind = HS_FIELD_INT, MEMBER(REAL, p50_us),
 	 .metric = "p50_seconds", .metric_type = "gauge", .factor = 1e-6,
-	 .metric_help = "Time that half of the partition's requests did not exceed, over the long window",
-	 .help = "Microseconds that half of the requests did not exceed"},
+	 .metric_help = "Median time of the partition's requests, over the long window",
+	 .help = "Median time of its requests, in microseconds"},
 	{.name = "p99_us", .kind = HS_FIELD_INT, MEMBER(REAL, p99_us),
 	 .metric = "p99_seconds", .metric_type = "gauge", .factor = 1e-6,
-	 .metric_help = "Time that 99 of 100 of the partition's requests did not exceed, over the long "
-		 "window",
-	 .help = "Microseconds that 99 of 100 requests did not exceed"},
+	 .metric_help = "99th percentile of the time of the partition's requests, over the long window",
+	 .help = "99th percentile of the time of its requests, in microseconds"},
 	{.name = "errors", .kind = HS_FIELD_REAL, MEMBER(REAL, errors),
 	 .metric = "errors_total", .metric_type = "counter", .metric_get = total_errors,
-	 .metric_help = "Requests of the partition that were answered with an error",
+	 .metric_help = "Requests for the partition that were answered with an error",
 	 .help = "Requests per second that were answered with an error"},
 	{.name = "commit_p99_us", .kind = HS_FIELD_INT, MEMBER(REAL, commit_p99_us),
 	 .metric = "commit_p99_seconds", .metric_type = "gauge", .factor = 1e-6,
-	 .metric_help = "Time that 99 of 100 of the partition's commits did not exceed, over the long "
-		 "window",
-	 .help = "Microseconds that 99 of 100 commits did not exceed"},
+	 .metric_help = "99th percentile of the time of the partition's commits, over the long window",
+	 .help = "99th percentile of the time of its commits, in microseconds"},
 	{.name = "memory", .kind = HS_FIELD_INT, MEMBER(WHOLE, facts.bytes_used),
 	 .metric = "memory_bytes", .metric_type = "gauge",
-	 .metric_help = "Bytes that the partition's data takes",
-	 .help = "Bytes that its data takes"},
+	 .metric_help = "Size of the partition's data in bytes",
+	 .help = "Size of its data in bytes"},
 	{.name = "slots", .kind = HS_FIELD_TEXT, MEMBER(WORDS, facts.slots),
-	 .help = "The slots it has"},
+	 .help = "The slots that it owns"},
 	{.name = "top_key", .kind = HS_FIELD_BYTES, .get = get_top_key,
-	 .help = "Its hottest key; empty when none stands out"},
+	 .help = "Its hottest key; empty if none stands out"},
 	{.name = "top_key_share", .kind = HS_FIELD_REAL, MEMBER(REAL, top_key_share),
 	 .metric = "top_key_share_ratio", .metric_type = "gauge",
-	 .metric_help = "Part of the partition's requests that its hottest key takes, at least, 0 to 1",
-	 .help = "That key's requests, at least, as a part of all of the partition's, 0 to 1"},
+	 .metric_help = "Share of the partition's requests that are for its hottest key: at least this, 0 "
+		 "to 1",
+	 .help = "Share of its requests that are for top_key: at least this, 0 to 1"},
 	{.name = "cpu", .kind = HS_FIELD_REAL, MEMBER(REAL, facts.cpu),
 	 .metric = "cpu_ratio", .metric_type = "gauge",
-	 .metric_help = "Processor time that the partition's server takes, against one core; 0 where "
-		 "it has none of its own",
-	 .help = "Processor time that its server takes: 1 is a whole core; 0 where it has none of its "
-		 "own"},
+	 .metric_help = "CPU time of the partition's server, in cores; 0 if it has no server of its own",
+	 .help = "CPU time of its server, in cores: 1 is one core fully used; 0 if it has no server of "
+		 "its own"},
 	{.name = "clients", .kind = HS_FIELD_INT, MEMBER(WHOLE, facts.clients),
 	 .metric = "clients", .metric_type = "gauge",
-	 .metric_help = "Connections to the partition's server, heatsink's own among them",
-	 .help = "Connections to its server, heatsink's own among them"},
+	 .metric_help = "Connections to the partition's server, heatsink's included",
+	 .help = "Connections to its server, heatsink's included"},
 	{.name = "replicas", .kind = HS_FIELD_INT, MEMBER(WHOLE, facts.replicas),
 	 .metric = "replicas", .metric_type = "gauge",
-	 .metric_help = "Replicas that follow the partition's server",
-	 .help = "Replicas that follow its server"},
+	 .metric_help = "Replicas connected to the partition's server",
+	 .help = "Replicas connected to its server"},
 	{.name = "replica_lag", .kind = HS_FIELD_INT, MEMBER(WHOLE, facts.replica_lag_s),
 	 .metric = "replica_lag_seconds", .metric_type = "gauge",
-	 .metric_help = "Seconds since the partition's replica that is furthest behind was last heard "
-		 "of; up to 1 is none",
-	 .help = "Seconds since the replica that is furthest behind was last heard of; up to 1 is "
-		 "none"},
+	 .metric_help = "Seconds since the partition's most delayed replica last reported to its master; "
+		 "0 and 1 mean no lag",
+	 .help = "Seconds since its most delayed replica last reported to its master; 0 and 1 mean no lag"},
 	{.name = "replica_lag_bytes", .kind = HS_FIELD_INT, MEMBER(WHOLE, facts.replica_lag_bytes),
 	 .metric = "replica_lag_bytes", .metric_type = "gauge",
-	 .metric_help = "Bytes of writes that the partition's replica furthest behind has not yet",
-	 .help = "Bytes of writes that the replica furthest behind has not yet"},
+	 .metric_help = "Bytes of writes that the partition's most delayed replica has not received yet",
+	 .help = "Bytes of writes that its most delayed replica has not received yet"},
 	{.name = "slots_cpu", .kind = HS_FIELD_REAL, MEMBER(REAL, facts.slots_cpu),
 	 .metric = "slots_cpu_ratio", .metric_type = "gauge",
-	 .metric_help = "Time that the commands on the partition's slots took, as its server counts it, "
-		 "against one core; 0 where it does not tell",
-	 .help = "Time that the commands on its slots took, as its server counts it (CLUSTER "
-		 "SLOT-STATS): 1 is a whole core; 0 where it does not tell"},
+	 .metric_help = "CPU time of commands on the partition's slots, as its server counts it, in "
+		 "cores; 0 if it does not report it",
+	 .help = "CPU time of commands on its slots, in cores, as its server counts it (CLUSTER "
+		 "SLOT-STATS); 0 if it does not report it"},
 	{.name = "net_in", .kind = HS_FIELD_INT, MEMBER(REAL, facts.net_in),
 	 .metric = "net_in_bytes_per_second", .metric_type = "gauge",
-	 .metric_help = "Bytes per second that the partition's server received for its slots, from "
-		 "everybody; 0 where it does not tell",
-	 .help = "Bytes per second that its server received for its slots, from everybody; 0 where it "
-		 "does not tell"},
+	 .metric_help = "Bytes per second that the partition's server received for its slots, from all "
+		 "clients; 0 if it does not report it",
+	 .help = "Bytes per second that its server received for its slots, from all clients; 0 if it does "
+		 "not report it"},
 	{.name = "net_out", .kind = HS_FIELD_INT, MEMBER(REAL, facts.net_out),
 	 .metric = "net_out_bytes_per_second", .metric_type = "gauge",
-	 .metric_help = "Bytes per second that the partition's server sent for its slots, to everybody; "
-		 "0 where it does not tell",
-	 .help = "Bytes per second that its server sent for its slots, to everybody; 0 where it does "
-		 "not tell"},
+	 .metric_help = "Bytes per second that the partition's server sent for its slots, to all clients; "
+		 "0 if it does not report it",
+	 .help = "Bytes per second that its server sent for its slots, to all clients; 0 if it does not "
+		 "report it"},
 	{.name = "trouble", .kind = HS_FIELD_TEXT, MEMBER(WORDS, facts.unavailable_reason),
-	 .help = "Why its state is not `ok`; empty when it is"},
+	 .help = "Why its state is not `ok`; empty if it is"},
 };
 /* clang-format on */
 
@@ -216,14 +213,14 @@ const struct hs_fields hs_board_partition_fields = HS_FIELDS(partition_fields);
 
 /* ---- the median ---- */
 
-/* Every number that operators see of a partition. */
+/* Whether the field is a number that the median row shows. */
 static bool is_number(const struct hs_field *field)
 {
 	return field->member == HS_MEMBER_WHOLE || field->member == HS_MEMBER_REAL ||
 	       field->member == HS_MEMBER_FLOOR;
 }
 
-/* Numbers of partitions have 64 bits. */
+/* All whole numbers of a row have 64 bits. */
 static void set(struct hs_board_partition *row, const struct hs_field *field, double value)
 {
 	char *at = (char *)row + field->at;

@@ -1,5 +1,4 @@
-/* Rows of keys, prefixes and slots: what the merged tables say, and what an operator wants to see
- * with it. */
+/* Rows of keys, prefixes and slots: the merged heat, with share, name and totals as shown to operators. */
 #include "telemetry/internal.h"
 
 #include <stdio.h>
@@ -9,7 +8,7 @@ static const struct hs_heat_rates *shown(const struct hs_board_row *row)
 	return &row->heat.window[row->window];
 }
 
-/* The beginning of a long key does not say which one it is; its length and its hash do. */
+/* The stored beginning of a long key does not identify it; its length and hash do. */
 uint32_t hs_board_show_name(uint64_t hash, struct hs_bytes kept, uint32_t full_len,
 			    char name[HS_BOARD_NAME_BYTES])
 {
@@ -49,7 +48,7 @@ static double whole_of(const struct hs_board *board, enum hs_heat_what what,
 	return hs_board_partition_ops(board, row->heat.partition, row->window);
 }
 
-/* A part of a whole, within 0 and 1; 0 of nothing. */
+/* A fraction between 0 and 1; 0 if the whole is 0. */
 static double share_of(double part, double whole)
 {
 	if (!(part > 0) || !(whole > 0))

@@ -1,3 +1,4 @@
+/* Both the last reading and the new one are sorted by id and merged in one pass. */
 #include "telemetry/tally.h"
 
 #include <stdlib.h>
@@ -31,7 +32,7 @@ void hs_tally_begin(struct hs_tally *tally, struct hs_heat_row *rows, size_t cou
 		tally->readings[i] = reading_of(&rows[i]);
 }
 
-/* Of a row that was read before. */
+/* For a row of the previous reading. */
 static void differ_from(struct hs_heat_row *row, const struct hs_tally_reading *last)
 {
 	if (row->total_since_us != last->since_us || row->total_bytes < last->bytes ||
@@ -41,8 +42,8 @@ static void differ_from(struct hs_heat_row *row, const struct hs_tally_reading *
 	row->total_ns -= last->ns;
 }
 
-/* Of a row that was not. One that has counted since before we began was out of sight then, and how
- * far it had come nobody knows: it counts from now on. */
+/* For a new row. If it started counting before the tally began, its earlier total is unknown: it counts from
+ * now on. */
 static void differ_from_nothing(struct hs_heat_row *row, uint64_t begun_us)
 {
 	if (row->total_since_us == 0 || row->total_since_us + HS_TALLY_SLACK_US >= begun_us)
@@ -77,8 +78,8 @@ void hs_tally_differ(struct hs_tally *tally, struct hs_heat_row *rows, size_t co
 		}
 		i++;
 	}
-	/* There is no room only when hundreds of keys have taken each other's place; what is out of
-	 * sight then has lost its totals too. */
+	/* If the readings overflow, drop rows that are not in this reading: with hundreds of keys replacing
+	 * each other, the workers have dropped their totals as well. */
 	for (size_t i = 0; i < next_count; i++) {
 		if (next_count <= HS_TALLY_READINGS_MAX || !unseen[i])
 			tally->readings[kept++] = next[i];

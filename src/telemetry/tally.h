@@ -1,23 +1,24 @@
-/* What was added between two readings of one worker's table. The totals of a row (heat/heat.h) run
- * from the moment the worker found the key hot, and start again when the key cools and comes back;
- * a tally remembers the last reading and turns each new one into differences.
+/* Turns successive readings of one worker's table into differences. A row's totals (heat/heat.h) run from the
+ * moment the worker found the key hot, and restart when the key cools and becomes hot again. A tally stores the
+ * last reading and computes what each new one has added.
  *
  *     read 1   a 100            begin: nothing is added yet
  *     read 2   a 130   b 20     a 30, b 20: b is new, all of it was added since
- *     read 3   a 10    b 25     a 10, b 5: a came down, so it started again
+ *     read 3   a 10    b 25     a 10, b 5: a is smaller, so it has restarted
  *
- * A row that is not in a reading is remembered for a while: a quiet key drops out of sight and
- * comes back with the totals it had. Pure, one thread, fixed memory. */
+ * A row that is missing from a reading is remembered for a while, because a quiet key may reappear with the
+ * same totals. One thread, the control thread; fixed memory. */
 #ifndef HS_TELEMETRY_TALLY_H
 #define HS_TELEMETRY_TALLY_H
 
 #include "heat/heat.h"
 
 enum {
-	HS_TALLY_ROWS = 256, /* in one reading: as many as a worker has totals for, and more */
-	HS_TALLY_READINGS_MAX = 2 * HS_TALLY_ROWS, /* remembered */
-	/* What began this long before the first reading and was not in it began with it: a worker
-	 * looks at the time less often than we do. */
+	/* rows in one reading: at least as many as a worker has detail records */
+	HS_TALLY_ROWS = 256,
+	HS_TALLY_READINGS_MAX = 2 * HS_TALLY_ROWS, /* rows remembered */
+	/* A row whose count began at most this long before hs_tally_begin, and that was not in that reading,
+	 * counts as new: a worker reads the clock less often than the control thread. */
 	HS_TALLY_SLACK_US = 100000,
 };
 
@@ -29,14 +30,14 @@ struct hs_tally_reading {
 struct hs_tally {
 	uint64_t begun_us;
 	size_t count;
-	struct hs_tally_reading readings[HS_TALLY_READINGS_MAX]; /* by id */
+	struct hs_tally_reading readings[HS_TALLY_READINGS_MAX]; /* sorted by id */
 };
 
-/* The first reading, or the first of a new count. */
+/* Stores the first reading, or the first of a new count. */
 void hs_tally_begin(struct hs_tally *tally, struct hs_heat_row *rows, size_t count,
 		    uint64_t now_us);
-/* A later one: total_bytes and total_ns of each row become what was added since the reading
- * before. Both calls put the rows in the order of their ids. */
+/* Takes a later reading: each row's total_bytes and total_ns become what was added since the previous one. Both
+ * functions sort the rows by id. */
 void hs_tally_differ(struct hs_tally *tally, struct hs_heat_row *rows, size_t count);
 
 #endif

@@ -154,7 +154,7 @@ static void test_rows_are_right(void **state)
 
 /* --- errors --- */
 
-static const char times[] = "a time is a whole number and us, ms, s, m, h or d, as in 100ms; ";
+static const char times[] = "a time is a whole number with us, ms, s, m, h or d, as in 100ms; ";
 
 static void test_errors(void **state)
 {
@@ -163,31 +163,39 @@ static void test_errors(void **state)
 		{"", "a rule needs a glob and a contract: user:* cache stale=100ms"},
 		{"a", "a rule needs a glob and a contract: user:* cache stale=100ms"},
 		{"\"\" cache",
-		 "rule '', word 1 '': a glob has a character at least; all keys are *"},
+		 "rule '', word 1 '': the glob is empty; * matches all keys"},
 		{"a cahce", "rule 'a', word 2 'cahce': no such contract; did you mean 'cache'?"},
-		{"a \"\"", "rule 'a', word 2 '': no such contract; there are strict and cache"},
+		{"a \"\"", "rule 'a', word 2 '': no such contract; valid: strict and cache"},
 		{"a immortal",
-		 "rule 'a', word 2 'immortal': no such contract; there are strict and cache"},
+		 "rule 'a', word 2 'immortal': no such contract; valid: strict and cache"},
 		{"a strict stale=1s", "rule 'a', word 3 'stale=1s': strict takes no options"},
 		{"a cache stael=1s",
 		 "rule 'a', word 3 'stael=1s': no such option of cache; did you mean 'stale'?"},
 		{"a cache ttl=1s foo=bar",
-		 "rule 'a', word 4 'foo=bar': no such option of cache; there are stale, ttl, "
+		 "rule 'a', word 4 'foo=bar': no such option of cache; valid: stale, ttl, "
 		 "negative-ttl, stale-while-revalidate, stale-if-error, jitter, refresh-ahead, "
 		 "admit, copies, "
 		 "replica-reads and "
 		 "public"},
-		{"a cache \"\"", "rule 'a', word 3 '': no such option of cache; there are stale, "
+		{"a cache \"\"", "rule 'a', word 3 '': no such option of cache; valid: stale, "
 				 "ttl, negative-ttl, stale-while-revalidate, stale-if-error, "
 				 "jitter, refresh-ahead, admit, "
 				 "copies, replica-reads and public"},
+		{"a cache swr=1s", "rule 'a', word 3 'swr=1s': option 'swr' is now called "
+				   "'stale-while-revalidate'"},
+		{"a cache SWR", "rule 'a', word 3 'SWR': option 'swr' is now called "
+				"'stale-while-revalidate'"},
+		{"a cache ttl=1s negative=0", "rule 'a', word 4 'negative=0': option 'negative' is now "
+					      "called 'negative-ttl'"},
+		{"a cache ahead=1", "rule 'a', word 3 'ahead=1': option 'ahead' is now called "
+				    "'refresh-ahead'"},
 		{"a cache pubic", "rule 'a', word 3 'pubic': no such option of cache; did you mean "
 				  "'public'?"},
 		{"a cache stale", "rule 'a', word 3 'stale': a value is missing: stale=100ms"},
 		{"a cache admit", "rule 'a', word 3 'admit': a value is missing: admit=hot"},
 		{"a cache stale=1s ttl=2s stale=1s",
-		 "rule 'a', word 5 'stale=1s': stale is there twice"},
-		{"a cache public public=no", "rule 'a', word 4 'public=no': public is there twice"},
+		 "rule 'a', word 5 'stale=1s': stale is given twice"},
+		{"a cache public public=no", "rule 'a', word 4 'public=no': public is given twice"},
 		{"a cache stale=100", "+rule 'a', word 3 'stale=100': %sstale is from 1ms to 1d"},
 		{"a cache stale=", "+rule 'a', word 3 'stale=': %sstale is from 1ms to 1d"},
 		{"a cache stale=1.5s", "+rule 'a', word 3 'stale=1.5s': %sstale is from 1ms to 1d"},
@@ -211,9 +219,9 @@ static void test_errors(void **state)
 					     "negative-ttl is from 0 to 1d"},
 		{"a cache stale-if-error=31d", "rule 'a', word 3 'stale-if-error=31d': out of "
 					       "bounds: stale-if-error is from 0 to 30d"},
-		{"a cache jitter=10", "rule 'a', word 3 'jitter=10': a share is a number and %, as "
+		{"a cache jitter=10", "rule 'a', word 3 'jitter=10': a share is a number with %, as "
 				      "in 10%; jitter is from 0% to 90%"},
-		{"a cache jitter=%", "rule 'a', word 3 'jitter=%': a share is a number and %, as "
+		{"a cache jitter=%", "rule 'a', word 3 'jitter=%': a share is a number with %, as "
 				     "in 10%; jitter is from 0% to 90%"},
 		{"a cache jitter=91%",
 		 "rule 'a', word 3 'jitter=91%': out of bounds: jitter is from 0% to 90%"},
@@ -228,17 +236,17 @@ static void test_errors(void **state)
 		{"a cache admit=hott",
 		 "rule 'a', word 3 'admit=hott': no such value; did you mean 'hot'?"},
 		{"a cache admit=some",
-		 "rule 'a', word 3 'admit=some': no such value; there are hot and all"},
+		 "rule 'a', word 3 'admit=some': no such value; valid: hot and all"},
 		{"a cache public=yess",
 		 "rule 'a', word 3 'public=yess': no such value; did you mean 'yes'?"},
-		{"a cache public=", "rule 'a', word 3 'public=': no such value; there are no and "
+		{"a cache public=", "rule 'a', word 3 'public=': no such value; valid: no and "
 				    "yes"},
 		{"a cache copies=1",
-		 "rule 'a', word 3 'copies=1': no such value; there are 0, 2 to 64, and auto"},
+		 "rule 'a', word 3 'copies=1': no such value; valid: 0, 2 to 64, and auto"},
 		{"a cache copies=65",
-		 "rule 'a', word 3 'copies=65': no such value; there are 0, 2 to 64, and auto"},
+		 "rule 'a', word 3 'copies=65': no such value; valid: 0, 2 to 64, and auto"},
 		{"a cache copies=255",
-		 "rule 'a', word 3 'copies=255': no such value; there are 0, 2 to 64, and auto"},
+		 "rule 'a', word 3 'copies=255': no such value; valid: 0, 2 to 64, and auto"},
 		{"a cache copies=outo",
 		 "rule 'a', word 3 'copies=outo': no such value; did you mean 'auto'?"},
 	};
@@ -276,12 +284,12 @@ static void test_errors_are_cut_to_fit(void **state)
 	line[half] = ' ';
 	line[sizeof line - 1] = '\0';
 	assert_int_equal(rules_add(&rules, hs_bytes_of(line), error, sizeof error), HS_EINVAL);
-	assert_non_null(strstr(error, "a glob has 1024 bytes at most"));
+	assert_non_null(strstr(error, "a glob has at most 1024 bytes"));
 	assert_int_equal(rules_add(&rules, hs_bytes_of(line), tiny, sizeof tiny), HS_EINVAL);
 	assert_int_equal(strlen(tiny), sizeof tiny - 1);
 	line[HS_RULE_GLOB_BYTES_MAX] = ' ';
 	assert_int_equal(rules_add(&rules, hs_bytes_of(line), error, sizeof error), HS_EINVAL);
-	assert_non_null(strstr(error, "no such contract; there are strict and cache"));
+	assert_non_null(strstr(error, "no such contract; valid: strict and cache"));
 	hs_rules_unref(&rules);
 }
 
@@ -302,7 +310,7 @@ static void test_limit_of_rules(void **state)
 	}
 	assert_int_equal(rules_add(&rules, HS_LIT("one:more cache"), error, sizeof error),
 			 HS_ELIMIT);
-	assert_string_equal(error, "there may be 1024 rules");
+	assert_string_equal(error, "at most 1024 rules are allowed");
 	for (size_t i = 0; i < HS_RULES_MAX; i++) {
 		assert_true(hs_rules_at(rules, i)->number < HS_RULES_MAX);
 		assert_false(seen[hs_rules_at(rules, i)->number]);

@@ -229,7 +229,7 @@ static void test_copying_pauses_after_a_refusal(void **state)
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(ask(&world, 'A'), 'o');
 	say(&world, 'A', "HEAT PLAN");
-	assert_non_null(strstr(take_received(&world, 'A'), "RESTORE: -OOM no room"));
+	assert_non_null(strstr(take_received(&world, 'A'), "RESTORE failed: -OOM no room"));
 	close_copies(&world);
 }
 
@@ -255,17 +255,17 @@ static void test_copying_pauses_for_uncopyable_values(void **state)
 	struct hs_buf large = {0};
 
 	(void)state;
-	check_rests("$-1\r\n", -1, true, "there is no such key");
-	check_rests("-NOPERM no DUMP for you\r\n", -1, true, "DUMP: -NOPERM");
-	check_rests("$3\r\nxyz\r\n", -1, false, "nobody would say");
-	check_rests("$3\r\nxyz\r\n", 0, true, "nobody would say");
-	check_rests("$3\r\nxyz\r\n", 50, true, "ends soon");
+	check_rests("$-1\r\n", -1, true, "the key does not exist");
+	check_rests("-NOPERM no DUMP for you\r\n", -1, true, "DUMP failed: -NOPERM");
+	check_rests("$3\r\nxyz\r\n", -1, false, "the server does not report");
+	check_rests("$3\r\nxyz\r\n", 0, true, "the server does not report");
+	check_rests("$3\r\nxyz\r\n", 50, true, "expires soon");
 	hs_buf_printf(&large, "$%zu\r\n", (size_t)HS_COPIES_VALUE_BYTES_MAX + 1);
 	memset(hs_buf_reserve(&large, HS_COPIES_VALUE_BYTES_MAX + 4), 'x',
 	       HS_COPIES_VALUE_BYTES_MAX + 1);
 	large.len += HS_COPIES_VALUE_BYTES_MAX + 1;
 	hs_buf_append(&large, "\r\n", 3);
-	check_rests(large.data, -1, true, "it has 16777217 bytes; at most 16777216 are copied");
+	check_rests(large.data, -1, true, "its value has 16777217 bytes; at most 16777216 are copied");
 	hs_buf_deinit(&large);
 }
 
@@ -279,7 +279,7 @@ static void test_one_partition_is_not_enough(void **state)
 	for (int i = 0; i < 60; i++)
 		assert_int_equal(ask(&world, 'A'), 'o');
 	say(&world, 'A', "HEAT PLAN");
-	assert_non_null(strstr(take_received(&world, 'A'), "there is one partition"));
+	assert_non_null(strstr(take_received(&world, 'A'), "there is only one partition"));
 	close_copies(&world);
 }
 

@@ -234,8 +234,8 @@ static void test_an_unexpected_overflow(void **state)
 	reply(&world, "INCR {a}l", ":3\r\n");
 	reply(&world, "INCR {a}k", ":9223372036854775807\r\n");
 	received(&world, 'A',
-		 "-BUSY refused together with others, and a later command of this client was sent "
-		 "already; not run\r\n:3\r\n");
+		 "-BUSY the batch with this command was refused, and a later command of this "
+		 "client was already sent; not run\r\n:3\r\n");
 	received(&world, 'B', ":9223372036854775807\r\n");
 	assert_int_equal(counted(&hs_fold_stats(world.core)->busy), 1);
 	assert_int_equal(counted(&hs_fold_stats(world.core)->retry), 1);

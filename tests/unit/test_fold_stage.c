@@ -242,7 +242,7 @@ static void test_busy_at_the_limit(void **state)
 		say(&world, 'B', "GET {a}k");
 	say(&world, 'C', "GET {a}k");
 	received(&world, 'C',
-		 "-BUSY 16 requests wait for this key already (fold-waiters-max); not "
+		 "-BUSY 16 requests already wait for this key (fold-waiters-max); not "
 		 "run\r\n");
 	say(&world, 'C', "GET {b}k");
 	assert_int_equal(counted(&hs_fold_stats(world.core)->busy), 1);
@@ -258,7 +258,7 @@ static void test_busy_at_the_limit(void **state)
 	reply(&world, "GET", "$1\r\n3\r\n");
 	received(&world, 'A', "$1\r\n1\r\n");
 	received(&world, 'C',
-		 "$1\r\nb\r\n-BUSY 16 requests wait for this key already (fold-waiters-max); not "
+		 "$1\r\nb\r\n-BUSY 16 requests already wait for this key (fold-waiters-max); not "
 		 "run\r\n$1\r\n3\r\n");
 	assert_int_equal(strlen(take_received(&world, 'B')), WAITERS * strlen("$1\r\n2\r\n"));
 	close_world(&world);

@@ -649,7 +649,7 @@ static void test_names_are_limited(void **state)
 	hs_buf_deinit(&client->received);
 	ask(client, "SUBSCRIBE x");
 	received(client,
-		 "-ERR too many subscriptions: names of at most 256 MiB for one worker\r\n");
+		 "-ERR too many subscriptions: at most 256 MiB of names for one worker\r\n");
 	hs_sim_client_disconnect(client);
 	assert_int_equal(hs_push_of(core)->topics.name_bytes, 0);
 	close_world(&world);

@@ -167,7 +167,7 @@ static void a_stuck_worker_is_named(void **state)
 	bench->host.started_mono_us = now_us < AGO_US ? 0 : now_us - AGO_US;
 	hs_heat_now(bench->heats[0], now_us);
 	assert_false(ready(bench));
-	assert_non_null(strstr(bench->why.data, "worker 1 has not been seen"));
+	assert_non_null(strstr(bench->why.data, "worker 1 is stuck: no sign of life for"));
 	hs_heat_now(bench->heats[1], now_us);
 	assert_true(ready(bench));
 }

@@ -1,17 +1,23 @@
-/* Fetches: one read at a time for all who ask for the same thing (single-flight), of this worker and
- * of the others.
+/* Fetches: one read of the engine for all requests that want the same value (single-flight), across all
+ * workers.
  *
- *     join ─┬─ one is under way that began since the last write: wait for it
- *           ├─ one is under way from before: wait for the next, which is sent when it is back
- *           ├─ another worker is at it: wait until it says so, then look on the shared cache
- *           └─ none: it is sent, tracked
+ *     join ─┬─ a fetch is in flight that began after the last write: wait for it
+ *           ├─ a fetch is in flight that began before: wait for the next one, sent when it returns
+ *           ├─ another worker has claimed it: wait for that worker's message, then look in the shared cache
+ *           └─ else: send one, tracked
  *
- * A reply that is too large for the cache need not be tracked: where the rule allows it a replica is asked
+ * A reply that is too large for the cache need not be tracked; if the rule allows it, a replica is read
  * (replica.c).
  *
- * When it is back, everybody is answered with it, an error included; it is cached if no write of the key
- * began or ended meanwhile. A read that cannot be tracked (an old server) is not tried that way again by
- * those who wait: each goes by itself. */
+ * When the fetch returns, all waiting requests get its reply, errors included. It is cached if no write of the
+ * key began or ended meanwhile. If the server cannot track the read (an old server), the waiting requests are
+ * each sent to the engine.
+ *
+ * Bad days. If the server is down, waiting requests get a stale entry if the rule has stale-if-error, else the
+ * error. A fetch that takes longer than SLOW_US counts as failed, so the stale entry is served at once. For one
+ * second after a failure (FAILING_US in read.c) readers do not wait for the next fetch. A worker that waits for
+ * another worker's fetch sends its own after CLAIMED_ELSEWHERE_US_MAX. Errors about the data (-ERR, -WRONGTYPE,
+ * -NOPERM, -NOAUTH) drop the old entry and go to the client; they do not count as failure. */
 #include "absorb/cache/stage.h"
 
 #include "base/mem.h"
@@ -20,11 +26,11 @@
 #include "core/state.h"
 
 enum {
-	CLAIMED_ELSEWHERE_US_MAX = 100000, /* another worker that takes longer is not waited for */
-	SLOW_US = 500000,		   /* a read that takes longer counts as failing */
+	CLAIMED_ELSEWHERE_US_MAX = 100000, /* wait for another worker's fetch at most this long */
+	SLOW_US = 500000,		   /* a fetch that takes longer counts as failed */
 };
 
-/* --- those who wait --- */
+/* --- waiting requests --- */
 
 static struct hs_request *take_waiter(const struct hs_cache_stage *stage, struct hs_link *waiters)
 {
@@ -37,14 +43,14 @@ static struct hs_request *take_waiter(const struct hs_cache_stage *stage, struct
 	return request;
 }
 
-/* To the engine, as it came: not through the stages between, which it has not been admitted to. */
+/* Sends the request to the engine as it came, past the stages in between: they have not admitted it. */
 static void send_waiter(struct hs_cache_stage *stage, struct hs_request *request)
 {
 	hs_core_resume_later(stage->core, request->session);
 	hs_dispatch_submit(stage->core, request, 0);
 }
 
-/* An error is of when it was asked for. Who has to see more than that goes to the engine itself. */
+/* A fetched error is as old as the fetch. A session whose barrier is later sends its own read. */
 static void answer_all(struct hs_cache_stage *stage, const struct hs_cache_fetch *fetch,
 		       struct hs_link *waiters, const struct hs_cache_entry *entry,
 		       struct hs_bytes error)
@@ -64,7 +70,7 @@ static void answer_all(struct hs_cache_stage *stage, const struct hs_cache_fetch
 	}
 }
 
-/* Each to the engine, as it came. */
+/* Sends each waiting request to the engine as it came. */
 static void send_all(struct hs_cache_stage *stage, struct hs_link *waiters)
 {
 	while (!hs_list_empty(waiters))
@@ -130,7 +136,7 @@ static void send(struct hs_cache_stage *stage, struct hs_cache_fetch *fetch)
 
 	fetch->version = hs_shared_version(stage->shared, fetch->query.key_hash);
 	if (fetch->version.done != fetch->cached->seen_done)
-		fetch->replica_since_us = 0; /* written by another worker in this very moment */
+		fetch->replica_since_us = 0; /* another worker has written the key meanwhile */
 	fetch->start_us = stage->core->now.mono_us;
 	fetch->claimed_elsewhere_us = 0;
 	fetch->claimed_elsewhere = false;
@@ -145,12 +151,13 @@ static void send(struct hs_cache_stage *stage, struct hs_cache_fetch *fetch)
 	hs_internal_send(stage->core, internal_request);
 }
 
-/* Sends it, unless another worker is reading the same just now. It may be gone when this returns. */
+/* Sends the fetch, unless another worker has claimed it. The fetch may be freed when this returns. */
 static void start(struct hs_cache_stage *stage, struct hs_cache_fetch *fetch)
 {
 	uint32_t worker = stage->core->world.worker, by = worker;
 
-	if (fetch->replica_since_us > 0) { /* nothing that others could use */
+	/* a replica read is not shared between workers, so it needs no claim */
+	if (fetch->replica_since_us > 0) {
 		send(stage, fetch);
 		return;
 	}
@@ -160,16 +167,17 @@ static void start(struct hs_cache_stage *stage, struct hs_cache_fetch *fetch)
 		send(stage, fetch);
 		return;
 	}
-	if (fetch->claimed_elsewhere_us == 0) /* however often it is looked for */
+	/* counts from the first time, however often it is looked for */
+	if (fetch->claimed_elsewhere_us == 0)
 		fetch->claimed_elsewhere_us = stage->core->now.mono_us;
 	fetch->claimed_elsewhere = true;
 	fetch->start_us = stage->core->now.mono_us;
-	hs_list_remove(&fetch->link); /* it may have been sent before */
+	hs_list_remove(&fetch->link); /* it may be in `sent` from an earlier attempt */
 	hs_list_append(&stage->claimed_elsewhere, &fetch->link);
 }
 
-/* Whether one that is under way brings what this one may get: it must have begun since the last write, and
- * not too long ago. */
+/* Whether the session may use a fetch in flight: it must have begun after the last write, and not longer than
+ * `stale` ago. */
 static bool serves(const struct hs_cache_stage *stage, const struct hs_cache_fetch *fetch,
 		   const struct hs_session *session)
 {
@@ -216,19 +224,20 @@ void hs_cache_refresh(struct hs_cache_stage *stage, struct hs_cache_key *cached,
 	start(stage, create(stage, cached, query));
 }
 
-/* --- what it brought --- */
+/* --- the reply --- */
 
 static bool is_equal(struct hs_version a, struct hs_version b)
 {
 	return a.begun == b.begun && a.done == b.done;
 }
 
-/* When the key ends by itself. It was asked about at some time since the fetch began: where the rule lets
- * it be that old, it is taken for there until it is certain to be gone, so that who asks then finds that. */
+/* When the key expires. The TTL was read at some time between start_us and now. If the rule allows the
+ * difference as staleness, expiry counts from now, so that the entry never ends before the key does; else from
+ * start_us. */
 static uint64_t expires_at(const struct hs_cache_fetch *fetch, int64_t ttl_ms, uint64_t now_us)
 {
 	const struct hs_rule *rule = fetch->cached->rule;
-	/* And it was rounded up. */
+	/* 1000 µs more, because the TTL was rounded up to ms. */
 	bool late = rule && now_us - fetch->start_us + 1000 <= rule->stale_us;
 
 	if (ttl_ms <= 0)
@@ -236,9 +245,10 @@ static uint64_t expires_at(const struct hs_cache_fetch *fetch, int64_t ttl_ms, u
 	return (late ? now_us : fetch->start_us) + (uint64_t)ttl_ms * 1000;
 }
 
-/* A missing key does not expire, and who creates it changes it. In front of a Cluster nobody may tell of that: while a slot
- * is on the move, and until heatsink knows that it has moved, a key is created at a node that was never asked for it, and
- * the node that was has nothing to invalidate. Then the entry is as old as its reading. */
+/* Creating a key is a change, so an entry for a missing key needs no expiry. A Cluster may not report that
+ * change: while a slot moves, and until heatsink knows that it has moved, the key is created on a node that
+ * never saw the read, and the node that did has nothing to invalidate. Then the entry's age counts from its
+ * fetch. */
 static bool may_appear_unseen(const struct hs_cache_stage *stage)
 {
 	return stage->core->world.op_scope == HS_OP_SCOPE_SLOT;
@@ -269,7 +279,7 @@ static struct hs_cache_entry *make_entry(struct hs_cache_stage *stage,
 	return entry;
 }
 
-/* The fetch brought another value than the entry has: the entry is known to be old. */
+/* The fetch brought another result, so the old entry is known to be outdated. */
 static void drop_old(struct hs_cache_stage *stage, const struct hs_cache_fetch *fetch)
 {
 	struct hs_cache_entry *old = hs_cache_get(fetch->cached, &fetch->query);
@@ -298,7 +308,7 @@ static void store_entry(struct hs_cache_stage *stage, const struct hs_cache_fetc
 	cached->uncached = hs_cache_get(cached, &fetch->query) != entry;
 }
 
-/* After the shared cache has it: others may look there. */
+/* Call after hs_shared_put: the other workers look in the shared cache. */
 static void release_claim(struct hs_cache_stage *stage, struct hs_cache_fetch *fetch)
 {
 	if (fetch->claimed &&
@@ -307,7 +317,7 @@ static void release_claim(struct hs_cache_stage *stage, struct hs_cache_fetch *f
 	fetch->claimed = false;
 }
 
-/* Not the data's fault: it could not be read. */
+/* The engine could not read the key, as opposed to an error about the data. */
 static bool is_unavailable(struct hs_bytes reply)
 {
 	static const struct hs_bytes about_data[] = {HS_LIT("-WRONGTYPE"), HS_LIT("-ERR"),
@@ -322,7 +332,7 @@ static bool is_unavailable(struct hs_bytes reply)
 	return true;
 }
 
-/* The old entry, if the rule allows it to be served while the key cannot be read (stale-if-error). */
+/* The old entry, if stale-if-error allows it to be served while the key cannot be read. */
 static struct hs_cache_entry *servable_old(const struct hs_cache_stage *stage,
 					   const struct hs_cache_fetch *fetch)
 {
@@ -344,15 +354,15 @@ static void answer_old(struct hs_cache_stage *stage, struct hs_cache_fetch *fetc
 	answer_all(stage, fetch, waiters, old, (struct hs_bytes){NULL, 0});
 }
 
-/* The engine cannot read it in a way that allows it to be cached. */
+/* The engine cannot read the key on a tracking connection. */
 static bool is_no_tracking(struct hs_bytes reply)
 {
-	return hs_bytes_begins(reply, HS_LIT("-NOVOUCH"));
+	return hs_bytes_begins(reply, HS_LIT("-NOTRACKING"));
 }
 
-/* What a replica, or the master in its stead, was asked for. True: it is to be read once more, for the cache. A
- * replica of a node that hands its slot to another shows keys as missing that have moved already, so what
- * is not there, or is an error, is never its word. */
+/* After a read of a replica, or of the master in its place. True: the key must be read again, tracked, for the
+ * cache. A missing key or an error is not accepted from a replica: a replica of a node that hands over a slot
+ * shows moved keys as missing. */
 static bool must_read_master(struct hs_cache_stage *stage, struct hs_cache_fetch *fetch,
 			     const struct hs_cache_entry *entry)
 {
@@ -415,7 +425,7 @@ static void fetch_done(struct hs_core *core, struct hs_request *internal_request
 	if (!hs_list_empty(&fetch->next_waiters) && !fetch->discard) {
 		struct hs_link waiters = fetch->next_waiters;
 
-		/* The next fetch is for the clients that read behind a write. */
+		/* The next fetch is for the requests that must see the write. */
 		fetch->next_waiters.next->prev = &fetch->waiters;
 		fetch->next_waiters.prev->next = &fetch->waiters;
 		fetch->waiters = waiters;
@@ -428,7 +438,7 @@ static void fetch_done(struct hs_core *core, struct hs_request *internal_request
 	}
 }
 
-/* --- what another worker brought --- */
+/* --- another worker's fetch --- */
 
 static void check_shared(struct hs_cache_stage *stage, struct hs_cache_fetch *fetch)
 {
@@ -443,7 +453,7 @@ static void check_shared(struct hs_cache_stage *stage, struct hs_cache_fetch *fe
 				 stage->core->now.mono_us, &age_us) == HS_CACHE_ENTRY_FRESH) {
 		hs_cache_put(stage->cache, fetch->cached, entry);
 		answer_all(stage, fetch, &fetch->waiters, entry, (struct hs_bytes){NULL, 0});
-		/* Clients that read behind a write while this worker's own fetch was in flight. */
+		/* Requests that came after a write, while this worker's own fetch was in flight. */
 		answer_all(stage, fetch, &fetch->next_waiters, entry, (struct hs_bytes){NULL, 0});
 		destroy(stage, fetch);
 	} else {
@@ -453,7 +463,7 @@ static void check_shared(struct hs_cache_stage *stage, struct hs_cache_fetch *fe
 		hs_cache_entry_unref(&entry);
 }
 
-/* What was done is not said: all are looked for. */
+/* The message does not name the key: check every fetch that waits for another worker. */
 void hs_cache_shared_fetch_done(void *self)
 {
 	struct hs_cache_stage *stage = self;

@@ -1,3 +1,5 @@
+/* A set-associative table: a hash replaces the oldest of its set, and counts only while fewer than `keys`
+ * hashes were added after it. */
 #include "absorb/cache/ghosts.h"
 
 #include "base/mem.h"
@@ -10,8 +12,8 @@ void hs_ghosts_deinit(struct hs_ghosts *ghosts)
 	*ghosts = (struct hs_ghosts){0};
 }
 
-/* Twice as many cells as keys, up to four times, so that sets seldom overflow. What was remembered is not
- * carried over: it matters little while a cache grows, and is there again soon. */
+/* Keeps 2 to 16 cells per key, so that sets seldom overflow. Resizing forgets all hashes, which matters little
+ * while a cache grows. */
 static void fit(struct hs_ghosts *ghosts, size_t keys)
 {
 	size_t sets = ghosts->sets ? ghosts->sets : SETS_MIN;
@@ -27,7 +29,7 @@ static void fit(struct hs_ghosts *ghosts, size_t keys)
 	ghosts->sets = sets;
 }
 
-/* The lower bits say where, so others are kept; never 0. */
+/* The lower bits choose the set, so the upper ones are stored; never 0. */
 static uint32_t part_of(uint64_t hash)
 {
 	return (uint32_t)(hash >> 32) | 1;

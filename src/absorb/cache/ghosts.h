@@ -1,7 +1,7 @@
-/* Keys that had to go from the cache before anybody used them again, remembered by their hashes: who comes
- * back soon was worth keeping. For absorb/cache/store.c only. Sixteen to thirty-two bytes for each key that the
- * cache has. A hash may be forgotten early, and one may be taken for another, rarely: that costs a place
- * in a queue, no more. */
+/* The ghost list of S3-FIFO: hashes of keys that were evicted from the small queue before a second use. A key
+ * found here is admitted to the large queue. Private to absorb/cache/store.c, on the worker's thread. It takes
+ * 16 to 32 bytes for each key while the cache grows. A hash may be forgotten early, and two hashes may collide;
+ * the cost is only the choice of the queue. */
 #ifndef HS_ABSORB_GHOSTS_H
 #define HS_ABSORB_GHOSTS_H
 
@@ -10,16 +10,16 @@
 #include <stdint.h>
 
 struct hs_ghosts {
-	uint64_t *cells; /* in sets of a few, each {part of the hash, when}; 0: empty */
+	uint64_t *cells; /* sets of 4 cells, each {part of the hash, sequence number}; 0: empty */
 	size_t sets;	 /* a power of two; 0 at first */
-	uint32_t now;	 /* counts what is added */
+	uint32_t now;	 /* sequence number of the last addition */
 };
 
 void hs_ghosts_deinit(struct hs_ghosts *ghosts);
 
-/* As many as there are `keys` in the cache are remembered. */
+/* Remembers the hash. The list holds about as many hashes as there are `keys` in the cache. */
 void hs_ghosts_add(struct hs_ghosts *ghosts, uint64_t hash, size_t keys);
-/* Whether it is remembered; it is not any more. */
+/* Whether the hash is remembered; forgets it. */
 bool hs_ghosts_take(struct hs_ghosts *ghosts, uint64_t hash, size_t keys);
 
 #endif

@@ -1,22 +1,22 @@
-/* The way of a read through the cache, where a key's contract allows it.
+/* A read's path through the cache, for keys whose rule has the contract `cache`.
  *
  *     read ─┬─ cached and fresh: answered here
- *           ├─ cached, its time is over, the rule has swr: answered here, and read again
- *           ├─ on the shared cache: another worker has read it (absorb/shared.h)
- *           └─ else it waits for a read of it, one for all who ask (fetch.c)
+ *           ├─ cached and stale, the rule has stale-while-revalidate: answered here, and fetched again
+ *           ├─ in the shared cache: another worker has fetched it (absorb/shared.h)
+ *           └─ otherwise it waits for a fetch, one for all readers (fetch.c)
  *
- * What makes an answer right (law 3). It is as old as the last proof of who would have told of a change
- * (base/tracking_session.h), so never older than the rule's `stale`. A write through any worker of this process
- * changes the key's version before its client is answered (absorb/versions.c): so everybody who asks after that
- * sees it. A connection's own writes that are under way are not in the versions yet: it reads such keys from
- * the engine, behind them. And who watches keys, or keeps values itself (CLIENT TRACKING), reads from the
- * engine always: what it does with an old value would outlive every bound.
+ * Why an answer is correct (law 3). An entry's age counts from the last liveness check of its tracking session
+ * (base/tracking_session.h), so no answer is older than the rule's `stale`. A write through any worker of this
+ * process changes the key's version before its client gets the reply (absorb/versions.c), so every later read
+ * sees it. A session's writes in flight are not in the versions yet: the session reads such keys from the
+ * engine, behind those writes. A client that uses WATCH or CLIENT TRACKING always reads from the engine,
+ * because it may use an old value for longer than any bound.
  *
- * Order. A read that waits for a fetch takes another way than its connection's other requests. Its reply
- * comes in its turn like any; what the connection writes behind it waits until it is answered (hs_versions_holds),
- * so that no read sees a later write.
+ * Order. A read that waits for a fetch is detached from its session's other requests. Its reply still comes in
+ * its turn. The session's later writes wait until it is answered (hs_versions_holds), so that the read does not
+ * see a later write.
  *
- * Which keys: those of a rule, when they are hot (turn_hot), or all of them with admit=all. */
+ * Keys are admitted when they become hot (turn_hot), or at the first read if the rule has admit=all. */
 #include "absorb/cache/stage.h"
 #include "core/report.h"
 
@@ -27,17 +27,19 @@
 #include <math.h>
 
 enum {
-	REFRESH_AHEAD_COSTS_MAX = 20, /* times cost_us: before that nothing is read ahead */
-	FAILING_US = 1000000,	      /* what could not be read is not waited for, so long */
-	FETCHES_MAX = 32,	      /* reads of one key under way at a time */
-	PLAN_KEYS_MAX = 256,	      /* keys of a worker in HEAT PLAN */
-	PLAN_HITS_MIN = 8,	      /* fewer are not worth a row */
-	COST_SHARE = 20, /* of its time to live: what reading costs is taken for at most that */
+	/* times cost_us: refresh-ahead does not begin earlier before the end */
+	REFRESH_AHEAD_COSTS_MAX = 20,
+	/* after a failed fetch stale entries are served at once for this long */
+	FAILING_US = 1000000,
+	FETCHES_MAX = 32,    /* fetches in flight per key */
+	PLAN_KEYS_MAX = 256, /* rows of one worker in HEAT PLAN */
+	PLAN_HITS_MIN = 8,   /* keys with fewer hits get no row in HEAT PLAN */
+	COST_SHARE = 20,     /* cost_us counts as at most this part of the entry's lifetime */
 };
 
 /* --- rules --- */
 
-/* Keys that are pinned have lost their replies and their rule: whoever pins them lets go soon. */
+/* Pinned keys have lost their entries and their rule; they are removed when their fetches end. */
 static void discard_fetches(struct hs_link *fetches)
 {
 	hs_list_each(struct hs_cache_fetch, fetch, fetches, link) {
@@ -46,7 +48,7 @@ static void discard_fetches(struct hs_link *fetches)
 	}
 }
 
-/* Once a rule was there, requests may wait for fetches, and others for those. */
+/* Also after the last rule is gone: requests may still wait for fetches. */
 static void want(struct hs_cache_stage *stage)
 {
 	const struct hs_rules *rules = stage->core->options.rules;
@@ -100,7 +102,7 @@ static struct hs_cache_key *admit(struct hs_cache_stage *stage, const struct hs_
 	return cached;
 }
 
-/* The key of an ask, if its replies are cached; NULL: it goes its ordinary way. */
+/* The query's key if the cache has admitted it or may; NULL: the read goes to the engine. */
 static struct hs_cache_key *find_key(struct hs_cache_stage *stage,
 				     const struct hs_cache_query *query)
 {
@@ -127,7 +129,7 @@ static void turn_hot(void *self, struct hs_hot *hot, bool waited)
 		admit(stage, rule, hot->hash, hs_hot_key(hot));
 }
 
-/* --- whether it may be given to this one --- */
+/* --- may this session get this entry --- */
 
 static bool may_serve(const struct hs_cache_stage *stage, const struct hs_session *session,
 		      const struct hs_cache_entry *entry, struct hs_bytes key)
@@ -136,7 +138,7 @@ static bool may_serve(const struct hs_cache_stage *stage, const struct hs_sessio
 	       !hs_versions_has_write(&stage->versions, session, key);
 }
 
-/* The session watches keys, caches values itself, or has requests that a stage delays, which may be writes. */
+/* The session uses WATCH or CLIENT TRACKING, or has delayed requests, which may be writes. */
 static bool reads_from_engine(const struct hs_session *session)
 {
 	return session->tracks || session->watches || session->delayed > 0;
@@ -144,7 +146,8 @@ static bool reads_from_engine(const struct hs_session *session)
 
 /* --- a hit --- */
 
-/* The nearer the end, the more likely, so that one of many reads it again before (XFetch). */
+/* Probabilistic early refresh (XFetch): the nearer the end, the more likely, so that one of many readers
+ * refreshes the entry before it ends. */
 static bool should_refresh_ahead(struct hs_cache_stage *stage, const struct hs_rule *rule,
 				 const struct hs_cache_entry *entry)
 {
@@ -154,7 +157,7 @@ static bool should_refresh_ahead(struct hs_cache_stage *stage, const struct hs_r
 
 	if (!entry->tracking_session && entry->read_us + rule->stale_us < end_us)
 		end_us = entry->read_us + rule->stale_us;
-	/* On a busy machine it may seem to cost half of that, and would be read all the time. */
+	/* On a busy machine a fetch may seem to cost half the lifetime, and every read would refresh. */
 	if (cost_us > (end_us - entry->read_us) / COST_SHARE)
 		cost_us = (end_us - entry->read_us) / COST_SHARE;
 	span_us = (double)cost_us * rule->refresh_ahead;
@@ -165,7 +168,8 @@ static bool should_refresh_ahead(struct hs_cache_stage *stage, const struct hs_r
 	       (double)end_us;
 }
 
-/* Gives it, and reads it again. Accounting for it may admit another key, for which this one has to go. */
+/* Answers the read, then refreshes the entry. Pinned, because counting the hit may admit another key and evict
+ * this one. */
 static void serve(struct hs_cache_stage *stage, struct hs_session *session,
 		  const struct hs_call *call, struct hs_cache_key *cached,
 		  const struct hs_cache_query *query, const struct hs_cache_entry *entry,
@@ -179,7 +183,7 @@ static void serve(struct hs_cache_stage *stage, struct hs_session *session,
 	cached->pins--;
 }
 
-/* Returns whether it is to be read again when it has been given. */
+/* Returns whether to refresh the entry after the answer. */
 static bool count_hit(struct hs_cache_stage *stage, struct hs_cache_key *cached,
 		      struct hs_cache_entry *entry, uint64_t age_us)
 {
@@ -195,7 +199,7 @@ static bool count_hit(struct hs_cache_stage *stage, struct hs_cache_key *cached,
 	return should_refresh_ahead(stage, cached->rule, entry);
 }
 
-/* What ended it, for the counters. */
+/* Counts why the entry ended. */
 static void count_end(struct hs_cache_rule_stats *stats, const struct hs_cache_entry *entry,
 		      uint32_t done)
 {
@@ -237,13 +241,13 @@ bool hs_cache_may_serve_on_error(const struct hs_cache_stage *stage,
 	return false;
 }
 
-/* It was tried a moment ago. Later it is tried again before anybody is given what is old. */
+/* A fetch failed a moment ago. After FAILING_US the next reader tries again before a stale entry is served. */
 static bool is_failing(const struct hs_cache_stage *stage, const struct hs_cache_key *cached)
 {
 	return cached->failed_us > 0 && stage->core->now.mono_us - cached->failed_us <= FAILING_US;
 }
 
-/* From another worker. */
+/* Copies a fresh entry from the shared cache. */
 static struct hs_cache_entry *take_from_shared(struct hs_cache_stage *stage,
 					       struct hs_cache_key *cached,
 					       const struct hs_cache_query *query,
@@ -261,7 +265,7 @@ static struct hs_cache_entry *take_from_shared(struct hs_cache_stage *stage,
 	return taken;
 }
 
-/* The reply to give, or NULL; how old it is; and whether it is to be read again then. */
+/* The entry to serve, or NULL. Also its age, and whether to refresh it afterwards. */
 static struct hs_cache_entry *find_usable(struct hs_cache_stage *stage,
 					  const struct hs_session *session,
 					  struct hs_cache_key *cached,
@@ -289,7 +293,8 @@ static struct hs_cache_entry *find_usable(struct hs_cache_stage *stage,
 			state = HS_CACHE_ENTRY_FRESH;
 			aged = false;
 		} else {
-			entry = hs_cache_get(cached, query); /* it may have had to make room */
+			/* storing the shared entry may have evicted it */
+			entry = hs_cache_get(cached, query);
 		}
 	}
 	if (!entry || state == HS_CACHE_ENTRY_INVALID ||
@@ -309,8 +314,8 @@ static struct hs_cache_entry *find_usable(struct hs_cache_stage *stage,
 	return entry;
 }
 
-/* Nothing is changed: what would have been answered here is counted, as if every change behind us were
- * told. */
+/* `mitigate observe`: changes nothing. Counts whether the cache would have answered, as if every change were
+ * reported. */
 static void observe(struct hs_cache_stage *stage, struct hs_cache_key *cached,
 		    const struct hs_cache_query *query)
 {
@@ -341,8 +346,8 @@ static void observe(struct hs_cache_stage *stage, struct hs_cache_key *cached,
 
 /* --- a read --- */
 
-/* Key by key: if all values are cached, they answer it. Else the whole command goes to the engine, and the
- * missing values are fetched for the next one. */
+/* If all values are cached, they answer the MGET. Else the whole command goes to the engine, and the missing
+ * values are fetched for the next reader. */
 static bool read_mget(struct hs_cache_stage *stage, struct hs_session *session,
 		      struct hs_call *call)
 {
@@ -390,7 +395,8 @@ static void wait_for_fetch(struct hs_cache_stage *stage, struct hs_session *sess
 {
 	struct hs_request *request = hs_request_single(stage->core, session, call, cached->slot);
 
-	request->parts[0].stage = HS_STAGE_NONE; /* if it is sent after all */
+	/* for the case that it is sent to the engine after all */
+	request->parts[0].stage = HS_STAGE_NONE;
 	request->resp = session->resp;
 	hs_cache_join(stage, cached, query, request);
 }
@@ -401,9 +407,9 @@ static void count_miss(struct hs_cache_stage *stage, struct hs_cache_key *cached
 	hs_counter_add(&hs_cache_key_stats(stage, cached)->misses, 1);
 }
 
-/* Clients that share a connection ask for a hot key again and again: the same read right behind a hit, in the same
- * event, is answered without another look. The client sent both before the entry was looked at, and nothing has run
- * since: what made the first answer right holds for the second. */
+/* Clients that share a connection read a hot key repeatedly. An equal read directly behind a hit, in the same
+ * event, is answered without another lookup. The client sent both before the entry was checked, and no other
+ * event was handled since, so the same entry is right for both. */
 static bool is_repeated(const struct hs_cache_stage *stage, const struct hs_session *session,
 			const struct hs_call *call)
 {
@@ -435,7 +441,7 @@ static void serve_repeated(struct hs_cache_stage *stage, struct hs_session *sess
 	serve(stage, session, call, last_hit.cached, &query, last_hit.entry, refresh);
 }
 
-/* Answers a read from the cache, or has it wait for a fetch. HS_PASS: it goes its ordinary way. */
+/* Answers a read from the cache, or makes it wait for a fetch. HS_PASS: it goes to the engine. */
 static enum hs_stage_result read_one(struct hs_cache_stage *stage, struct hs_session *session,
 				     struct hs_call *call)
 {
@@ -473,11 +479,12 @@ static enum hs_stage_result read_one(struct hs_cache_stage *stage, struct hs_ses
 		serve(stage, session, call, cached, &query, entry, refresh);
 		return HS_ANSWERED;
 	}
-	/* A reply too large for the cache is not fetched, if there is another way. */
+	/* A reply too large for the cache is not fetched if a later stage (copies) can answer it. */
 	if (cached->uncached &&
 	    hs_stage_served_behind(stage->core, stage->index, cached->slot, query.key))
 		return HS_PASS;
-	/* Behind its own, in their order; and one that is asked for in ever new ways goes its own. */
+	/* These reads go to the engine: behind the session's own writes, in their order; and when the key has
+	 * too many fetches in flight. */
 	if (hs_versions_session(&stage->versions, session)->detached_writes > 0 ||
 	    cached->pins >= FETCHES_MAX ||
 	    hs_versions_has_write(&stage->versions, session, query.key)) {
@@ -514,9 +521,9 @@ static enum hs_stage_result admit_call(void *self, struct hs_session *session, s
 	return hs_cache_write_through(stage, session, call) ? HS_TAKEN : HS_PASS;
 }
 
-/* --- changes behind us --- */
+/* --- invalidations --- */
 
-/* Our own writes are told of as well, and may be by now. */
+/* The server also reports writes that came through heatsink; those count as invalidated_by_write. */
 static void drop_changed(struct hs_cache_stage *stage,
 			 const struct hs_tracking_session *tracking_session, struct hs_bytes key)
 {
@@ -561,11 +568,11 @@ static void plan_key(const struct hs_cache_stage *stage, const struct hs_cache_k
 		{"hits", cached->hits},
 		{"misses", cached->misses},
 		{"fetches", cached->read},
-		{"kept", cached->entries_count},
+		{"entries", cached->entries_count},
 	};
 	struct hs_plan_row row = {
 		.mitigation = "cache",
-		.state = cached->entries_count > 0 ? "kept" : "watched",
+		.state = cached->entries_count > 0 ? "cached" : "watched",
 		.key = cached->key,
 		.contract = "cache",
 		.places = &place,
@@ -577,7 +584,7 @@ static void plan_key(const struct hs_cache_stage *stage, const struct hs_cache_k
 	hs_plan_row(stage->core, reply, &row);
 }
 
-/* There may be very many keys: those that were of use are shown, up to a limit. */
+/* There may be very many keys: shows those with enough hits, up to PLAN_KEYS_MAX. */
 static void report(void *self, struct hs_reply *reply)
 {
 	const struct hs_cache_stage *stage = self;

@@ -1,19 +1,19 @@
-/* Reads from replicas, of replies that are too large for the cache: which of them, and what a replica must have
- * had to answer.
+/* Replica reads of replies too large for the cache: which reads, and how recent a replica must be.
  *
- * The bounds are those of cache entries: not older than the rule's `stale`, than a write that was acknowledged
- * by any worker of this process, than what the connection itself has done. A replica is known to have
- * had everything at a time (hs_op.replica_since_us), so each bound is a time here, and the latest counts.
+ * The bounds are those of cache entries. A reply must not be older than the rule's `stale`, than any write
+ * acknowledged by a worker of this process, and than the session's barrier. The engine knows up to which time a
+ * replica has all writes, and is given a bound for it (hs_op.replica_since_us). So each bound becomes a time
+ * here, and the latest one counts.
  *
- * When the last write was acknowledged is not known, only how many were (the version). This worker notes when
- * it first saw that number. Its clock stands still while it handles a batch of requests, so that the write
- * may have ended behind that time; it certainly ended before the next one that the clock shows. */
+ * The time of the last acknowledged write is not recorded, only the number of writes (the version). This worker
+ * notes when it first saw that number. The core's clock stands still during a batch of events, so the write may
+ * have ended after that time; it certainly ended before the next clock value. */
 #include "absorb/cache/stage.h"
 
 /* No reply about a missing key is longer: a null, a number, an empty string or aggregate. */
 enum { NOTHING_BYTES_MAX = 8 };
 
-/* A time behind all writes of the key that are done; 0: not known yet. */
+/* A time after all acknowledged writes of the key; 0: not known yet. */
 static uint64_t written_us(const struct hs_cache_stage *stage, struct hs_cache_key *cached)
 {
 	uint32_t done = hs_shared_version(stage->shared, cached->node.hash).done;

@@ -1,5 +1,5 @@
-/* Private to absorb/cache: the cache of a worker, and what is being read for it. read.c tells the whole
- * story. */
+/* Private to absorb/cache: a worker's cache stage and its fetches in flight. The head of read.c explains the
+ * whole. One thread, the worker's; counters may be read by any thread. */
 #ifndef HS_ABSORB_CACHE_STAGE_H
 #define HS_ABSORB_CACHE_STAGE_H
 
@@ -9,11 +9,12 @@
 #include "core/stage.h"
 #include "core/state.h"
 
-/* The last hit, for the same read right behind it. */
+/* The last hit, so that an equal read directly behind it needs no second lookup. */
 struct hs_cache_last_hit {
 	const struct hs_session *session;
-	uint64_t event, number; /* of the core, and of the call */
-	uint64_t removals; /* of the cache: `cached` and `entry` are there while it is the same */
+	uint64_t event, number; /* core->event, and the call's number */
+	/* hs_cache_removals then: `cached` and `entry` are valid while it is unchanged */
+	uint64_t removals;
 	struct hs_cache_key *cached;
 	struct hs_cache_entry *entry;
 	uint64_t age_us;
@@ -21,31 +22,32 @@ struct hs_cache_last_hit {
 
 struct hs_cache_stage {
 	struct hs_core *core;
-	struct hs_cache_stats stats;		/* as of the last tick */
+	struct hs_cache_stats stats;		/* copied from the cache at each tick */
 	struct hs_cache_rule_stats *rule_stats; /* by the rule's number */
-	struct hs_shared *shared;		/* of all workers; NULL: nothing is cached */
-	uint32_t index;				/* in the array of stages */
+	struct hs_shared *shared; /* shared by all workers; NULL: caching is not possible */
+	uint32_t index;		  /* in the array of stages */
 	size_t request_at;
 	struct hs_versions versions;
 	struct hs_cache *cache;
-	const struct hs_rules *rules; /* held: keys in the cache point to them; NULL: none */
+	/* a reference, because cached keys point to rules; NULL: none */
+	const struct hs_rules *rules;
 	enum hs_mitigate mitigate;
-	bool enabled;			  /* a rule allows to keep something, and that is wanted */
-	struct hs_link claimed_elsewhere; /* fetches that another worker is at */
-	struct hs_link sent;		  /* fetches under way */
+	bool enabled;			  /* a rule allows caching and `mitigate` is not off */
+	struct hs_link claimed_elsewhere; /* fetches that another worker has claimed */
+	struct hs_link sent;		  /* fetches in flight */
 	struct hs_buf scratch;
-	struct hs_buf mget_reply;		    /* the reply to an MGET, while it is composed */
-	struct hs_tracking_session observe_session; /* observing: as if all changes were told */
+	struct hs_buf mget_reply; /* a reply to MGET while it is composed */
+	/* stands for a tracking session that reports every change, while `mitigate` is observe */
+	struct hs_tracking_session observe_session;
 	struct hs_cache_last_hit last_hit;
-	bool had_rule; /* a rule was there, now or before */
+	bool had_rule; /* a cache rule exists or existed */
 };
 
-/* What the stage knows of a request: of one that waits for a fetch, or of a SET that is written through,
- * which is marked. */
+/* State in a request that waits for a fetch, or in a SET that is written through. */
 struct hs_cache_request {
 	struct hs_request *request;
-	struct hs_link link; /* in fetch->waiters or ->late */
-	bool detached;	     /* a SET that is counted in writes_apart */
+	struct hs_link link; /* in fetch->waiters or fetch->next_waiters */
+	bool detached;	     /* a SET that counts in detached_writes */
 };
 
 static inline struct hs_cache_request *hs_cache_request(const struct hs_cache_stage *stage,
@@ -57,68 +59,61 @@ static inline struct hs_cache_request *hs_cache_request(const struct hs_cache_st
 	return state;
 }
 
-/* A fetch: a reply being read, for the requests that wait and for the cache. */
+/* A fetch: one read of the engine for all requests that wait for the value, and for the cache (single-flight). */
 struct hs_cache_fetch {
 	struct hs_link of_key;	     /* in cached->fetches */
-	struct hs_link link;	     /* in stage->sent or ->foreign */
-	struct hs_cache_key *cached; /* pinned */
-	struct hs_link waiters;	     /* requests that get what it brings */
-	struct hs_link
-		next_waiters; /* those that must not: it began before a write they have to see */
-	struct hs_request *internal_request; /* what is sent, and whose arguments these are */
+	struct hs_link link;	     /* in stage->sent or stage->claimed_elsewhere */
+	struct hs_cache_key *cached; /* pinned while the fetch exists */
+	struct hs_link waiters;	     /* requests that get this fetch's reply */
+	/* requests that must not use it: the fetch began before a write that they must see */
+	struct hs_link next_waiters;
+	struct hs_request *internal_request; /* the internal call; owns the query's arguments */
 	struct hs_cache_query query;
-	struct hs_version version; /* before it was sent */
+	struct hs_version version; /* the key's version before the fetch was sent */
 	uint64_t start_us;
-	uint64_t claimed_elsewhere_us; /* since when another worker is waited for; 0: it is not */
-	uint64_t
-		replica_since_us; /* is not cached, so a replica that had all at that time may answer; or 0 */
-	bool claimed;		  /* for all workers */
-	bool claimed_elsewhere; /* another has claimed it: nothing is sent */
-	bool discard;		/* what it brings is not cached: the rules have changed */
+	/* since when this worker waits for another's fetch; 0: it does not */
+	uint64_t claimed_elsewhere_us;
+	/* > 0: not cached; a replica that has all writes up to this time may answer */
+	uint64_t replica_since_us;
+	bool claimed;		/* this worker holds the claim in the shared cache */
+	bool claimed_elsewhere; /* another worker holds the claim: nothing is sent */
+	bool discard;		/* the rules have changed: do not cache the result */
 };
 
-/* fetch.c */
-
-/* The request waits for a read of this ask: one under way, or a new one. It may be answered, and gone,
- * when this returns. */
+/* Makes the request wait for a fetch of the query: the one in flight, or a new one. The request may be answered
+ * and freed when this returns. */
 void hs_cache_join(struct hs_cache_stage *stage, struct hs_cache_key *cached,
 		   const struct hs_cache_query *query, struct hs_request *request);
-/* Reads it again for nobody in particular, unless somebody is at it. */
+/* Starts a fetch that no request waits for, unless one is in flight. */
 void hs_cache_refresh(struct hs_cache_stage *stage, struct hs_cache_key *cached,
 		      const struct hs_cache_query *query);
-/* Points of the stage. */
+/* Called by the core as points of the stage (core/stage.h). */
 void hs_cache_shared_fetch_done(void *self);
 void hs_cache_tick(void *self);
 
-/* write.c */
-
-/* Sends a plain SET so that its value can be cached. False: it goes its ordinary way. */
+/* Sends a plain SET so that its value can be cached. False: the caller sends it as usual. */
 bool hs_cache_write_through(struct hs_cache_stage *stage, struct hs_session *session,
 			    struct hs_call *call);
 void hs_cache_arrive(void *self, struct hs_request *request, struct hs_part *part);
 
-/* replica.c */
-
-/* Of a read that the cache does not answer: what a replica must have had at least, to answer it
- * instead of the key's master. 0: it is the master's. */
+/* For a read that the cache does not answer: the time up to which a replica must have all writes, to answer in
+ * the master's place. 0: only the master may answer. */
 uint64_t hs_cache_replica_since(struct hs_cache_stage *stage, const struct hs_session *session,
 				struct hs_cache_key *cached, const struct hs_cache_query *query);
-/* Whether a replica may answer it: the reply is too large for the cache, and cannot be that of a missing key. */
+/* Whether a replica's reply may be used: it is too large for the cache, and cannot mean that the key is
+ * missing. */
 bool hs_cache_is_large(const struct hs_cache_stage *stage, const struct hs_cache_entry *entry);
-/* Remembers whether what was read is too large for the cache. */
+/* Records whether the reply was too large for the cache. */
 void hs_cache_note_size(const struct hs_cache_stage *stage, struct hs_cache_key *cached,
 			const struct hs_cache_entry *entry);
 
-/* stats.c */
-
-/* The rules become `rules`. Numbers of rules are used again: a rule that was not there before counts from 0. */
+/* Adopts a new set of rules. Rule numbers are reused: a rule that was not in the old set counts from 0. */
 void hs_cache_count_rules(struct hs_cache_stage *stage, const struct hs_rules *rules);
-/* Of the key's rule. */
+/* Counters of the key's rule. */
 struct hs_cache_rule_stats *hs_cache_key_stats(const struct hs_cache_stage *stage,
 					       const struct hs_cache_key *cached);
-/* read.c */
 
-/* Whether an old reply may be given because it cannot be read again. */
+/* Whether the entry may be served because the key cannot be fetched (stale-if-error). */
 bool hs_cache_may_serve_on_error(const struct hs_cache_stage *stage,
 				 const struct hs_cache_key *cached, struct hs_cache_entry *entry);
 

@@ -1,3 +1,5 @@
+/* Counters of rules. They live in an array by the rule's number, so that a rule keeps its counters when other
+ * rules change. */
 #include "absorb/cache/stats.h"
 
 #include "absorb/cache/stage.h"

@@ -1,14 +1,13 @@
-/* Room, and what has to go.
+/* S3-FIFO eviction.
  *
- *     admit ──> small ──> used again? ── yes ──> large ──> used since? ── yes: passed over, a use less
- *        │     (a few %)      └─ no: gone, its hash   └─ no: gone
- *        │                             │
- *        └── its hash is remembered? <─┘ ── yes: to large at once
+ *     admit ──> small ──> used again? ── yes ──> large ──> used since? ── yes: moved back, one use less
+ *        │     (a few %)      └─ no: evicted, hash to   └─ no: evicted
+ *        │                           the ghost list
+ *        └── hash in the ghost list? ── yes: directly to large
  *
- * So keys that are read once pass through a small part of the memory, however many they are, and do not
- * push out those that are read again and again. How small that part is, how often a use counts and how
- * many hashes are remembered was tried out with requests as skewed as they are in practice: see
- * bench/cache_ratio.c. */
+ * Keys that are read once pass through a small part of the memory, however many they are, and do not evict keys
+ * that are read repeatedly. The size of the small queue, the weight of a use and the length of the ghost list
+ * were measured with skewed request distributions: see bench/cache_ratio.c. */
 #include "absorb/cache/store.h"
 
 #include "absorb/cache/ghosts.h"
@@ -17,9 +16,9 @@
 
 enum {
 	SMALL_PART = 20, /* the small queue has this part of all bytes */
-	LOOKS_MAX =
-		128, /* at keys in use before the least used of them goes: nobody waits for more */
-	/* What a key needs besides itself: the heap, the table, the remembered hashes. */
+	/* keys in use that are passed over before the least used is evicted; bounds the time of one call */
+	LOOKS_MAX = 128,
+	/* Overhead of a key: the heap, the hash table, the ghost list. */
 	KEY_BYTES = 16 + 8 + 32,
 };
 
@@ -28,11 +27,11 @@ struct hs_cache {
 	struct hs_cache_limits limits;
 	struct hs_hash_table table;
 	struct hs_ghosts ghosts;
-	struct hs_link small, large; /* the oldest first */
+	struct hs_link small, large; /* oldest first */
 	size_t small_count;
 	uint64_t small_bytes;
 	struct hs_cache_counts counts;
-	uint64_t removals; /* keys and replies that went, ever */
+	uint64_t removals; /* number of keys and entries ever removed */
 };
 
 struct hs_cache *hs_cache_create(uint32_t worker, const struct hs_cache_limits *limits)
@@ -97,10 +96,10 @@ static void rotate(struct hs_link *queue)
 	hs_list_append(queue, first);
 }
 
-/* ---- replies ---- */
+/* ---- entries ---- */
 
-/* What this worker read, and has vouched for, is for others too as long as it would hear of changes; it
- * finds whom they concern among its own replies. */
+/* Marks an entry that this worker fetched as invalid for all workers: without it this worker could not act on
+ * the key's invalidations. True: it was valid. */
 static bool mark_invalid(const struct hs_cache *cache, struct hs_cache_entry *entry)
 {
 	return entry->worker == cache->worker && entry->tracking_session &&
@@ -159,7 +158,7 @@ static void append(struct hs_cache *cache, struct hs_cache_key *cached,
 	cache->counts.entries++;
 }
 
-/* ---- what has to go ---- */
+/* ---- eviction ---- */
 
 static void take_out(struct hs_cache *cache, struct hs_cache_key *cached)
 {
@@ -183,8 +182,8 @@ static bool small_is_full(const struct hs_cache *cache)
 	return cache->small_bytes > cache->limits.bytes_max / SMALL_PART;
 }
 
-/* Looks at each key of the small queue once at most; at none behind the first that leaves room for others
- * in it, unless `any`. */
+/* Looks at each key of the small queue at most once. Without `any`, stops when the small queue is within its
+ * share. */
 static bool evict_small(struct hs_cache *cache, bool any)
 {
 	for (size_t i = cache->small_count; i > 0 && (any || small_is_full(cache)); i--) {
@@ -233,7 +232,7 @@ static bool evict_large(struct hs_cache *cache)
 	return least;
 }
 
-/* False: there is no more to be had. */
+/* False: there is no more to evict. */
 static bool make_room(struct hs_cache *cache, uint64_t bytes)
 {
 	while (cache->counts.bytes + bytes > cache->limits.bytes_max)
@@ -261,7 +260,7 @@ struct hs_cache_key *hs_cache_admit(struct hs_cache *cache, uint64_t key_hash, s
 
 	if (cached)
 		return cached;
-	/* The record of a key is no reply: cache-entry-bytes limits it only by its name. */
+	/* cache-entry-bytes limits entries; the record of a key is limited only by its name. */
 	if (key.len > cache->limits.entry_bytes_max || bytes > cache->limits.bytes_max ||
 	    !make_room(cache, bytes))
 		return NULL;
@@ -291,10 +290,10 @@ bool hs_cache_remove(struct hs_cache *cache, struct hs_cache_key *cached)
 void hs_cache_limit(struct hs_cache *cache, const struct hs_cache_limits *limits)
 {
 	cache->limits = *limits;
-	(void)make_room(cache, 0); /* what is pinned goes later */
+	(void)make_room(cache, 0); /* pinned keys go later */
 }
 
-/* ---- replies, from outside ---- */
+/* ---- entries, public ---- */
 
 struct hs_cache_entry *hs_cache_get(const struct hs_cache_key *cached,
 				    const struct hs_cache_query *query)
@@ -339,7 +338,7 @@ bool hs_cache_put(struct hs_cache *cache, struct hs_cache_key *cached, struct hs
 	}
 	if (cached->entries_count == HS_CACHE_VARIANTS_MAX)
 		drop(cache, cached, 0);
-	if (is_full(cached)) /* its array grows */
+	if (is_full(cached)) /* its array doubles */
 		bytes += 2 * cached->entries_cap * sizeof *cached->entries;
 	cached->pins++;
 	room = make_room(cache, bytes);
@@ -363,7 +362,7 @@ uint32_t hs_cache_invalidate(struct hs_cache *cache, struct hs_cache_key *cached
 	return invalid;
 }
 
-/* ---- all of it ---- */
+/* ---- all keys ---- */
 
 struct hs_cache_key *hs_cache_each(const struct hs_cache *cache, size_t *at)
 {

@@ -1,12 +1,16 @@
-/* One worker's cache: keys that are admitted, and for each its entries. Which keys
- * those are, whether a reply may be given, and who reads it again, is decided elsewhere (absorb/cache/read.c,
- * absorb/entry.h); here is room, and what has to go.
+/* One worker's cache: the admitted keys and their entries. This module decides which key to evict when memory
+ * is full. Other files decide which keys are cached, whether an entry may be served, and when it is fetched
+ * again (read.c, entry.h).
  *
- * S3-FIFO over keys, by bytes: new ones in a small queue, those used again in a large one, and the hashes
- * of those that had to go remembered for a while. A key with something pinned stays.
+ * Eviction is S3-FIFO over keys, by bytes: new keys enter a small queue, keys used again move to a large queue,
+ * and the hashes of keys evicted from the small queue are remembered for a while (ghosts.h). A pinned key is
+ * not evicted.
  *
- * A reply that this worker read itself is dead when its key has to go: who would hear of its changes has
- * forgotten it. One thread; bounded by `bytes_max`, a reply by `entry_bytes_max`. */
+ * When a key is evicted, the entries that this worker fetched become invalid for all workers: this worker alone
+ * gets their invalidations and could no longer find them.
+ *
+ * One thread, the worker's. Limits: `bytes_max` in all, `entry_bytes_max` per entry, HS_CACHE_VARIANTS_MAX
+ * entries per key. */
 #ifndef HS_ABSORB_CACHE_H
 #define HS_ABSORB_CACHE_H
 
@@ -16,7 +20,7 @@
 #include "base/list.h"
 
 enum {
-	HS_CACHE_VARIANTS_MAX = 32, /* entries of one key; one more: the oldest goes */
+	HS_CACHE_VARIANTS_MAX = 32, /* entries of one key; one more evicts the oldest */
 	HS_CACHE_USES_MAX = 15,
 };
 
@@ -29,42 +33,44 @@ struct hs_cache_counts {
 	HS_CACHE_COUNTERS(HS_COUNTER_NUMBER)
 };
 
-/* A key that is admitted. The fields below `pins` are the stage's (read.c, fetch.c, write.c, replica.c). */
+/* An admitted key. The fields from `rule` on belong to the stage (read.c, fetch.c, write.c, replica.c). */
 struct hs_cache_key {
 	struct hs_hash_node node;
-	struct hs_link queue; /* in the small or the large one */
-	uint64_t bytes;	      /* of the key and its replies */
-	uint8_t uses;	      /* fewer each time it is passed over, HS_CACHE_USES_MAX at most */
-	bool large;	      /* in the large queue */
+	struct hs_link queue; /* link in the small or the large queue */
+	uint64_t bytes;	      /* of the key and its entries */
+	/* uses; one fewer each time it is passed over for eviction; at most HS_CACHE_USES_MAX */
+	uint8_t uses;
+	bool large; /* in the large queue */
 	uint16_t entries_count, entries_cap;
-	struct hs_cache_entry *
-		*entries; /* owned references, the oldest first; `only` while there is one */
+	/* references, oldest first; points to `only` while there is one */
+	struct hs_cache_entry **entries;
 	struct hs_cache_entry *only;
-	struct hs_bytes key; /* lies behind */
-	uint32_t pins;	     /* it stays */
+	struct hs_bytes key; /* bytes lie behind the struct */
+	uint32_t pins;	     /* > 0: not evicted */
 
 	const struct hs_rule *rule;
 	uint16_t slot;
-	struct hs_link fetches;	     /* reads under way */
-	uint64_t hits, misses, read; /* of this key: answered, not answered, read from the engine */
-	uint64_t failed_us; /* when it last could not be read, or took long; 0: it could since */
-	bool uncached;	    /* what was read last is not cached: it is too large, or was written */
-	uint32_t unused_writes; /* values left behind by writes in a row that nobody read */
-	/* For reads from replicas: the ask whose reply is too large for the cache, 0: none; writes of the key
-	 * that were done when it was last looked at, when that was first seen, and a time that is certainly
-	 * behind them, 0: not yet. */
+	struct hs_link fetches;	     /* fetches in flight */
+	uint64_t hits, misses, read; /* reads answered; reads that waited; fetches sent */
+	uint64_t failed_us; /* when a fetch last failed or was slow; 0: a later one succeeded */
+	/* the last fetch was not cached: too large, or the key was written meanwhile */
+	bool uncached;
+	uint32_t unused_writes; /* written-through values in a row that no client read */
+	/* For replica reads. large_query: signature of the query whose reply is too large for the cache; 0:
+	 * none. seen_done: `done` of the key's version at the last look; seen_us: when that value was first
+	 * seen; written_us: a time that is certainly after those writes, 0: not known yet. */
 	uint64_t large_query;
 	uint32_t seen_done;
 	uint64_t seen_us, written_us;
 };
 
 struct hs_cache *hs_cache_create(uint32_t worker, const struct hs_cache_limits *limits);
-void hs_cache_destroy(struct hs_cache **cache); /* nothing is pinned */
+void hs_cache_destroy(struct hs_cache **cache); /* no key may be pinned */
 void hs_cache_limit(struct hs_cache *cache, const struct hs_cache_limits *limits);
 
 /* NULL: not admitted. Does not count as a use. */
 struct hs_cache_key *hs_cache_find(struct hs_cache *cache, uint64_t key_hash, struct hs_bytes key);
-/* Makes room for it. NULL: there is none, everything is pinned or the key is too long. */
+/* Makes room for the key. NULL: all other keys are pinned, or the key is too long. */
 struct hs_cache_key *hs_cache_admit(struct hs_cache *cache, uint64_t key_hash, struct hs_bytes key);
 static inline void hs_cache_use(struct hs_cache_key *cached)
 {
@@ -72,34 +78,35 @@ static inline void hs_cache_use(struct hs_cache_key *cached)
 		cached->uses++;
 }
 
-/* The entry for an ask, in whatever state; NULL: none. */
+/* The entry for the query, in any state; NULL: none. */
 struct hs_cache_entry *hs_cache_get(const struct hs_cache_key *cached,
 				    const struct hs_cache_query *query);
-/* Keeps it (a reference of its own), instead of an earlier one for the same ask. False: it is too large,
- * or everything else is pinned. */
+/* Stores the entry (takes a reference) in place of an earlier one for the same query. False: too large, or all
+ * else is pinned. */
 bool hs_cache_put(struct hs_cache *cache, struct hs_cache_key *cached,
 		  struct hs_cache_entry *entry);
-/* Lets go of one. */
+/* Drops one entry. */
 void hs_cache_drop(struct hs_cache *cache, struct hs_cache_key *cached,
 		   struct hs_cache_entry *entry);
 
-/* The key changed behind us, as this vouch says: what was read under it is dead. How many were. */
+/* The tracking session reported a change of the key: drops the entries fetched under it and marks them invalid.
+ * Returns how many were valid until then. */
 uint32_t hs_cache_invalidate(struct hs_cache *cache, struct hs_cache_key *cached,
 			     const struct hs_tracking_session *tracking_session);
-/* Everything it vouches for did. */
+/* As hs_cache_invalidate, for all keys under this tracking session. */
 uint32_t hs_cache_invalidate_all(struct hs_cache *cache,
 				 const struct hs_tracking_session *tracking_session);
 
-/* Takes a key out, unless it is pinned. */
+/* Removes the key. False: it is pinned. */
 bool hs_cache_remove(struct hs_cache *cache, struct hs_cache_key *cached);
-/* Empties every key, and takes those out that are not pinned. */
+/* Drops all entries, and removes all keys that are not pinned. */
 void hs_cache_clear(struct hs_cache *cache);
 
-/* Every key, in no order; `at` starts as 0 and ends with NULL. Nothing may be admitted or stored meanwhile; the
- * key that was given last may be removed. */
+/* Iterates over all keys, in no order; `at` starts as 0, the end is NULL. Meanwhile no key may be admitted and
+ * no entry stored; the key returned last may be removed. */
 struct hs_cache_key *hs_cache_each(const struct hs_cache *cache, size_t *at);
 struct hs_cache_counts hs_cache_counts(const struct hs_cache *cache);
-/* As long as this number is the same, every key and entry that was there is still there. */
+/* While this number is unchanged, pointers to keys and entries are still valid. */
 uint64_t hs_cache_removals(const struct hs_cache *cache);
 
 #endif

@@ -1,16 +1,18 @@
-/* Write-through: a plain SET of a cached key leaves its value in the cache.
+/* Write-through: a plain SET of a cached key stores its value in the cache.
  *
- * The engine is asked to tell of changes from the SET on, so that the value is watched like one that was
- * fetched. It is cached if no other write of the key (or of one that shares its version) was in flight at
- * any time meanwhile, since nobody here would know which came last. Such a SET takes another way to the
- * server than its connection's other commands: it goes when none of them is in flight there, and those
- * behind it wait (hs_versions_session.writes_apart). */
+ * The SET is sent on a tracking connection, so that later changes are reported as for a fetched value. The
+ * value is cached only if no other write of the key (or of a key with the same version) was in flight at the
+ * same time, because their order would be unknown. Such a SET is detached from its session's other requests: it
+ * is sent when none of them is in flight to that server, and later ones wait for it
+ * (hs_versions_session.detached_writes). */
 #include "absorb/cache/stage.h"
 
 #include "absorb/plain_set.h"
 #include "wire/reply.h"
 
-enum { UNUSED_WRITES_MAX = 2 }; /* values left behind in a row that nobody read: then none is */
+enum {
+	UNUSED_WRITES_MAX = 2
+}; /* after as many written-through values in a row that no client read, write-through stops for the key */
 
 static bool is_plain_set(const struct hs_call *call, int64_t *expire_ms)
 {
@@ -49,7 +51,7 @@ static void write_through(struct hs_cache_stage *stage, struct hs_request *reque
 	if (!entry)
 		return;
 	entry->worker = stage->core->world.worker;
-	entry->done = before.done + 1; /* of this very write: the next one changes it */
+	entry->done = before.done + 1; /* the version after this write */
 	entry->tracking_session = op->tracking_session;
 	entry->tracking_epoch = op->tracking_epoch;
 	entry->read_us = op->received.mono_us;
@@ -66,8 +68,8 @@ static void write_through(struct hs_cache_stage *stage, struct hs_request *reque
 	hs_cache_entry_unref(&entry);
 }
 
-/* Whether what it leaves behind is wanted: somebody reads the key, and read what the last one left. With
- * other writes under way it would leave nothing: those had better be folded. */
+/* Whether write-through pays: clients read the key, and read the last written value. With another write in
+ * flight the value could not be cached anyway; folding serves those better. */
 static bool is_worth_it(struct hs_cache_stage *stage, struct hs_call *call)
 {
 	uint64_t hash = hs_call_hash(call, call->argv[1], hs_shared_seed(stage->shared));
@@ -78,8 +80,8 @@ static bool is_worth_it(struct hs_cache_stage *stage, struct hs_call *call)
 	       cached->entries_count > 0 && cached->unused_writes < UNUSED_WRITES_MAX;
 }
 
-/* Whether the connection has a request of the slot in flight. Counts by partition do not say: it may have been sent
- * when the slot was another partition's, and wait there for its redirect. */
+/* Whether the session has a request of the slot in flight. Counts by partition do not show it: the request may
+ * have been sent when another partition owned the slot, and wait there for its redirect. */
 static bool has_in_flight(const struct hs_session *session, uint16_t slot)
 {
 	hs_list_each(const struct hs_request, request, &session->requests, link) {
@@ -116,9 +118,9 @@ bool hs_cache_write_through(struct hs_cache_stage *stage, struct hs_session *ses
 	return true;
 }
 
-/* A SET that is written through was answered. Its version was bumped before: else a write of another worker
- * could take the version that the value is cached under, and its own client would read the value from
- * before. */
+/* A written-through SET was answered. The versions stage has already incremented its version. In the other
+ * order, a write of another worker could get the version that the value is cached under, and that write's
+ * client would read this older value. */
 void hs_cache_arrive(void *self, struct hs_request *request, struct hs_part *part)
 {
 	struct hs_cache_stage *stage = self;

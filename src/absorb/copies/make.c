@@ -1,14 +1,14 @@
-/* Making a set of copies, renewing its lease, taking it away: internal calls.
+/* Makes a set of copies, renews its lease and deletes it, with internal calls.
  *
  *     DUMP k, tracked ─ RESTORE name …, to each place ─ in use
  *           │
- *           └─ from here on every change of k is told, and ends the set, finished or not
+ *           └─ from here on every change of k is reported and ends the set, finished or not
  *
- * A copy's own time to live is a lease: what a process that died leaves behind goes away by itself. It is
- * never longer than what the original has left, which comes with what is tracked.
+ * A copy's TTL is a lease: copies of a process that died expire by themselves. The lease is never longer than
+ * the original's remaining TTL, which a tracked read returns.
  *
- * Several workers may want copies of one key at a time: who begins says so on the shared cache, with a set that
- * has no names, and the others look there again. */
+ * Several workers may want copies of one key at the same time. The first one announces itself in the shared
+ * cache with a set that has no names; the others look there again later. */
 #include "absorb/copies/stage.h"
 
 #include "base/num.h"
@@ -18,11 +18,12 @@
 #include <stdio.h>
 
 enum {
-	LOOK_AGAIN_US = 20000,	    /* another worker is at it */
-	ANNOUNCED_US_MAX = 1000000, /* it takes too long: it may have failed */
-	SHORT_PAUSE_US = 1000000,   /* something may have changed by then */
-	LONG_PAUSE_US = 10000000,   /* what failed would most likely fail again */
-	TTL_US_MIN = 100000,	    /* a value that ends sooner is not copied */
+	LOOK_AGAIN_US = 20000, /* another worker is making the set: look again after this */
+	/* an announcement older than this is ignored: the worker may have failed */
+	ANNOUNCED_US_MAX = 1000000,
+	SHORT_PAUSE_US = 1000000, /* the cause may have gone by then */
+	LONG_PAUSE_US = 10000000, /* the same attempt would most likely fail again */
+	TTL_US_MIN = 100000,	  /* a value that expires sooner is not copied */
 };
 
 /* --- internal calls --- */
@@ -41,7 +42,7 @@ static struct hs_internal call_of(const struct hs_copies_stage *stage,
 	};
 }
 
-/* About a key: what is known of it stays until the call is ended. */
+/* Records what the call is about. The key's state stays until the call ends. */
 static void begin_call(const struct hs_copies_stage *stage,
 		       const struct hs_request *internal_request, struct hs_copies_key *copied,
 		       const struct hs_copies *copies)
@@ -54,7 +55,7 @@ static void begin_call(const struct hs_copies_stage *stage,
 		copied->in_flight++;
 }
 
-/* Asks every copy, with its name in the place of the key. */
+/* Sends the command to every copy, with the copy's name as its key. */
 static void send_to_copies(struct hs_copies_stage *stage, const struct hs_internal *internal,
 			   struct hs_copies_key *copied, const struct hs_copies *copies)
 {
@@ -69,7 +70,7 @@ static void send_to_copies(struct hs_copies_stage *stage, const struct hs_intern
 	hs_internal_send(stage->core, internal_request);
 }
 
-/* Ends such a request. */
+/* Ends such a call. */
 static void end_call(struct hs_copies_stage *stage, struct hs_request *internal_request)
 {
 	struct hs_copies_key *copied = hs_copies_call(stage, internal_request)->copied;
@@ -80,13 +81,14 @@ static void end_call(struct hs_copies_stage *stage, struct hs_request *internal_
 		hs_copies_release(copied);
 }
 
-/* --- taking a set away --- */
+/* --- deleting a set --- */
 
 static void unlink_done(struct hs_core *core, struct hs_request *internal_request)
 {
 	struct hs_copies_stage *stage = hs_internal_stage(core, internal_request);
 
-	end_call(stage, internal_request); /* what could not be taken away goes with its lease */
+	/* a copy that could not be deleted expires with its lease */
+	end_call(stage, internal_request);
 }
 
 void hs_copies_unlink(struct hs_copies_stage *stage, const struct hs_copies *copies)
@@ -105,7 +107,8 @@ static const struct hs_command *dump_command(const struct hs_copies_stage *stage
 	return hs_learned_find(stage->core->learned, HS_LIT("dump"));
 }
 
-/* What a set is asked for by: as if it were the reply to a DUMP. */
+/* The signature under which the set is in the shared cache: command DUMP, inverted so that it differs from
+ * GET's. */
 static void query_init(const struct hs_copies_stage *stage, const struct hs_copies_key *copied,
 		       struct hs_cache_query *query, struct hs_bytes argv[2])
 {
@@ -135,7 +138,7 @@ static struct hs_cache_entry *make_entry(struct hs_copies_stage *stage,
 	if (op) {
 		entry->tracking_session = op->tracking_session;
 		entry->tracking_epoch = op->tracking_epoch;
-		/* As if it had been asked at once: never later than it is. */
+		/* Counts from the start of the read, so the copy never outlives the original. */
 		atomic_init(&entry->expires_us,
 			    op->ttl_ms < 0 ? UINT64_MAX
 					   : entry->read_us + (uint64_t)op->ttl_ms * 1000);
@@ -143,7 +146,7 @@ static struct hs_cache_entry *make_entry(struct hs_copies_stage *stage,
 	return entry;
 }
 
-/* Says that it is being made. */
+/* Announces in the shared cache that this worker is making a set. */
 static void announce(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 {
 	struct hs_cache_entry *entry = make_entry(stage, copied, HS_LIT("*0\r\n"), NULL);
@@ -176,7 +179,8 @@ bool hs_copies_find_shared(struct hs_copies_stage *stage, struct hs_copies_key *
 	if (!entry)
 		return false;
 	if (is_announced(stage, entry)) {
-		hs_copies_pause(stage, copied, LOOK_AGAIN_US, "another worker makes them");
+		hs_copies_pause(stage, copied, LOOK_AGAIN_US,
+				"another worker is making the copies");
 		found = true;
 	} else if (entry->tracking_session &&
 		   hs_cache_entry_state(entry, copied->rule, version, stage->core->now.mono_us,
@@ -195,7 +199,7 @@ bool hs_copies_find_shared(struct hs_copies_stage *stage, struct hs_copies_key *
 
 /* --- making a set --- */
 
-/* It came to nothing: what is there of it is taken away. */
+/* Making failed: deletes the copies made so far. */
 static void give_up(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 {
 	hs_counter_add(&stage->stats.failed, 1);
@@ -206,7 +210,8 @@ static void give_up(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 	hs_copies_unref(&copied->making);
 }
 
-/* Written through us or behind us since it was read, or nobody would say. */
+/* The key was written through this process or reported as changed since it was read, or changes are not
+ * reported any longer. */
 static bool is_changed(const struct hs_copies_stage *stage, const struct hs_copies_key *copied)
 {
 	struct hs_version now = hs_shared_version(stage->shared, copied->key_hash);
@@ -218,7 +223,7 @@ static bool is_changed(const struct hs_copies_stage *stage, const struct hs_copi
 		 hs_tracking_session_epoch(entry->tracking_session) != entry->tracking_epoch));
 }
 
-/* Whether making goes on; false: it was given up. */
+/* Whether to go on making the set; false: it was given up. */
 static bool may_continue(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 {
 	if (copied->hot && !is_changed(stage, copied))
@@ -239,11 +244,11 @@ static void pause_with_error(struct hs_copies_stage *stage, struct hs_copies_key
 
 	while (reply.len > 0 && reply.data[reply.len - 1] < ' ')
 		reply.len--;
-	hs_copies_pause(stage, copied, LONG_PAUSE_US, "%s: %s", word,
+	hs_copies_pause(stage, copied, LONG_PAUSE_US, "%s failed: %s", word,
 			hs_bytes_escape(reply, shown, sizeof shown));
 }
 
-/* How long a copy may live; 0: it is not worth it. */
+/* TTL for a copy; 0: too short to be worth it. */
 static int64_t lease_ms(const struct hs_copies_stage *stage, const struct hs_cache_entry *entry)
 {
 	uint64_t expires_us = atomic_load_explicit(&entry->expires_us, memory_order_relaxed);
@@ -296,14 +301,14 @@ static void restore(struct hs_copies_stage *stage, struct hs_copies_key *copied,
 
 	if (lease == 0) {
 		give_up(stage, copied);
-		hs_copies_pause(stage, copied, SHORT_PAUSE_US, "the key ends soon");
+		hs_copies_pause(stage, copied, SHORT_PAUSE_US, "the key expires soon");
 		return;
 	}
 	argv[2].len = (size_t)snprintf(ttl, sizeof ttl, "%" PRId64, lease);
 	send_to_copies(stage, &internal, copied, copied->making);
 }
 
-/* Names for all places that were chosen; false: too few. */
+/* Names a copy for every chosen place. False: no place got a name. */
 static bool name_places(struct hs_copies_stage *stage, struct hs_copies_key *copied,
 			const struct hs_op *op, uint32_t wanted)
 {
@@ -336,7 +341,7 @@ static bool name_places(struct hs_copies_stage *stage, struct hs_copies_key *cop
 	return named > 0;
 }
 
-/* What DUMP answered, without its header; empty: something else. */
+/* The payload of DUMP's reply; empty: the reply is something else. */
 static struct hs_bytes payload_of(struct hs_bytes reply)
 {
 	struct hs_parsed_reply answer;
@@ -362,7 +367,7 @@ static uint32_t wanted_places(const struct hs_copies_stage *stage,
 	hs_heat_find(stage->core->world.heats, stage->core->world.heats_count, HS_HEAT_KEYS,
 		     hs_copies_key_name(copied), 0, stage->core->now.mono_us, &row);
 	key = row.window[HS_HEAT_SHORT].ops_low;
-	/* What the last set took away would come back. */
+	/* Adds the load that the previous set took away and that would come back. */
 	return hs_copies_wanted(HS_COPIES_AUTO, partitions, key,
 				loads->of[home] + key * (1 - 1.0 / copied->places_before),
 				loads->all);
@@ -383,16 +388,17 @@ static void dump_done(struct hs_core *core, struct hs_request *internal_request)
 	if (payload.len == 0 && reply.len > 0 && reply.data[0] == '-')
 		pause_with_error(stage, copied, "DUMP", reply);
 	else if (payload.len == 0)
-		hs_copies_pause(stage, copied, SHORT_PAUSE_US, "there is no such key");
+		hs_copies_pause(stage, copied, SHORT_PAUSE_US, "the key does not exist");
 	else if (payload.len > HS_COPIES_VALUE_BYTES_MAX)
 		hs_copies_pause(stage, copied, LONG_PAUSE_US,
-				"it has %zu bytes; at most %zu are copied", payload.len,
+				"its value has %zu bytes; at most %zu are copied", payload.len,
 				(size_t)HS_COPIES_VALUE_BYTES_MAX);
 	else if (!op->tracking_session || op->ttl_ms == 0)
 		hs_copies_pause(stage, copied, LONG_PAUSE_US,
-				"nobody would say when the original changes, or ends");
+				"the server does not report when the key changes or expires");
 	else if (!name_places(stage, copied, op, wanted_places(stage, copied)))
-		hs_copies_pause(stage, copied, SHORT_PAUSE_US, "no other partition has a place");
+		hs_copies_pause(stage, copied, SHORT_PAUSE_US,
+				"no other partition can take a copy");
 	if (copied->making)
 		restore(stage, copied, payload);
 	else
@@ -409,7 +415,7 @@ void hs_copies_make(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 
 	if (!dump || !hs_learned_find(stage->core->learned, HS_LIT("restore"))) {
 		hs_copies_pause(stage, copied, LONG_PAUSE_US,
-				"the server has no DUMP or no RESTORE");
+				"the server has no DUMP or RESTORE command");
 		return;
 	}
 	if (copied->key_len > HS_COPIES_KEY_BYTES_MAX) {
@@ -421,7 +427,7 @@ void hs_copies_make(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 		hs_copies_pause(stage, copied, SHORT_PAUSE_US,
 				copied->rule->copies == HS_COPIES_AUTO
 					? "its partition is no busier than the others"
-					: "there is one partition");
+					: "there is only one partition");
 		return;
 	}
 	copied->version = hs_shared_version(stage->shared, copied->key_hash);
@@ -432,7 +438,7 @@ void hs_copies_make(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 	hs_internal_send(stage->core, internal_request);
 }
 
-/* --- its lease --- */
+/* --- the lease --- */
 
 static void renew_done(struct hs_core *core, struct hs_request *internal_request)
 {
@@ -443,7 +449,7 @@ static void renew_done(struct hs_core *core, struct hs_request *internal_request
 	for (uint32_t i = 0; i < internal_request->parts_count; i++)
 		gone = gone ||
 		       hs_bytes_equal(hs_internal_reply(internal_request, i), HS_LIT(":0\r\n"));
-	/* A copy that is not there any more, evicted or flushed: another set is made. */
+	/* A copy is gone (evicted or flushed): drop the set, so that another one is made. */
 	if (gone && copied->copies == hs_copies_call(stage, internal_request)->copies)
 		hs_copies_drop(stage, copied);
 	end_call(stage, internal_request);

@@ -1,18 +1,19 @@
-/* The way of a read to a copy, and back.
+/* A read's path to a copy, and back.
  *
- *     read ─ its turn is a copy's ─ the same command on the copy's name: an internal call
- *              ┌──────────────────────────────┘
- *              ├─ an answer: it is the read's
- *              ├─ an error, or what a missing key could have answered ─┐
- *              └─ nothing, for too long: it is not waited for ─────────┴─ the original is asked after all
+ *     read ─ the next place is a copy ─ the same command on the copy's name: an internal call
+ *              ┌────────────────────────────┘
+ *              ├─ an answer: it becomes the read's answer
+ *              ├─ an error, or an answer that a missing key could give ─┐
+ *              └─ no answer for too long ───────────────────────────────┴─ the read goes to the original
  *
- * The read itself waits as if the engine had its operation. Nobody is worse off for copies: a partition
- * that has stopped keeps the reads of keys that live elsewhere for HS_COPIES_SLOW_US and the time to the next tick,
- * not longer.
+ * The client's read stays in flight meanwhile, as if the engine had it. A stopped partition delays reads of
+ * keys of other partitions by at most HS_COPIES_SLOW_US plus one tick.
  *
- * Order. The original may be asked late. So what a connection writes behind such a read waits for it
- * (hs_versions_session.reads_apart), and a read goes to a copy only if nothing of its connection can be sent behind it by
- * another way, or was let pass already: fold sends a read that it kept when the next command is admitted. Who watches keys or tracks them reads the original always. */
+ * Order. The original may be read late. So the session's later writes wait for such a read
+ * (hs_versions_session.detached_reads), and a read goes to a copy only if no later command of its session can
+ * reach the engine before it is answered. That includes commands that an earlier stage has already passed: fold
+ * may send a read that it held back while the next command is admitted. A session that uses WATCH or CLIENT
+ * TRACKING always reads the original. */
 #include "absorb/copies/stage.h"
 
 #include "base/mem.h"
@@ -39,8 +40,8 @@ static void check_reader(void *context, struct hs_request *request, bool followe
 			   may_read(readers->stage, request->session, readers->entry);
 }
 
-/* Everybody who is to get the answer. None of them may have anything that is sent behind this read before
- * it is answered, without being held back: what stands in line for hot keys (absorb/fold/chain.c). */
+/* Whether all requests that get the answer may read from a copy: none of them is followed by a request of the
+ * same session that another stage may send first (absorb/fold/chain.c). */
 static bool may_all_read(const struct hs_copies_stage *stage, struct hs_request *request,
 			 const struct hs_cache_entry *entry)
 {
@@ -61,7 +62,7 @@ static void release(struct hs_copies_stage *stage, struct hs_request *reader)
 		hs_versions_session(&stage->versions, reader->session)->detached_reads--;
 }
 
-/* As if the engine had answered it, on the copy's partition. */
+/* Answers the read as if the engine had, on the copy's partition. */
 static void answer(struct hs_copies_stage *stage, struct hs_request *reader,
 		   struct hs_request *internal_request)
 {
@@ -80,7 +81,7 @@ static void send_to_original(struct hs_copies_stage *stage, struct hs_request *r
 	hs_stage_send(stage->core, stage->index, reader, &reader->parts[0]);
 }
 
-/* The copy takes too long: its reader asks the original instead. What the copy answers after all is dropped. */
+/* The copy takes too long: the read goes to the original, and a late answer of the copy is dropped. */
 static void give_up(struct hs_copies_stage *stage, struct hs_copies_call *call)
 {
 	struct hs_request *reader = call->reader;
@@ -105,7 +106,7 @@ static void copy_answered(struct hs_core *core, struct hs_request *internal_requ
 					    hs_internal_reply(internal_request, 0));
 	if (call->answered_at_once)
 		*call->answered_at_once = true;
-	/* A client that has gone is told nothing. */
+	/* Clients that have gone need no second try. */
 	else if (reader && (accepted || (reader->session->gone && reader->session != core->self)))
 		answer(stage, reader, internal_request);
 	else if (reader)
@@ -114,7 +115,7 @@ static void copy_answered(struct hs_core *core, struct hs_request *internal_requ
 	hs_internal_end(core, internal_request);
 }
 
-/* --- there --- */
+/* --- out --- */
 
 static struct hs_request *prepare(struct hs_copies_stage *stage, const struct hs_request *reader,
 				  struct hs_copies *copies, struct hs_copies_place *place)
@@ -142,7 +143,7 @@ static struct hs_request *prepare(struct hs_copies_stage *stage, const struct hs
 	return internal_request;
 }
 
-/* False: it was refused at once. */
+/* False: the call was answered at once, with an error; the read goes to the original. */
 static bool send(struct hs_copies_stage *stage, struct hs_request *reader, struct hs_copies *copies,
 		 struct hs_copies_place *place)
 {

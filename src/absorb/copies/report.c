@@ -1,5 +1,5 @@
-/* What HEAT PLAN says of copies: for each key of this worker where it lies and how many reads went there,
- * or why there are none; and for rules that cannot do anything here, that. */
+/* HEAT PLAN rows of copies: for each key of this worker the partitions that hold it and the reads sent there,
+ * or why it has no copies; and one row for each rule whose copies cannot be made on this engine. */
 #include "core/report.h"
 #include "absorb/copies/stage.h"
 
@@ -11,11 +11,11 @@ static const char *state_of(const struct hs_copies_key *copied)
 	case HS_COPIES_MAKING:
 		return "making";
 	case HS_COPIES_ACTIVE:
-		return "spread";
+		return "active";
 	case HS_COPIES_PAUSED:
 		break;
 	}
-	return "resting";
+	return "paused";
 }
 
 static void plan_key(const struct hs_copies_stage *stage, const struct hs_copies_key *copied,
@@ -24,7 +24,7 @@ static void plan_key(const struct hs_copies_stage *stage, const struct hs_copies
 	const struct hs_copies *copies = copied->copies;
 	uint16_t places[HS_COPIES_MAX];
 	uint64_t reads[HS_COPIES_MAX] = {0};
-	struct hs_plan_number retries = {"again", 0};
+	struct hs_plan_number retries = {"retries", 0};
 	struct hs_plan_row row = {
 		.mitigation = "copies",
 		.state = state_of(copied),
@@ -48,18 +48,19 @@ static void plan_key(const struct hs_copies_stage *stage, const struct hs_copies
 	hs_plan_row(stage->core, reply, &row);
 }
 
-/* Why no rule's copies are made at all; NULL: they are. */
+/* Why no rule's copies are made; NULL: they are. */
 static const char *why_none(const struct hs_copies_stage *stage)
 {
 	if (stage->core->options.mitigate == HS_MITIGATE_OFF)
-		return "mitigation is off";
+		return "mitigate is off";
 	if (stage->core->options.mitigate == HS_MITIGATE_OBSERVE)
-		return "mitigation only observes";
+		return "mitigate is observe";
 	if (stage->core->world.op_scope == HS_OP_SCOPE_ALL)
-		return "there is one server: a copy has nowhere else to be";
+		return "there is only one server: copies need at least two";
 	if (!hs_core_reserves(stage->core))
-		return "the partitions of the embedded engine are on one machine, and read by all "
-		       "of it";
+		return "the partitions of the embedded engine share one machine: copies would not "
+		       "relieve "
+		       "any of them";
 	return NULL;
 }
 
@@ -71,7 +72,7 @@ static void plan_rules(const struct hs_copies_stage *stage, const char *why, str
 		const struct hs_rule *rule = hs_rules_at(rules, i);
 		struct hs_plan_row row = {
 			.mitigation = "copies",
-			.state = "resting",
+			.state = "paused",
 			.why = why,
 			.key = rule->glob,
 			.contract = "cache",

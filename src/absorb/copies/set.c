@@ -1,3 +1,4 @@
+/* Names, places and the choice of the next place. Pure functions over a set, apart from its reference counts. */
 #include "absorb/copies/set.h"
 
 #include "core/reserved.h"
@@ -15,8 +16,8 @@
 /* ---- names and places ---- */
 
 enum {
-	/* Numbers that are tried for a partition. One with a hundredth of the slots is missed by all of
-	 * them once in 10^17 times; one with a single slot mostly is, and gets no copy. */
+	/* Hash tags tried for a partition. A partition with a hundredth of the slots is missed by all of them
+	 * once in 10^17 cases; one with a single slot is usually missed and gets no copy. */
 	TAGS_TRIED = 4096,
 };
 
@@ -53,7 +54,7 @@ uint32_t hs_copies_wanted(uint8_t copies, uint32_t partitions, double key, doubl
 		return 1;
 	if (above >= key)
 		return most;
-	/* In n places, key × (1 - 1/n) leaves its partition: as much as is above the mean. */
+	/* With n places, key × (1 - 1/n) leaves the partition: as much as it has above the mean. */
 	places = ceil(key / (key - above) - 1e-9);
 	return places < most ? (uint32_t)places : most;
 }
@@ -144,7 +145,7 @@ void hs_copies_unref(struct hs_copies **pointer)
 	hs_mem_free(&copies);
 }
 
-/* A node that has stopped answers nobody: it is found out by those who are under way there. */
+/* A read is outstanding and the place has answered nothing for too long. */
 static bool is_slow(const struct hs_copies_place *place, uint64_t now_us)
 {
 	return place->in_flight > 0 && now_us - place->answered_us > HS_COPIES_SLOW_US;
@@ -203,25 +204,25 @@ bool hs_copies_misplaced(const struct hs_copies *copies, const struct hs_slot_ma
 	return false;
 }
 
-/* One element, whose head this is, says that there is something. */
+/* Whether an element with this head shows that the key exists. */
 static bool says_something(const struct hs_parsed_reply *answer)
 {
 	switch (answer->type) {
 	case HS_PARSED_NULL:
 	case HS_PARSED_ERROR:
 		return false;
-	case HS_PARSED_INT: /* TTL has -2 and BITPOS -1 for what is not there */
+	case HS_PARSED_INT: /* TTL replies -2 and BITPOS -1 for a missing key */
 		return answer->integer > 0 || answer->integer < -2;
 	case HS_PARSED_BOOL:
 		return answer->integer != 0;
 	case HS_PARSED_STATUS:
-		return !hs_bytes_equal(answer->text, HS_LIT("none")); /* TYPE */
+		return !hs_bytes_equal(answer->text, HS_LIT("none")); /* of TYPE */
 	case HS_PARSED_BULK:
 		return answer->text.len > 0;
 	case HS_PARSED_DOUBLE:
-		return true; /* a score: of a member that is there */
+		return true; /* a score: the member exists */
 	default:
-		return false; /* what is inside does */
+		return false; /* an aggregate: its elements decide */
 	}
 }
 
@@ -243,7 +244,7 @@ bool hs_copies_may_be_missing(struct hs_bytes reply)
 	return true;
 }
 
-/* ---- when to make one ---- */
+/* ---- when to make a set ---- */
 
 void hs_copies_backoff(struct hs_copies_backoff *backoff, uint32_t places, uint64_t reads)
 {

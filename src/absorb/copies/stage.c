@@ -1,21 +1,21 @@
-/* Copies of hot values (absorb/copies/set.h), where a rule allows them: which keys have some, and when.
+/* Copies of hot values (absorb/copies/set.h), where a rule allows them: which keys have a set, and since when.
  *
- *     read ─ hs_dispatch_submit ─┬─ a valid set: the original or a copy, in turn (read.c)
- *                            └─ none: as it came; and if many such reads come, one is made
- *                                     (make.c)
+ *     read ─ hs_dispatch_submit ─┬─ a valid set: to the original or a copy, in turn (read.c)
+ *                                └─ no set: to the engine unchanged; counted, and with enough reads a set is
+ *                                   made (make.c)
  *
- * It sits where requests leave for the engine, behind the cache and the queues of hot keys: what those
- * absorb needs no copy, and a read that was folded out of a hundred goes to a copy like any other. So a
- * set is made for reads that reach the engine in spite of the cache: values too large for it.
+ * The stage acts where requests leave for the engine, behind cache and fold. What those absorb needs no copy; a
+ * read that fold made of a hundred goes to a copy like any other. So sets are made for reads that the cache
+ * does not answer: values too large for it.
  *
- * What makes an answer right is what makes a cache entry right (absorb/cache/read.c): a set is valid while the
- * key's version is the one of its making, nobody has told of a change, and the last proof is not older than
- * `stale`. One thing more: no write of the key may be under way through this process. So a connection's
- * own writes are never behind its reads.
+ * A set is valid as a cache entry is (absorb/cache/read.c): the key's version is unchanged since the set was
+ * made, no change was reported, and the last liveness check is not older than `stale`. In addition, no write of
+ * the key may be in flight through this process; that covers the session's own unanswered writes.
  *
- * A set belongs to the worker that made it: it hears of changes, renews the lease and takes the set away.
- * Others use it through the cache entry on the shared cache. Writes end a set for everybody at once. It is made
- * again when reads ask for it, after a pause that grows while sets do not pay (hs_copies_backoff). */
+ * The worker that made a set owns it: it gets the invalidations, renews the lease and deletes the copies. Other
+ * workers use the set through the cache entry in the shared cache. A write ends the set for all workers at
+ * once. A new one is made when reads ask for it, after a wait that grows while sets do not pay
+ * (hs_copies_backoff). */
 #include "absorb/copies/stage.h"
 
 #include "base/mem.h"
@@ -24,14 +24,15 @@
 #include <stdio.h>
 
 enum {
-	RECENT_READS_MIN = 8, /* reads that make a set worth making: some 40 a second */
-	SAMPLE_US = 500000,   /* between looks at what partitions do */
-	UNUSED_US = 5000000   /* a set that nobody used for so long is taken away */
+	/* reads, halved at each tick, that make a set worth it: about 40 a second */
+	RECENT_READS_MIN = 8,
+	SAMPLE_US = 500000, /* between samples of the partitions' loads */
+	UNUSED_US = 5000000 /* a set that no worker has used for this long is deleted */
 };
 
 /* --- keys --- */
 
-/* Whether the stage is called for requests that leave, and for hot reads. */
+/* Subscribes to departing requests while there are keys, and to hot reads while a rule wants copies. */
 static void update_wants(struct hs_copies_stage *stage)
 {
 	hs_stage_want(stage->core, stage->index, HS_POINT_DEPART, stage->count > 0);
@@ -116,7 +117,7 @@ void hs_copies_release(struct hs_copies_key *copied)
 	hs_mem_free(&copied);
 }
 
-/* Takes a key out; what is under way for it finds that it has ended. */
+/* Removes a key. Calls in flight for it find that it has ended. */
 static void end(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 {
 	hs_copies_drop(stage, copied);
@@ -157,7 +158,7 @@ static void turn_cool(void *self, struct hs_hot *hot, bool cool)
 		end(stage, copied);
 }
 
-/* All copies are taken away, and no more are made. */
+/* The server stops: deletes all copies and makes no more. */
 static void stop(void *self)
 {
 	struct hs_copies_stage *stage = self;
@@ -206,7 +207,7 @@ void hs_copies_drop(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 	hs_copies_unref(&copies);
 }
 
-/* Its time is over, whoever vouches for it. */
+/* Its TTL is over, or its tracking session has ended. */
 static bool is_over(const struct hs_copies_stage *stage, const struct hs_cache_entry *entry)
 {
 	return stage->core->now.mono_us >= entry->until_us ||
@@ -228,7 +229,7 @@ bool hs_copies_valid(struct hs_copies_stage *stage, struct hs_copies_key *copied
 		return version.begun == version.done;
 	case HS_CACHE_ENTRY_STALE:
 		if (!is_over(stage, entry))
-			return false; /* a proof may be on its way */
+			return false; /* a liveness check may still arrive */
 		break;
 	case HS_CACHE_ENTRY_INVALID:
 		break;
@@ -261,7 +262,7 @@ static bool serves(void *self, struct hs_hot *hot)
 	return copied && hs_copies_valid(stage, copied);
 }
 
-/* --- changes, and time --- */
+/* --- invalidations, and time --- */
 
 static void invalidate(const struct hs_copies *copies,
 		       const struct hs_tracking_session *tracking_session)
@@ -286,7 +287,7 @@ static void changed(void *self, const struct hs_tracking_session *tracking_sessi
 	}
 }
 
-/* What each partition has had to do since the last look, a second. */
+/* Updates the loads: requests per second of each partition since the last sample. */
 static void sample(struct hs_copies_stage *stage)
 {
 	uint64_t passed_us = stage->core->now.mono_us - stage->sampled_us;
@@ -322,7 +323,7 @@ static bool is_unused(const struct hs_copies_stage *stage, const struct hs_copie
 static void tick_key(struct hs_copies_stage *stage, struct hs_copies_key *copied)
 {
 	copied->recent_reads /= 2;
-	hs_copies_valid(stage, copied); /* one that is over is dropped */
+	hs_copies_valid(stage, copied); /* drops a set that has ended */
 	if (copied->copies && (hs_copies_misplaced(copied->copies, stage->core->world.slots) ||
 			       is_unused(stage, copied)))
 		hs_copies_drop(stage, copied);

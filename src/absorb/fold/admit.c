@@ -1,20 +1,22 @@
-/* Who may join the queue of a hot key, who goes straight, and who has to wait with its input: see the
- * head of stage.c for why. */
+/* Decides for each command: enter the queue of its hot key, go directly to the engine, or wait in the client's
+ * input. The head of stage.c explains why. */
 #include "absorb/fold/stage.h"
 
 enum {
-	BEHIND_MAX = 8,	  /* others under way: with more the request is not folded */
-	DEEP_BYTES = 128, /* more input than that: its client does not wait for single answers */
-	UNFOLDED = 64,	  /* so many of such a client go straight when it was held up */
+	BEHIND_MAX = 8, /* other requests in flight; with as many the request is not folded */
+	/* more pipelined input than this: the client does not wait for each answer */
+	DEEP_BYTES = 128,
+	/* foldable requests of such a client that are sent directly after it was held */
+	UNFOLDED = 64,
 };
 
-/* The session has something under way for the key, and nobody else has, nor waits. */
+/* The session is the only one with requests in flight for the key, and nothing waits. */
 static bool is_only_user(const struct hs_session *session, const struct hs_fold_queue *queue)
 {
 	return queue->sole_client == session->id && queue->waiting == 0;
 }
 
-/* What the call is to folding, worked out once. */
+/* The call's fold kind and arguments, computed once per call. */
 static const struct hs_fold_member *classify(struct hs_fold_stage *stage,
 					     const struct hs_session *session,
 					     const struct hs_call *call)
@@ -29,7 +31,7 @@ static const struct hs_fold_member *classify(struct hs_fold_stage *stage,
 	return &stage->admitted_member;
 }
 
-/* The queue for a command whose keys share a slot, if it has one key with a queue and can be folded. */
+/* The queue for a command whose keys share a slot; NULL unless it has one key with a queue and is foldable. */
 static struct hs_fold_queue *queue_for(struct hs_fold_stage *stage, struct hs_session *session,
 				       struct hs_call *call)
 {
@@ -47,7 +49,7 @@ static struct hs_fold_queue *queue_for(struct hs_fold_stage *stage, struct hs_se
 	}
 	if (!queue || classify(stage, session, call)->kind == HS_FOLD_NOT)
 		return NULL;
-	/* Who made a change matters to a client that does not want to hear of its own (NOLOOP). */
+	/* A client with NOLOOP gets no invalidation for its own writes: they must keep its client id. */
 	if (session->tracks && (call->command->flags & HS_CMD_WRITE))
 		return NULL;
 	if (known->unfolded > 0) {
@@ -61,8 +63,7 @@ static struct hs_fold_queue *queue_for(struct hs_fold_stage *stage, struct hs_se
 	return queue;
 }
 
-/* A write that goes past the queues may leave a number anywhere: that it was far from the limits when
- * last seen says nothing any more. */
+/* A write outside the queues may set any number: forget that the number was far from the limits. */
 static void note_write(struct hs_fold_stage *stage, const struct hs_session *session,
 		       struct hs_call *call)
 {
@@ -79,7 +80,7 @@ static void note_write(struct hs_fold_stage *stage, const struct hs_session *ses
 		return;
 	member = classify(stage, session, call);
 	if (member->kind == HS_FOLD_ADD && hs_fold_is_simple(member))
-		return; /* not far */
+		return; /* it moves the number too little */
 	at = one_slot ? hs_call_only_key(call) : 0;
 	if (at > 0)
 		only = hs_fold_find(stage, call, at);
@@ -91,7 +92,7 @@ static void note_write(struct hs_fold_stage *stage, const struct hs_session *ses
 	}
 }
 
-/* Sends what the session has waiting in a queue where nobody else is. */
+/* Empties the queue if only this session waits in it. */
 static bool release_if_sole(struct hs_fold_stage *stage, const struct hs_fold_chain *chain)
 {
 	if (!chain->queue || chain->waiting < chain->total || chain->queue->in_flight > 0 ||
@@ -101,11 +102,11 @@ static bool release_if_sole(struct hs_fold_stage *stage, const struct hs_fold_ch
 	return true;
 }
 
-/* Whether a command must wait for what its session has in its chains. */
+/* Whether the command must wait for requests in its session's chains. */
 static bool overtakes(struct hs_fold_stage *stage, const struct hs_session *session,
 		      const struct hs_call *call, const struct hs_fold_queue *queue)
 {
-	/* No key, or several; a transaction's are not told here. */
+	/* It has no key or several; a transaction's keys are not looked at here. */
 	bool anywhere = call->slots != HS_CALL_SLOTS_ONE;
 	uint32_t bucket = hs_core_partition(stage->core, call->slot) % HS_PARTITION_BUCKETS;
 
@@ -127,7 +128,7 @@ static bool overtakes(struct hs_fold_stage *stage, const struct hs_session *sess
 			continue;
 		if (!anywhere && i == bucket && hs_chain_takes(chain, call->command, queue))
 			continue;
-		/* Of another bucket, unless the slot has moved: not both at a time. */
+		/* Another bucket does not matter, unless the slot may have moved from there. */
 		if (!anywhere && i != bucket && !(chain->slots >> call->slot % 64 & 1))
 			continue;
 		if (!release_if_sole(stage, chain))
@@ -136,9 +137,10 @@ static bool overtakes(struct hs_fold_stage *stage, const struct hs_session *sess
 	return false;
 }
 
-/* Whether the session has a request of the slot in flight in another bucket: the request was sent when the slot belonged to
- * another partition, and will be redirected. The engine keeps the order of a client's requests by the client id. A folded
- * request has the id of its batch, which fold gives only to the session's requests in the same bucket. */
+/* Whether the session has a request of the slot in flight in another bucket. Such a request was sent when the
+ * slot belonged to another partition, and will be redirected. The engine keeps the order of a client's requests
+ * by the client id. A folded request carries its batch's id, which fold gives only to the session's requests in
+ * the same bucket. */
 static bool has_elsewhere(const struct hs_session *session, uint16_t slot, uint32_t bucket)
 {
 	hs_list_each(const struct hs_request, request, &session->requests, link) {
@@ -166,7 +168,7 @@ static bool follows_redirected(const struct hs_fold_stage *stage, const struct h
 	       has_elsewhere(session, call->slot, bucket);
 }
 
-/* False: it must wait. Else `stage->admitted` is the queue it goes through, or NULL. */
+/* False: the command must wait. True: `stage->admitted` is the queue that it enters, or NULL. */
 static bool admit(struct hs_fold_stage *stage, struct hs_session *session, struct hs_call *call)
 {
 	struct hs_fold_queue *queue = NULL;
@@ -185,7 +187,7 @@ static bool admit(struct hs_fold_stage *stage, struct hs_session *session, struc
 	}
 	bucket = hs_core_partition(stage->core, call->slot) % HS_PARTITION_BUCKETS;
 	others = hs_fold_others(stage, session, bucket);
-	/* In the middle of a chain it may as well wait in a queue. */
+	/* With requests of its chain in the bucket, the request may as well wait in a queue. */
 	if (others == session->in_bucket[bucket] && others > 0 &&
 	    (others >= BEHIND_MAX || is_only_user(session, queue)))
 		note_write(stage, session, call);

@@ -1,10 +1,10 @@
-/* Answers: from the engine's one reply to what each ask of a batch gets.
+/* Answers: turns the engine's one reply into a reply for each member of a batch.
  *
- * When the batch was done, its asks are gone through in order with the value as it was before the first
- * of them: each changes it or looks at it, as the engine would have done. In order means as asked; adds
- * that would leave the numbers on that way are put in the order that fold.h gives for them first. When
- * the batch was refused, nothing
- * was done, and the error belongs to some: to those for whom it would have been the same alone. */
+ * If the batch ran, its members are evaluated in order, starting with the value before the first of them: each
+ * member changes the value or reads it, as the engine would have done. The order is that of arrival; adds that
+ * would pass an int64 limit on the way are first put into the order that fold.h describes. If the engine
+ * replied with an error, the batch did not run. The members that would have got this error alone get it; the
+ * others are sent again. */
 #include "absorb/fold/fold.h"
 #include "absorb/fold/value.h"
 #include "base/check.h"
@@ -18,16 +18,16 @@ struct answers {
 	const struct hs_fold_calls *calls;
 	void *context;
 	struct hs_fold_value value;
-	/* The value as a reply lies at the front of scratch: composed once for all who read it, and a
-	 * copy, since the SET it came with goes when it is answered. 0: it is not there. */
+	/* Length of the value as a bulk reply at the front of `scratch`, composed once for all readers. It is a
+	 * copy, because the SET that carried the value is freed when it is answered. 0: not composed. */
 	size_t bulk_len;
 };
 
-/* To whom the engine's error belongs. */
+/* Which members get the engine's error; the others are sent again. */
 enum share {
-	SHARE_ALL,    /* and none is ever run again, for some may have been done */
-	SHARE_WRITES, /* those of the batch's kind */
-	SHARE_TYPE,   /* those for whom the value must be a string */
+	SHARE_ALL,    /* the batch may have run: answer all, resend none */
+	SHARE_WRITES, /* members of the batch's kind */
+	SHARE_TYPE,   /* members that need a string value */
 	SHARE_NONE,
 };
 
@@ -51,7 +51,7 @@ static void answer_all(const struct answers *answers, struct hs_bytes reply)
 		answers->calls->answer(answers->context, take(answers->batch), reply);
 }
 
-/* ---- done: one by one ---- */
+/* ---- the batch ran: one answer after the other ---- */
 
 static struct hs_bytes compose_int(struct answers *answers, int64_t number)
 {
@@ -123,7 +123,7 @@ static int64_t ttl_of(const struct hs_fold_value *value)
 	return value->ttl_ms > 0 ? (value->ttl_ms + 500) / 1000 : -1;
 }
 
-/* What one ask gets, which is the same in both dialects: there are no nulls among them. */
+/* One member's reply. It is the same in RESP2 and RESP3, because none of these replies is a null. */
 static struct hs_bytes answer_one(struct answers *answers, const struct hs_fold_member *member)
 {
 	switch (member->kind) {
@@ -142,18 +142,18 @@ static struct hs_bytes answer_one(struct answers *answers, const struct hs_fold_
 	case HS_FOLD_NOT:
 		break;
 	}
-	hs_check(member->kind == HS_FOLD_TTL); /* others do not follow from a write */
+	hs_check(member->kind == HS_FOLD_TTL); /* no other kind is answered from a write */
 	return compose_int(answers, ttl_of(&answers->value));
 }
 
-/* The sign of the first add behind which the number is none, going as asked; 0: there is none. */
+/* The sign of the first add that overflows in the order of arrival; 0: none does. */
 static int find_overflow(const struct answers *answers)
 {
 	const struct hs_link *members = &answers->batch->members;
 	int64_t number = answers->value.number;
 
 	if (number > -(int64_t)HS_FOLD_MAGNITUDES_MAX && number < (int64_t)HS_FOLD_MAGNITUDES_MAX)
-		return 0; /* nothing reaches a limit from there */
+		return 0; /* no limit can be reached from there */
 	hs_list_each(const struct hs_fold_member, member, members, link) {
 		if (__builtin_add_overflow(number, member->number, &number))
 			return hs_fold_sign(member->number);
@@ -161,7 +161,7 @@ static int find_overflow(const struct answers *answers)
 	return 0;
 }
 
-/* Those of clients whose adds have the sign to the front; all else stays as it was. */
+/* Moves the members of clients whose adds have this sign to the front; the order is otherwise unchanged. */
 static void put_first(struct hs_fold_batch *batch, int sign)
 {
 	struct hs_link *members = &batch->members, *next = members->next;
@@ -199,7 +199,7 @@ static void answer_done(struct answers *answers)
 	}
 }
 
-/* ---- refused: to each its own ---- */
+/* ---- the engine replied with an error ---- */
 
 static bool has(struct hs_bytes text, const char *split_error)
 {
@@ -208,7 +208,7 @@ static bool has(struct hs_bytes text, const char *split_error)
 
 static enum share share_of(const struct hs_fold_batch *batch, struct hs_bytes error)
 {
-	/* Writes are refused, reads are not. */
+	/* Only writes get these errors. */
 	static const char *const refused[] = {"OOM ", "MISCONF ", "READONLY ", "NOREPLICAS "};
 	bool add = batch->kind == HS_FOLD_ADD;
 
@@ -217,7 +217,7 @@ static enum share share_of(const struct hs_fold_batch *batch, struct hs_bytes er
 	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
 		if (hs_bytes_begins(error, hs_bytes_of(refused[i])))
 			return SHARE_WRITES;
-	/* Who may not use INCRBY, or has none, may still have INCR. */
+	/* A user without INCRBY, or a server without it, may still have INCR. */
 	if (hs_bytes_begins(error, HS_LIT("NOPERM ")) ||
 	    hs_bytes_begins(error, HS_LIT("ERR unknown command")))
 		return add ? SHARE_NONE : SHARE_WRITES;
@@ -225,7 +225,7 @@ static enum share share_of(const struct hs_fold_batch *batch, struct hs_bytes er
 		return SHARE_TYPE;
 	if (add && has(error, "value is not an integer"))
 		return SHARE_WRITES;
-	if (add && has(error, "would overflow")) /* the sum; the first of them may not */
+	if (add && has(error, "would overflow")) /* the sum overflowed; a single add may not */
 		return SHARE_NONE;
 	return SHARE_ALL;
 }
@@ -246,8 +246,9 @@ static bool has_share(enum share share, const struct hs_fold_batch *batch,
 	return false;
 }
 
-/* What is run again is run later than what is answered now. So whatever a client asked behind such a
- * one is run again too: else its answers would come from an earlier time than those before them. */
+/* Answers the members that share the error, then retries the others. A retried member runs later than those
+ * answered now. So later members of the same client are retried too; else their answers would be older than the
+ * retried one's. */
 static void split_error(const struct answers *answers, enum share share, struct hs_bytes error)
 {
 	struct hs_fold_batch *batch = answers->batch;
@@ -273,7 +274,7 @@ static void split_error(const struct answers *answers, enum share share, struct 
 	}
 }
 
-/* An error as both dialects have it: one line. RESP3 also has errors with a length. */
+/* The error as a single line, which is valid in both RESP versions. RESP3 also has errors with a length prefix. */
 static struct hs_bytes plain_error(struct answers *answers, struct hs_bytes text)
 {
 	struct hs_reply reply = {.out = answers->scratch, .resp = 2};
@@ -285,7 +286,7 @@ static struct hs_bytes plain_error(struct answers *answers, struct hs_bytes text
 	return hs_buf_bytes(answers->scratch);
 }
 
-/* Whether the reply says that the batch was done; fetches the value before its first ask. */
+/* Whether the reply says that the batch ran; computes the value before the first member. */
 static bool is_done(struct answers *answers, const struct hs_parsed_reply *head)
 {
 	if (answers->batch->kind == HS_FOLD_SET)
@@ -298,8 +299,9 @@ static bool is_done(struct answers *answers, const struct hs_parsed_reply *head)
 void hs_fold_answer(struct hs_fold_batch *batch, struct hs_bytes reply, struct hs_buf *scratch,
 		    const struct hs_fold_calls *calls, void *context)
 {
-	static const char malformed[] = "UNKNOWN the engine's reply to a folded request makes no "
-					"sense: the command may or may not have run";
+	static const char malformed[] =
+		"UNKNOWN the engine's reply to a batch of folded requests is "
+		"malformed: the command may or may not have run";
 	struct answers answers = {batch, reply, scratch, calls, context, {0}, 0};
 	struct hs_parsed_reply head;
 	bool whole;

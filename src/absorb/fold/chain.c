@@ -1,5 +1,5 @@
-/* Chains: what a client asks of several hot keys, and of others in between, leaves together and in its
- * order.
+/* Chains: a client's pipelined requests for several hot keys, and the plain requests between them, leave
+ * together and in their order.
  *
  *     client 1   INCR a   INCR b   SET x 1   INCR a
  *     client 2   INCR b   INCR a
@@ -8,23 +8,23 @@
  *     pass 2     INCRBY b 1 (1)    INCRBY a 1 (2)
  *     pass 3     SET x 1           INCRBY a 1 (1)
  *
- * A session waits in one queue of a partition bucket at a time; what it asks behind that, of another key,
- * stands in line behind it. A round has as many passes as the longest line takes: in each, every queue with
- * waiters is planned and sent, and then those whose requests were all sent go on to their next queue. With
- * many clients a pass has one batch for each key, whatever the order in which each of them asks.
+ * A session waits in one queue of a partition bucket at a time; its later requests for other keys of the bucket
+ * wait behind it. A round has as many passes as the longest chain needs. In each pass every queue with waiting
+ * members is planned and sent; then the chains whose members were all sent move on to their next queue. With
+ * many clients a pass has one batch for each key, whatever the order of keys in each client's pipeline.
  *
- * Why the order holds. All of one round goes to the same connection of a partition (a batch with such a
- * client is of its dialect), one thing behind the other, and an engine keeps that order as it does for a pipelining
- * client: because that is what it is told. All requests of a round that chains are in have one client id in
- * op->client, and what a session of theirs has under way besides gets it too. So when a connection is
- * lost or a server turns requests away, what is not sent again because a later one of the same client
- * may have run is not sent again here. Each round has another id: a chain whose next queue is
- * under way goes on when all that was sent of it is answered; and what comes from the client meanwhile
- * is not taken up.
+ * Why the order holds. All requests of one round go to the same connection of a partition, one after the other
+ * (a batch with a fixed_dialect member is sent in that RESP version). All of them carry the same client id in
+ * op->client, and so do the other requests that their sessions have in flight. The engine keeps the order of
+ * one client id, as it does for a pipelining client. In particular, when a connection is lost or a server
+ * redirects requests, the engine does not resend a request if a later one of the same id may have run. Each
+ * round has another id. So a chain whose next queue has operations in flight advances only when all it has sent
+ * is answered; until then the client's new commands are held.
  *
- * What may be run again by itself (absorb/fold/fold.h) must not have others behind it. Those asks are `no_retry`:
- * the plan puts them where a refusal is their answer. For increments that is so while the number is far
- * from the limits (`far_from_overflow`), as far as is known; else nothing goes behind them (`exclusive`). */
+ * A member of a batch may have to be sent again by itself (absorb/fold/fold.h), which must not happen behind a
+ * later request of its client. So members with later requests behind them are marked `no_retry`, and the plan
+ * puts them only into batches whose error would be their own. For adds that needs a number far from the limits,
+ * as far as is known (`far_from_overflow`); otherwise no request is sent behind an add (`exclusive`). */
 #include "absorb/fold/stage.h"
 
 #include "base/mem.h"
@@ -52,7 +52,7 @@ static struct hs_fold_request *first_behind(const struct hs_fold_chain *chain)
 	return hs_list_entry(chain->behind.next, struct hs_fold_request, member.link);
 }
 
-/* What becomes one operation of one partition, and nothing else. */
+/* Whether the command becomes exactly one operation for one partition. */
 static bool is_plain(const struct hs_command *command)
 {
 	return (command->place == HS_PLACE_PARTITION || command->place == HS_PLACE_ANY ||
@@ -60,7 +60,7 @@ static bool is_plain(const struct hs_command *command)
 	       !command->starts;
 }
 
-/* Whether the request waits in the same queue as those before it. */
+/* Whether the request waits in the same queue as the chain's earlier members. */
 static bool is_of_same_queue(const struct hs_fold_chain *chain, const struct hs_fold_queue *queue)
 {
 	return queue && chain->queue == queue && hs_list_empty(&chain->behind);
@@ -71,7 +71,8 @@ bool hs_chain_takes(const struct hs_fold_chain *chain, const struct hs_command *
 {
 	if (is_of_same_queue(chain, queue))
 		return true;
-	/* A session that tracks is told who made a change: its requests keep their own client id. */
+	/* A tracking session's invalidations depend on which client made a change: its requests keep their own
+	 * client id. */
 	if (chain->sent > 0 || chain->exclusive || chain->session->tracks)
 		return false;
 	return queue || is_plain(command);
@@ -129,7 +130,6 @@ void hs_chain_add(struct hs_fold_stage *stage, struct hs_fold_chain *chain,
 		queue->behind++;
 }
 
-/* Takes the first of those behind out of its line. */
 static struct hs_fold_request *take_behind(struct hs_fold_chain *chain)
 {
 	struct hs_fold_request *folded = first_behind(chain);
@@ -160,14 +160,14 @@ void hs_chain_drop(struct hs_fold_stage *stage, struct hs_fold_request *folded)
 	}
 	folded->waiting = false;
 	folded->queue = NULL;
-	chain->sent++; /* to leave it like any other */
+	chain->sent++; /* so that hs_chain_leave can count it down */
 	hs_chain_leave(stage, folded);
 	if (hs_list_empty(&chain->behind))
 		hs_list_remove(&chain->advancing);
 	chain->client.no_retry = !hs_list_empty(&chain->behind);
 }
 
-/* Those behind may go on: all before them was sent in this round, or is answered. */
+/* Requests behind may advance: all earlier ones were sent in this round or are answered. */
 static void may_advance(struct hs_fold_stage *stage, struct hs_fold_chain *chain)
 {
 	if (chain->waiting > 0 || hs_list_empty(&chain->behind) ||
@@ -220,7 +220,8 @@ uint64_t hs_chain_client(struct hs_fold_stage *stage)
 	return stage->round_client;
 }
 
-/* Of what the session has in flight or delayed in the bucket of its chain; 0: its own id. */
+/* Sets the client id of the session's requests in flight or delayed in the chain's bucket; 0: the session's own
+ * id. */
 static void set_client(struct hs_fold_stage *stage, const struct hs_fold_chain *chain,
 		       uint64_t client)
 {
@@ -236,7 +237,7 @@ static void set_client(struct hs_fold_stage *stage, const struct hs_fold_chain *
 				continue;
 			op->client = client > 0 ? client : session->id;
 			if (request->parts[i].taken != HS_PART_FREE)
-				request->client = client; /* it gets its id when it is sent */
+				request->client = client; /* used when the request is sent */
 		}
 	}
 }
@@ -253,7 +254,8 @@ static void relabel(struct hs_fold_stage *stage, struct hs_fold_chain *chain, bo
 
 void hs_chain_use_client_for_others(struct hs_fold_stage *stage, struct hs_fold_chain *chain)
 {
-	/* Others lose nothing, and may be read by other threads. */
+	/* Engines without shared connections do not need the id, and another thread may be reading the
+	 * operation. */
 	if (!stage->core->world.shared_connections)
 		return;
 	set_client(stage, chain, hs_chain_client(stage));
@@ -279,7 +281,7 @@ void hs_chain_use_client(struct hs_fold_stage *stage, struct hs_fold_request *fo
 		hs_chain_use_client_for_others(stage, folded->chain);
 }
 
-/* A request of no queue, in its turn. It may be gone when this returns. */
+/* Sends a request that has no queue. The request may be freed when this returns. */
 static void send_plain(struct hs_fold_stage *stage, struct hs_fold_chain *chain,
 		       struct hs_fold_request *folded)
 {
@@ -302,13 +304,14 @@ static void advance(struct hs_fold_stage *stage, struct hs_fold_chain *chain)
 			send_plain(stage, chain, take_behind(chain));
 			continue;
 		}
-		/* It would leave under another client id than what was sent. */
+		/* The queue waits for another round, and that round's client id would differ from the one
+		 * already used. */
 		if (chain->sent > 0 && !hs_fold_may_launch(stage, queue))
 			break;
 		wait_in_queue(stage, chain, take_behind(chain));
 	}
 	if (hs_list_empty(&chain->behind))
-		hs_list_remove(&chain->advancing); /* one may have been refused at once */
+		hs_list_remove(&chain->advancing); /* the last one may have been refused at once */
 }
 
 void hs_chain_advance(struct hs_fold_stage *stage)

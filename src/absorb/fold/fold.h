@@ -1,48 +1,56 @@
-/* Folding: many requests for one hot key that wait at the same time become one or two requests to the
- * engine, and each caller is answered exactly as if it had been alone (law 2).
+/* Folding: combines many waiting requests for one hot key into one or two engine requests (request coalescing
+ * for reads, write combining for INCR and SET). Each caller gets the reply that it would have got alone (law
+ * 2).
  *
- *     ask ─ waiting ─ plan ─┬─ batch: GET k          for all who read it
- *                           ├─ batch: INCRBY k 7     for seven INCRs; each gets its own number
- *                           └─ batch: SET k last     for SETs, and what was asked between them
- *                                      └─ reply ─ answer, one by one ─ the next plan
+ *     request ─ waiting ─ plan ─┬─ batch: GET k          one reply for all readers
+ *                               ├─ batch: INCRBY k 7     for seven INCRs; each gets its own number
+ *                               └─ batch: SET k last     for several SETs and the reads between them
+ *                                          └─ reply ─ one answer per member ─ the next plan
  *
- * The caller (absorb/fold/stage.c) has the batches of at most one plan in flight for a key: asks that come
- * meanwhile wait here, and none joins a batch that was sent. A batch is linearized where the engine runs it. Every
- * client in it asked before it was sent and is answered after, so each answer is one that a single Redis could
- * have given. Asks of one client keep their order: within a batch because every order in which its asks are
- * evaluated keeps each client's, between batches because a client is in at most one batch of a plan; what else it
- * asked waits for the next plan.
+ * The caller (absorb/fold/stage.c) has the batches of at most one plan in flight for a key. Requests that
+ * arrive meanwhile wait here. No request joins a batch that was sent. A batch is linearized where the engine
+ * runs it: every member arrived before the batch was sent and is answered after it ran, so each answer is one
+ * that a single Redis could have given. The requests of one client keep their order. Within a batch, every
+ * order in which members are evaluated keeps each client's order. Between batches, a client is in at most one
+ * batch of a plan; its other requests wait for the next plan.
  *
- * What a batch may hold, in the order asked:
- *   read  equal arguments and dialect: one reply for all. Nothing is derived.
- *   add   INCR, DECR, INCRBY, DECRBY, each client's of one sign (0 is of either), their magnitudes
- *         below 2^62 in sum unless there is but one. The engine adds the net, 0 included: the key is
- *         made, an error is told. Counting back gives the number before them. GET, STRLEN and EXISTS
- *         behind the first of them are answered from it.
- *   set   SET of a value, plain or with EX or PX. Everything behind it that follows from the value is
- *         worked out here; the last value goes to the engine with the last SET's expiry.
+ * A batch holds requests of one of these kinds, in the order of arrival:
+ *   read  equal arguments and RESP version: one reply for all. Nothing is computed from it.
+ *   add   INCR, DECR, INCRBY, DECRBY. All adds of one client have the same sign (0 has either); their magnitudes
+ *         sum to less than 2^62 unless there is only one. The engine adds the net sum. A sum of 0 is sent too: it
+ *         creates the key and reports errors. Counting back from the reply gives each member's number. GET, STRLEN
+ *         and EXISTS behind the first add are answered from the computed value.
+ *   set   SET of a value, plain or with EX or PX. Answers to members behind it are computed from the value; the
+ *         last value goes to the engine with the last SET's expiry.
  *
- * Adds near a limit. The net can fit where the order asked does not: at the highest number, one
- * client's INCR before another's DECR. Such a batch is evaluated in another order: at the upper limit
- * all asks of clients that take away, as they were asked, then all others, as they were asked; at the
- * lower limit clients that add are first. The number so moves away from the limit, by less than 2^62
- * and thus not to the other one, and then back to the number that the engine has. A single Redis could
- * have taken that order: nobody in the batch was answered before everybody in it had asked, and no
- * client has asks in both parts. Who reads before anything is added there finds the key: a missing one
- * counts from 0, which is near no limit. Where the net does not fit either, the engine says so, and
- * nothing was done.
+ * Adds near a limit of int64. The net sum can fit where the order of arrival does not: at the highest number,
+ * one client's INCR arrives before another's DECR. Such a batch is evaluated in another order. At the upper
+ * limit all members of clients that subtract come first, in the order of arrival, then all others in the order
+ * of arrival; at the lower limit clients that add come first. So the number moves away from the limit by less
+ * than 2^62, never reaches the other limit, and comes back to the number that the engine has. A single Redis
+ * could have run that order: no member was answered before all members had arrived, and no client has members
+ * in both parts. A read that is evaluated before any add finds the key: a missing key counts from 0, which is
+ * far from both limits. If the net sum does not fit either, the engine replies with an error and the batch did
+ * not run.
  *
- * When the engine refuses a batch, nothing was done (an outcome that is unknown is an error that says
- * so): who would have got that error alone gets it, the others are run again, each by itself. Where that
- * would come too late, because something of the same client is sent behind it already (`no_retry`), an ask
- * joins only what it could not be run again for: reads a read, adds an add far from the limits, SETs a
- * SET; else it has a batch for itself. A number that somebody has set to its limit since it was last seen
- * is what remains: `again` is called for asks with `no_retry`, too, and the caller has to refuse them. What is
- * worked out here never reaches the engine: whether a server has that command too, and lets heatsink's
- * user have it, is not asked.
+ * If the engine replies with an error, the batch did not run, except for an UNKNOWN error (outcome unknown).
+ * Each member that would have got this error alone gets it; all others are sent again one by one. UNKNOWN goes
+ * to all members, and none is sent again. A member with `no_retry` cannot be sent again, because a later
+ * request of its client was sent already. So it joins only a batch whose error would be its own:
  *
- * Knows commands and replies; no session, no engine, no threshold. One thread. Asks and what they
- * point to are the caller's; batches are ours. Who counts waiters and limits them is the caller. */
+ *     a read               a read batch
+ *     an add               an add batch, if the number is far from the limits
+ *     a SET                a set batch
+ *     anything else        a batch of its own
+ *
+ * One case is left: another client moved the number to a limit since heatsink last saw it. Then `retry` is
+ * called for members with `no_retry` too, and the caller answers them with an error.
+ *
+ * Members whose answer is computed here never reach the engine. So an engine without that command, or whose ACL
+ * refuses it to heatsink's user, is not noticed.
+ *
+ * Knows commands and replies; no session, engine or threshold. One thread. Members and what they point to
+ * belong to the caller; batches belong to this module. The caller counts and limits the waiting members. */
 #ifndef HS_ABSORB_FOLD_H
 #define HS_ABSORB_FOLD_H
 
@@ -57,110 +65,111 @@
 #include <stdint.h>
 
 enum hs_fold_kind {
-	HS_FOLD_NOT, /* not to be folded: it goes its own way */
+	HS_FOLD_NOT, /* not foldable: sent to the engine as it is */
 	HS_FOLD_GET,
 	HS_FOLD_STRLEN,
-	HS_FOLD_EXISTS, /* of one key */
+	HS_FOLD_EXISTS, /* with one key */
 	HS_FOLD_TTL,
-	HS_FOLD_READ, /* another read of one key whose answer follows from its data alone */
+	HS_FOLD_READ, /* another read of one key whose answer depends on the key's data alone */
 	HS_FOLD_ADD,
 	HS_FOLD_SET,
 };
 
 struct hs_fold_batch;
 
-/* Which batch has a client's asks, while a plan is made; zero at first and after every call. One
- * for each client, and each queue that it waits in at a time. */
+/* One client's state in one key's queue. While a plan is made, `batch` is the batch that has this client's
+ * members. All fields but the caller's are zero before and after every call. */
 struct hs_fold_client {
 	const struct hs_fold_batch *batch;
-	int sign;   /* of what it adds in an add batch: 1, -1; 0: nothing so far */
-	bool waits; /* with what it asked behind, for the next plan */
-	/* The caller's, and never changed here: something else of this client is under way, or will be
-	 * sent behind what it has in the queue before that is answered: it leaves in its own dialect. And:
-	 * it is the latter. */
+	int sign;   /* sign of the client's adds in an add batch: 1 or -1; 0: none so far */
+	bool waits; /* its remaining members wait for the next plan */
+	/* Set by the caller, never changed here. `fixed_dialect`: the client has, or will have, other requests
+	 * in flight, so its members must be sent in its own RESP version. `no_retry`: a later request of the
+	 * client is sent before this one is answered, so its members cannot be sent again. */
 	bool fixed_dialect, no_retry;
 };
 
-/* One request that waits: part of the caller's own struct. */
+/* One waiting request. It is embedded in the caller's struct. */
 struct hs_fold_member {
-	struct hs_link link; /* in the queue or in a batch; alone when in neither */
+	struct hs_link link; /* in the queue or in a batch; else linked to itself */
 	enum hs_fold_kind kind;
-	uint8_t resp; /* how it is answered */
+	uint8_t resp; /* RESP version of the reply, 2 or 3 */
 	const struct hs_command *command;
-	const struct hs_bytes *argv; /* until it is answered */
+	const struct hs_bytes *argv; /* valid until the member is answered */
 	size_t argc;
-	struct hs_bytes raw; /* the same as it came; empty: not kept */
+	struct hs_bytes raw; /* the request's bytes as received; empty: unknown */
 	struct hs_fold_client *client;
-	bool no_retry; /* its client's, when it was planned */
+	bool no_retry; /* copy of the client's `no_retry` when the plan was made */
 	/* Filled by hs_fold_classify. */
-	uint64_t signature; /* a read's: of all its arguments */
-	int64_t number;	    /* what is added; the time of a SET in ms, 0: for ever */
+	uint64_t signature; /* of reads: hash of command, RESP version and arguments */
+	int64_t number;	    /* of an add: the amount; of a SET: time to live in ms, 0: none */
 };
 
-/* The kind of a request, as far as command and arguments say; from `command`, `argv`, `argc` and
- * `resp`. Arguments that the engine would find wrong make it HS_FOLD_NOT: the engine says so. */
+/* Sets and returns the member's kind, from `command`, `argv`, `argc` and `resp`. Arguments that the engine
+ * would reject give HS_FOLD_NOT, so that the engine writes the error. */
 enum hs_fold_kind hs_fold_classify(struct hs_fold_member *member);
 
-/* The asks of one key that wait, oldest first. */
+/* The waiting members of one key, oldest first. */
 struct hs_fold {
 	struct hs_link waiting;
-	/* The number that was last made here was far from the limits: the next batch will not meet them,
-	 * unless it is set there by others meanwhile. */
+	/* The last number computed here was far from the int64 limits, so the next batch does not reach them
+	 * unless another client sets the number meanwhile. */
 	bool far_from_overflow;
 };
 
 /* One request to the engine. */
 struct hs_fold_batch {
-	struct hs_link link;	/* in a plan */
-	struct hs_link members; /* whom it answers, in the order asked */
-	uint32_t count;		/* of them */
-	enum hs_fold_kind kind; /* READ, ADD or SET */
-	/* What is sent. The arguments are the first ask's, or composed; they stay until the batch is
+	struct hs_link link;	/* in the list of a plan */
+	struct hs_link members; /* requests that it answers, in the order of arrival */
+	uint32_t count;		/* number of members */
+	enum hs_fold_kind kind; /* HS_FOLD_READ, HS_FOLD_ADD or HS_FOLD_SET */
+	/* The command that is sent: the first member's, or one composed below. Valid until the batch is
 	 * answered. */
 	const struct hs_command *command;
 	const struct hs_bytes *argv;
 	size_t argc;
-	struct hs_bytes raw; /* may be empty */
+	struct hs_bytes raw; /* bytes to send as they are; may be empty */
 	uint8_t resp;
-	/* Ours. */
+	/* Private to absorb/fold/plan.c and answer.c. */
 	struct hs_fold *fold;
-	bool sole;		/* nobody may join it */
-	bool mixed_dialects;	/* asks of both dialects are in it */
-	bool fixed_dialect;	/* one of a client that is: it leaves in that one's dialect */
-	int64_t sum;		/* of an add: the net */
-	uint64_t magnitude_sum; /* of all its magnitudes: no number on the way is farther off */
+	bool sole;	     /* no other member may join */
+	bool mixed_dialects; /* has members of both RESP versions */
+	bool fixed_dialect;  /* has a member of a fixed_dialect client: sent in that RESP version */
+	int64_t sum;	     /* of an add batch: the net sum */
+	/* of an add batch: sum of absolute values; no intermediate number is further from the start */
+	uint64_t magnitude_sum;
 	struct hs_bytes composed[5];
 	char text[HS_NUM_TEXT_MAX];
 };
 
 void hs_fold_init(struct hs_fold *fold);
-/* Behind those who wait. One that waits may be taken out again (its link), when its caller has gone. One in a
- * batch stays until it is answered: others' answers may follow from it. */
+/* Appends a member. The caller may unlink a member that still waits, when its client has gone. A member of a
+ * batch stays until the batch is answered, because other members' answers may be computed from it. */
 void hs_fold_add(struct hs_fold *fold, struct hs_fold_member *member);
 
-/* The next plan: moves asks from the queue into batches, which are appended to the list `plan`. Takes
- * all that waits, except what a client asked behind one that is in another batch already. A batch of one ask is
- * that ask as it came: the caller may send it itself and free the batch. Empty when nothing waits. */
+/* Makes the next plan: moves members from the queue into batches and appends the batches to `plan`. Takes every
+ * waiting member, except those of a client that is already in another batch of this plan. A batch with one
+ * member is that member's request unchanged: the caller may send the request itself and free the batch. No waiting
+ * member: no batch. */
 void hs_fold_plan(struct hs_fold *fold, struct hs_link *plan);
 
-/* Whether one that waits alone may be sent without a plan: nothing is to be remembered of it. */
+/* Whether a member that waits alone may be sent without a plan: it cannot bring a number near the limits. */
 bool hs_fold_is_simple(const struct hs_fold_member *member);
 
 struct hs_fold_calls {
-	/* The reply of one of them, valid until the call returns. */
+	/* The member's reply; valid until the call returns. */
 	void (*answer)(void *context, struct hs_fold_member *member, struct hs_bytes reply);
-	/* It was not run: send it by itself. */
+	/* The member's request did not run: the caller sends it by itself. */
 	void (*retry)(void *context, struct hs_fold_member *member);
 };
 
-/* The engine's reply to a batch: calls back once for every ask, each taken out of the batch first: those
- * that are answered in the order in which they were evaluated (the order asked, but for adds near a
- * limit; a client's own always), then those to be run again in the order asked. What a client asked
- * behind something that is run again is run again too, so its order is kept. A reply that
- * belongs to no outcome becomes an error that begins with UNKNOWN. `scratch` is emptied and filled
- * along the way. */
+/* Handles the engine's reply to a batch. Takes every member out of the batch and calls back once for it: first
+ * `answer`, in the order of evaluation (order of arrival, except for adds near a limit; always the order within
+ * one client), then `retry` in the order of arrival. If a member is retried, later members of the same client
+ * are retried too, so that the client's order is kept. A reply that fits no outcome becomes an error that
+ * begins with UNKNOWN. `scratch` is cleared and overwritten. */
 void hs_fold_answer(struct hs_fold_batch *batch, struct hs_bytes reply, struct hs_buf *scratch,
 		    const struct hs_fold_calls *calls, void *context);
-void hs_fold_free(struct hs_fold_batch **batch); /* none of its asks is left in it */
+void hs_fold_free(struct hs_fold_batch **batch); /* the batch has no members left */
 
 #endif

@@ -1,4 +1,4 @@
-/* Which keys are folded: those whose heat says so, until they have cooled. */
+/* Which keys are folded: a key gets a queue when it becomes hot, and loses it after it has cooled. */
 #include "absorb/fold/stage.h"
 
 #include "base/mem.h"
@@ -76,8 +76,8 @@ void hs_fold_report(void *self, struct hs_reply *reply)
 		struct hs_plan_number waiting = {"waiting", queue->waiting};
 		struct hs_plan_row row = {
 			.mitigation = "fold",
-			.state = queue->bypass > 0 ? "resting" : "folding",
-			.why = queue->bypass > 0 ? "too few of its requests come together" : NULL,
+			.state = queue->bypass > 0 ? "paused" : "folding",
+			.why = queue->bypass > 0 ? "too few of its requests arrive together" : NULL,
 			.key = hs_hot_key(queue->hot),
 			.since_us = queue->hot->since_us,
 			.places = &partition,

@@ -1,5 +1,5 @@
-/* What a request is to folding. Whatever is not known to be foldable is not: it costs a request, and
- * no answer can be wrong. */
+/* Classifies a request for folding. A command that is not known to be foldable is sent by itself: that costs
+ * one request and is always correct. */
 #include "absorb/fold/fold.h"
 
 #include "absorb/plain_set.h"
@@ -18,7 +18,8 @@ static enum hs_fold_kind classify_add(struct hs_fold_member *member)
 		return HS_FOLD_NOT;
 	if (!down)
 		return HS_FOLD_ADD;
-	if (member->number == INT64_MIN) /* its negative is no number: an error of its own */
+	/* its negative does not fit: the engine writes that error */
+	if (member->number == INT64_MIN)
 		return HS_FOLD_NOT;
 	member->number = -member->number;
 	return HS_FOLD_ADD;
@@ -40,8 +41,8 @@ static bool has_word(const char *words, const char *word)
 	return false;
 }
 
-/* Whether the answer follows from the data and the time alone. Redis says so with a tip; before Redis
- * 7 there were none, so those that any server has are known by name here. */
+/* Whether the answer depends on data and time alone. Redis 7 marks other commands with a tip; older servers
+ * have no tips, so the commands that every server has are listed here. */
 static bool is_determined(const struct hs_command *command)
 {
 	static const char *const names[] = {
@@ -49,7 +50,7 @@ static bool is_determined(const struct hs_command *command)
 		"sscan", "srandmember", "xpending", "zrandmember", "zscan",
 	};
 
-	switch ((int)command->id) { /* Redis's tip is about the time */
+	switch ((int)command->id) { /* their tip is about the time, which fold handles */
 	case HS_CMD_ID_TTL:
 	case HS_CMD_ID_PTTL:
 	case HS_CMD_ID_EXPIRETIME:
@@ -61,7 +62,7 @@ static bool is_determined(const struct hs_command *command)
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (strcmp(command->name, names[i]) == 0)
 			return false;
-	return !strchr(command->name, '.'); /* a module's own: nobody knows */
+	return !strchr(command->name, '.'); /* a module's command: unknown */
 }
 
 static bool has_one_key(const struct hs_fold_member *member)
@@ -87,7 +88,7 @@ static enum hs_fold_kind classify_read(const struct hs_fold_member *member)
 
 	if (!(command->flags & HS_CMD_READONLY) || command->flags & never)
 		return HS_FOLD_NOT;
-	/* A subcommand speaks about a key rather than of its data: OBJECT, MEMORY, XINFO. */
+	/* Container subcommands report on a key, not its data: OBJECT, MEMORY, XINFO. */
 	if (command->parent != HS_CMD_ID_NONE || command->key_specs)
 		return HS_FOLD_NOT;
 	if (!has_one_key(member) || !is_determined(command))
@@ -95,7 +96,7 @@ static enum hs_fold_kind classify_read(const struct hs_fold_member *member)
 	return HS_FOLD_READ;
 }
 
-/* Lengths are part of it, so that the same bytes cut elsewhere are something else. */
+/* Lengths are hashed too, so that equal bytes split differently give another hash. */
 static uint64_t hash_of(const struct hs_fold_member *member)
 {
 	uint64_t hash = ((uint64_t)member->command->id << 8) + member->resp;

@@ -1,16 +1,16 @@
-/* The queue of a key, and the plan: which batches are sent for it next. The walk goes over the asks that wait,
- * oldest first, and looks for the batch that each could be in. There are two candidates at most: the last batch, when that
- * is a write from which the answer follows; and a read of the same, when no write came in between.
+/* The queue of a key, and the plan: the batches that are sent for it next. The planner walks over the waiting
+ * members, oldest first, and looks for a batch that each may join. There are at most two candidates: the plan's
+ * last batch, if that is a write that determines the answer; and an equal read, if no write came in between.
  *
  *     GET k  TTL k  GET k  INCR k  GET k  INCR k  TTL k  INCR k
  *     └ 1 ── 2 ──── 1      └ 3 ─── 3 ──── 3       4      5
  *
- * A client that needs a second batch waits with it for the next plan, and with all it asked behind;
- * the others go by. So where many ask for INCR and TTL at a time, a plan has all INCRs and the next
- * all TTLs, and not one client each.
+ * A client that would need a second batch waits with that request, and all behind it, for the next plan; other
+ * clients' requests pass it. So if many clients send INCR and TTL alternately, one plan has all INCRs and the
+ * next has all TTLs.
  *
- * Between two writes of a plan is an epoch: reads in it may change places. A small table finds the batch
- * of an equal read; it is bounded, and reads beyond it are batches of their own. */
+ * An epoch is the part of a plan between two writes: reads in it may change places. A small hash table finds
+ * the batch of an equal read in the epoch. It is bounded; reads beyond it get batches of their own. */
 #include "absorb/fold/fold.h"
 
 #include "absorb/fold/value.h"
@@ -19,17 +19,17 @@
 
 enum {
 	CELLS = 64,	 /* a power of two */
-	CELLS_USED = 48, /* the rest stays empty, so that searches end soon */
+	CELLS_USED = 48, /* the rest stays empty, so that probing ends soon */
 };
 
-#define LARGE_ADD                                                                                  \
-	(UINT64_C(1) << 48) /* smaller increments, in any number, do not leave the room there is */
+/* Smaller adds, in any realistic number, cannot reach the limits from far away. */
+#define LARGE_ADD (UINT64_C(1) << 48)
 
 struct planner {
 	struct hs_fold *fold;
 	struct hs_link *plan;
 	struct hs_fold_batch *last; /* NULL before the first */
-	uint32_t epoch;		    /* a cell of another one is empty; 0 is none */
+	uint32_t epoch;		    /* cells of another epoch are empty; 0 is no epoch */
 	uint32_t used;
 	struct {
 		uint32_t epoch;
@@ -55,7 +55,7 @@ void hs_fold_add(struct hs_fold *fold, struct hs_fold_member *member)
 	hs_list_append(&fold->waiting, &member->link);
 }
 
-/* The name may be written in any case; all else decides. The hash only saves looking. */
+/* Compares everything but the command's name, whose case is free. The hash only avoids the comparison. */
 static bool is_same_read(const struct hs_fold_member *a, const struct hs_fold_member *b)
 {
 	if (a->signature != b->signature || a->command != b->command || a->resp != b->resp ||
@@ -67,7 +67,7 @@ static bool is_same_read(const struct hs_fold_member *a, const struct hs_fold_me
 	return true;
 }
 
-/* The cell of an equal read in this epoch, or the empty one it would be in. */
+/* Index of the cell of an equal read in this epoch, or of the empty cell that it would use. */
 static size_t find_cell(const struct planner *planner, const struct hs_fold_member *member)
 {
 	size_t at = (size_t)member->signature % CELLS;
@@ -93,13 +93,14 @@ static bool adds_up(const struct hs_fold_batch *batch, const struct hs_fold_memb
 	       batch->magnitude_sum < HS_FOLD_MAGNITUDES_MAX - more;
 }
 
-/* One that may not be run again, and would be if the number met a limit. */
+/* A `no_retry` add near the limits: in a shared batch it would have to be sent again if the sum overflowed. */
 static bool must_be_alone(const struct hs_fold *fold, const struct hs_fold_member *member)
 {
 	return member->client->no_retry && member->kind == HS_FOLD_ADD && !fold->far_from_overflow;
 }
 
-/* The answers of writes are the same in both; but each has its own connection to a server. */
+/* RESP2 and RESP3 replies to writes are equal, but each RESP version has its own server connection. So a
+ * fixed_dialect client's member cannot join a batch of the other version. */
 static bool fits_dialect(const struct hs_fold_batch *batch, const struct hs_fold_member *member)
 {
 	if (member->resp != batch->resp)
@@ -107,7 +108,7 @@ static bool fits_dialect(const struct hs_fold_batch *batch, const struct hs_fold
 	return !batch->mixed_dialects || !member->client->fixed_dialect;
 }
 
-/* Whether the answer follows from what the plan's last batch knows. */
+/* Whether the answer can be computed from the value of the plan's last batch. */
 static bool follows(const struct hs_fold_batch *last, const struct hs_fold_member *member)
 {
 	if (!last || last->kind == HS_FOLD_READ || last->sole || !fits_dialect(last, member))
@@ -137,7 +138,7 @@ static bool is_write(const struct hs_fold_member *member)
 	return member->kind == HS_FOLD_ADD || member->kind == HS_FOLD_SET;
 }
 
-/* The batch it may join; NULL: it needs a new one. */
+/* The batch that the member may join; NULL: it needs a new one. */
 static struct hs_fold_batch *find_batch(const struct planner *planner,
 					const struct hs_fold_member *member)
 {
@@ -188,7 +189,7 @@ static void join(struct hs_fold_batch *batch, struct hs_fold_member *member)
 		batch->magnitude_sum += magnitude(member->number);
 		if (batch->magnitude_sum >= LARGE_ADD)
 			batch->fold->far_from_overflow =
-				false; /* not before it is known where that leads */
+				false; /* until the reply shows the new number */
 		if (member->number != 0)
 			member->client->sign = hs_fold_sign(member->number);
 	}
@@ -204,7 +205,7 @@ static void set_command(struct hs_fold_batch *batch, const struct hs_fold_member
 	batch->resp = member->resp;
 }
 
-/* Of what composed[] and text[] hold. */
+/* Sends the command in composed[] instead of the member's own. */
 static void set_composed_command(struct hs_fold_batch *batch, enum hs_command_id id,
 				 struct hs_bytes name, const struct hs_fold_member *member)
 {
@@ -228,7 +229,7 @@ static void finish_add(struct hs_fold_batch *batch, const struct hs_fold_member 
 	batch->argc = 3;
 }
 
-/* The last SET as it came, unless something was added to its value; its expiry stays in any case. */
+/* Sends the last SET as it came, unless adds followed it; the last SET's expiry stays in any case. */
 static void finish_set(struct hs_fold_batch *batch)
 {
 	const struct hs_fold_member *set = NULL;
@@ -242,7 +243,7 @@ static void finish_set(struct hs_fold_batch *batch)
 			(void)hs_fold_value_add(&value, member->number);
 		}
 	}
-	hs_check(set); /* it begins with one */
+	hs_check(set); /* a set batch begins with a SET */
 	if (value.is_number && !hs_fold_is_far_from_overflow(value.number))
 		batch->fold->far_from_overflow = false;
 	if (!value.changed) {

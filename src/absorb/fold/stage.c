@@ -1,29 +1,29 @@
-/* The queues of hot keys: where requests meet absorb/fold/fold.h.
+/* The queues of hot keys: where requests enter absorb/fold/fold.h.
  *
- *     admit ─┬─ no queue: straight to the engine
- *            ├─ joins: waits ─ … ─ the round ends, nothing is under way ─ planned ─ sent
- *            └─ not now: the session has others under way that it must not overtake
+ *     admit ─┬─ no queue: sent to the engine directly
+ *            ├─ queue: waits ─ … ─ end of the round, nothing in flight ─ planned ─ sent
+ *            └─ hold: the session has other requests in flight that this one must not overtake
  *
- * A queue has the batches of one plan in flight at most. Everything that waits is planned and sent together when
- * the last of their replies is in, at the end of the round of events. What is handed to the engine leaves then
- * anyway: a request for an uncontended key does not wait longer, and requests of the same round share a batch at
+ * A queue has the batches of one plan in flight at most. When their last reply is in, all waiting members are
+ * planned and sent at the end of that round of events. The engine sends nothing earlier than the end of a round
+ * anyway. So a request for an uncontended key waits no longer, and requests of the same round share a batch at
  * no cost. Where clients pipeline requests for several hot keys, a round has several passes (chain.c).
  *
- * Order (law 2). Only what can be folded goes through a queue, and it goes by what other clients ask:
- * the engine takes one thing after the other, whoever sends them. A client's own order is kept by its
- * chain: what it asks of a partition bucket while it has requests waiting there stands in line behind them. While it
- * has some under way with others', what else it asks of that bucket is not taken from its input until they
- * are answered. So whatever a folded request needs, a second try by itself included, nothing of its client
- * can have come in between.
+ * Order (law 2). Only foldable requests enter a queue. The order among clients is free until the engine runs
+ * them. A client's own order is kept by its chain: while it has requests waiting in a partition bucket, its
+ * further requests for that bucket wait behind them. While requests of the chain are in flight in a batch,
+ * further commands for that bucket stay in the client's input until the batch is answered. So no later request
+ * of the client can come in between, even if a folded request has to be sent a second time.
  *
- * Nobody waits in vain. Requests of one client alone are sent as they came when it goes on to what cannot
- * stand in line. Who has many others under way would lose more by waiting than the key gains, and where
- * nobody else is there the key gains nothing at all: such a request goes straight, and not through the
- * queue. So do the next ones of a client that was held up while it had sent much more: it would pay a
- * round trip for nearly each of its requests.
+ * When folding does not help, requests are sent directly:
+ * - A queue where only one client waits is emptied when that client sends a command that cannot join a chain.
+ * - A client with more than BEHIND_MAX other requests in flight is not folded: it would lose more by waiting
+ *   than the key gains. The same holds for a client that is alone on the key.
+ * - A client that was held while it had deep pipelined input is not folded for its next requests: it would pay
+ *   a round trip for nearly each of them.
  *
- * A key turns hot when its heat is counted (core/count.c), with what is under way for it left as it
- * is. It is folded no more when it has been cool for a while and nothing is in its queue. */
+ * A key becomes hot when its heat is counted (core/count.c). Requests already in flight for it stay as they
+ * are. Its queue is removed after the key has been cool for a while and the queue is empty. */
 #include "absorb/fold/stage.h"
 
 #include "base/mem.h"
@@ -34,13 +34,13 @@
 #include "wire/reply.h"
 
 enum {
-	BYPASS_READS = 1024,  /* so many go straight when folding them did not help */
-	READS_JUDGED_MIN = 8, /* a plan of fewer says nothing about that */
-	BATCHES_JUDGED = 32,  /* after so many it is seen whether folding was worth it */
-	BYPASS = 1024,	      /* so many requests go straight when it was not */
+	BYPASS_READS = 1024,  /* reads that bypass the queue after folding reads did not pay */
+	READS_JUDGED_MIN = 8, /* a plan with fewer reads is not judged */
+	BATCHES_JUDGED = 32,  /* batches after which the gain is judged */
+	BYPASS = 1024,	      /* requests that bypass the queue after folding did not pay */
 };
 
-/* --- a request's way through a queue --- */
+/* --- a request's path through a queue --- */
 
 void hs_fold_make_ready(struct hs_fold_stage *stage, struct hs_fold_queue *queue)
 {
@@ -50,7 +50,7 @@ void hs_fold_make_ready(struct hs_fold_stage *stage, struct hs_fold_queue *queue
 	hs_stage_want(stage->core, stage->index, HS_POINT_FLUSH, true);
 }
 
-/* To the engine as it came. The request may be gone when this returns. */
+/* Sends the request to the engine as it came. The request may be freed when this returns. */
 static void send_as_it_came(struct hs_fold_stage *stage, struct hs_fold_request *folded)
 {
 	struct hs_fold_queue *queue = folded->queue;
@@ -66,7 +66,7 @@ static void refuse(struct hs_fold_stage *stage, struct hs_request *request)
 	struct hs_reply reply = {.out = &request->reply, .resp = request->resp};
 
 	hs_reply_errorf(&reply,
-			"BUSY %u requests wait for this key already (fold-waiters-max); not run",
+			"BUSY %u requests already wait for this key (fold-waiters-max); not run",
 			stage->core->options.fold_waiters_max);
 	hs_counter_add(&stage->stats.busy, 1);
 	request->parts[0].time_us = 0;
@@ -75,7 +75,7 @@ static void refuse(struct hs_fold_stage *stage, struct hs_request *request)
 	hs_dispatch_finish(stage->core, request);
 }
 
-/* The stage has state in the request from now on. */
+/* From here on the stage has state in the request. */
 static struct hs_fold_request *mark(struct hs_fold_stage *stage, struct hs_request *request)
 {
 	struct hs_fold_request *folded = hs_fold_of(stage, request);
@@ -87,7 +87,7 @@ static struct hs_fold_request *mark(struct hs_fold_stage *stage, struct hs_reque
 	return folded;
 }
 
-/* The request goes through a queue: to the engine with the round if nothing is ahead of it. */
+/* Queues the request; it is sent at the end of the round unless the queue has operations in flight. */
 static void take(struct hs_fold_stage *stage, struct hs_fold_queue *queue,
 		 struct hs_request *request)
 {
@@ -95,7 +95,7 @@ static void take(struct hs_fold_stage *stage, struct hs_fold_queue *queue,
 
 	folded->queue = queue;
 	folded->member = stage->admitted_member;
-	folded->member.argv = request->call.argv; /* its own copy */
+	folded->member.argv = request->call.argv; /* the request's copy */
 	folded->member.raw = request->call.raw;
 	hs_list_init(&folded->member.link);
 	request->resp = request->session->resp;
@@ -106,8 +106,7 @@ static void take(struct hs_fold_stage *stage, struct hs_fold_queue *queue,
 		refuse(stage, request);
 }
 
-/* A request that goes through no queue: true if it stands behind others that do, and is sent after
- * them. */
+/* A request without a queue. True: it waits behind queued requests of its session, and is sent after them. */
 static bool follow(struct hs_fold_stage *stage, struct hs_request *request)
 {
 	struct hs_fold_chain *chains = hs_fold_session(stage, request->session)->chains;
@@ -119,8 +118,8 @@ static bool follow(struct hs_fold_stage *stage, struct hs_request *request)
 	return true;
 }
 
-/* A read of an engine that answers reads at once, with nothing of its client under way there: only its
- * reply has to wait for others. */
+/* A read that the engine answers at once (embedded), with nothing of its client in flight there: only its reply
+ * has to wait for earlier replies, so it need not be queued. */
 static bool is_at_once(const struct hs_core *core, const struct hs_request *request)
 {
 	const struct hs_session *session = request->session;
@@ -130,12 +129,12 @@ static bool is_at_once(const struct hs_core *core, const struct hs_request *requ
 	       session->requests.next != &request->link;
 }
 
-/* It is sent under its session's own id. */
+/* The request is sent under its session's own client id: earlier requests in flight get that id back. */
 static void restore_clients(struct hs_fold_stage *stage, const struct hs_request *request)
 {
 	const struct hs_fold_session *known = hs_fold_session(stage, request->session);
 
-	/* In whatever bucket: its slot may have moved since they were sent. */
+	/* All buckets: the slot may have moved since they were sent. */
 	for (uint32_t i = 0; known->relabelled > 0 && i < HS_PARTITION_BUCKETS; i++) {
 		if (known->chains[i].total == 0)
 			hs_chain_restore_client(stage, &known->chains[i]);
@@ -167,7 +166,7 @@ static enum hs_stage_result depart(void *self, struct hs_request *request, struc
 
 /* --- batches in flight --- */
 
-/* It is not under way any more for its session. */
+/* Takes the request out of its session's counts and chain. */
 static void leave_bucket(struct hs_fold_stage *stage, struct hs_fold_request *folded)
 {
 	folded->request->session->in_bucket[hs_fold_bucket(folded->request)]--;
@@ -189,8 +188,8 @@ static void answer(void *context, struct hs_fold_member *member, struct hs_bytes
 static void retry(void *context, struct hs_fold_member *member)
 {
 	static const struct hs_bytes too_late =
-		HS_LIT("-BUSY refused together with others, and a later command of this client was "
-		       "sent already; not run\r\n");
+		HS_LIT("-BUSY the batch with this command was refused, and a later command of this "
+		       "client was already sent; not run\r\n");
 	struct hs_fold_stage *stage = context;
 	struct hs_fold_request *folded = hs_fold_request_of(&member->link);
 	struct hs_request *request = folded->request;
@@ -221,7 +220,6 @@ static void op_done(struct hs_fold_stage *stage, struct hs_fold_queue *queue)
 		hs_fold_make_ready(stage, queue);
 }
 
-/* The engine has answered a batch. */
 static void batch_done(struct hs_core *core, struct hs_request *internal_request)
 {
 	static const struct hs_fold_calls calls = {.answer = answer, .retry = retry};
@@ -239,8 +237,8 @@ static void batch_done(struct hs_core *core, struct hs_request *internal_request
 	op_done(stage, queue);
 }
 
-/* The client id that a batch is sent under, so that the engine keeps every member's order: a new one if no
- * member has anything else in flight, else the one of the whole round. */
+/* The client id that a batch is sent under, so that the engine keeps every member's order: a new id if no
+ * member's client has anything else in flight, else the id of the round. */
 static uint64_t client_of_batch(struct hs_fold_stage *stage, const struct hs_fold_batch *batch)
 {
 	bool shared = false;
@@ -257,7 +255,7 @@ static uint64_t client_of_batch(struct hs_fold_stage *stage, const struct hs_fol
 	return shared ? hs_chain_client(stage) : hs_internal_client(stage->core);
 }
 
-/* A batch of several asks is an internal call. */
+/* A batch of several members is sent as one internal call. */
 static void send_together(struct hs_fold_stage *stage, struct hs_fold_queue *queue,
 			  struct hs_fold_batch *batch)
 {
@@ -288,7 +286,8 @@ static void send_together(struct hs_fold_stage *stage, struct hs_fold_queue *que
 	hs_internal_send(stage->core, internal_request);
 }
 
-/* One that waits, by itself. In the middle of a chain it stays in it until it is answered. */
+/* Sends one waiting member by itself. If its chain has more requests, the member stays in the chain until it is
+ * answered. */
 static void send_member(struct hs_fold_stage *stage, struct hs_fold_request *folded)
 {
 	bool stays = hs_chain_is_long(folded->chain);
@@ -336,7 +335,7 @@ static void send_batch(struct hs_fold_stage *stage, struct hs_fold_queue *queue,
 	send_alone(stage, folded);
 }
 
-/* A few clients that rarely meet pay more for the queue than the engine gains. */
+/* Judges whether folding this key pays. Clients that rarely meet lose more by waiting than the engine gains. */
 static void judge(const struct hs_fold_stage *stage, struct hs_fold_queue *queue, uint32_t members,
 		  uint32_t batches)
 {
@@ -350,8 +349,8 @@ static void judge(const struct hs_fold_stage *stage, struct hs_fold_queue *queue
 	queue->judged_batches = 0;
 }
 
-/* Those for whom the plan had no place do not go with a later pass of this round: what they have in it may
- * have to be run again. */
+/* Puts the members that the plan left over aside until the round ends. They must not go with a later pass of
+ * this round: their clients' members in flight may have to be sent again first. */
 static void defer_rest(struct hs_fold_stage *stage, struct hs_fold_queue *queue)
 {
 	struct hs_link *waiting = &queue->fold.waiting;
@@ -414,7 +413,7 @@ static void launch(struct hs_fold_stage *stage, struct hs_fold_queue *queue)
 		send_batch(stage, queue, batch);
 	}
 	judge(stage, queue, members, batches);
-	/* All different, a hash read field by field: waiting for each other brings nothing. */
+	/* Nearly all reads differ (a hash read field by field): waiting for each other gains nothing. */
 	if (reads >= READS_JUDGED_MIN && reads < 2 * read_batches)
 		queue->bypass_reads = BYPASS_READS;
 }
@@ -456,11 +455,11 @@ static void flush(void *self)
 		return;
 	begin_round(stage);
 	run_passes(stage);
-	begin_round(stage); /* what comes from now on is for another one */
+	begin_round(stage); /* later arrivals belong to another round */
 	requeue_deferred(stage);
 }
 
-/* One that went by itself, or as a plain request behind others. */
+/* A request that was sent by itself, or a plain request of a chain, was answered. */
 static void arrive(void *self, struct hs_request *request, struct hs_part *part)
 {
 	struct hs_fold_stage *stage = self;
@@ -494,8 +493,8 @@ static void forget(void *self, struct hs_session *session)
 		hs_request_finish(stage->core, last);
 }
 
-static void askers(void *self, const struct hs_request *internal, hs_stage_member *tell,
-		   void *context)
+static void list_members(void *self, const struct hs_request *internal, hs_stage_member *tell,
+			 void *context)
 {
 	struct hs_fold_stage *stage = self;
 	struct hs_link *members = &hs_fold_of(stage, internal)->batch->members;
@@ -566,5 +565,5 @@ const struct hs_stage hs_stage_fold = {
 	.cool = hs_fold_cool,
 	.forget = forget,
 	.report = hs_fold_report,
-	.members = askers,
+	.members = list_members,
 };

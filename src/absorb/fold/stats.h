@@ -1,4 +1,4 @@
-/* What fold counts. Any thread may read a counter. */
+/* Counters of fold. Any thread may read them. */
 #ifndef HS_ABSORB_FOLD_STATS_H
 #define HS_ABSORB_FOLD_STATS_H
 
@@ -9,16 +9,18 @@
 /* clang-format off */
 #define HS_FOLD_COUNTERS(ROW) \
 	ROW(keys, HS_GAUGE, "Stats", "fold_keys", "fold_keys", \
-	    "Hot keys that are folded now, summed over the workers") \
-	ROW(waiting, HS_GAUGE, "Stats", "fold_waiting", "fold_waiting", "Requests that wait for a hot key now") \
+	    "Hot keys that are being folded, summed over the workers") \
+	ROW(waiting, HS_GAUGE, "Stats", "fold_waiting", "fold_waiting", \
+	    "Requests waiting in the queues of hot keys") \
 	ROW(requests, HS_COUNTER, "Stats", "fold_requests", "fold_requests_total", \
-	    "Requests answered together with others for the same hot key") \
+	    "Requests answered from a batch shared with other requests for the same hot key") \
 	ROW(commands, HS_COUNTER, "Stats", "fold_commands", "fold_commands_total", \
-	    "Commands sent to the engine for those requests") \
+	    "Commands sent to the engine for these batches") \
 	ROW(retry, HS_COUNTER, "Stats", "fold_retries", "fold_retries_total", \
-	    "Requests run by themselves after the engine refused what they were part of") \
+	    "Requests sent again by themselves because their batch got an error") \
 	ROW(busy, HS_COUNTER, "Stats", "fold_busy", "fold_busy_total", \
-	    "Requests refused because fold-waiters-max were waiting")
+	    "Requests refused with BUSY: too many waited for the key (fold-waiters-max), or a refused one " \
+	    "could not be sent again")
 /* clang-format on */
 
 struct hs_fold_stats {

@@ -1,15 +1,15 @@
-/* The value of a key after a SET or an add, as far as the asks of a batch say. For absorb/fold only:
- * the plan works out with it what is sent, the answers what each ask gets; so both agree. */
+/* The value of a key after a SET or an add, as far as the members of a batch determine it. Private to
+ * absorb/fold: plan.c computes with it what is sent, answer.c what each member gets, so both agree. */
 #ifndef HS_ABSORB_FOLD_VALUE_H
 #define HS_ABSORB_FOLD_VALUE_H
 
 #include "absorb/fold/fold.h"
 #include "command/texts.h"
 
-/* Magnitudes in one add batch stay below it in sum: a number is then never near both limits. */
+/* The magnitudes of one add batch sum to less than this, so a number never comes near both int64 limits. */
 #define HS_FOLD_MAGNITUDES_MAX (UINT64_C(1) << 62)
 
-/* Whether a number is so far from the limits that no batch reaches them from there. */
+/* Whether no batch can reach an int64 limit from this number. */
 static inline bool hs_fold_is_far_from_overflow(int64_t number)
 {
 	int64_t most = (int64_t)(HS_FOLD_MAGNITUDES_MAX / 2);
@@ -19,10 +19,11 @@ static inline bool hs_fold_is_far_from_overflow(int64_t number)
 
 struct hs_fold_value {
 	bool is_number;
-	bool changed;	/* added to since it was set */
-	int64_t number; /* written out it is the value: only such numbers are numbers in Redis */
-	size_t len;	/* of a value that is no number */
-	int64_t ttl_ms; /* 0: for ever */
+	bool changed; /* an add followed the SET */
+	/* the value is this number's decimal text: Redis accepts no other text as a number */
+	int64_t number;
+	size_t len;	/* length of a value that is not a number */
+	int64_t ttl_ms; /* 0: none */
 };
 
 static inline void hs_fold_value_set(struct hs_fold_value *value,
@@ -32,7 +33,7 @@ static inline void hs_fold_value_set(struct hs_fold_value *value,
 	value->is_number = hs_num_parse_int(member->argv[2], &value->number);
 }
 
-/* NULL, or the error that INCR and its kin give then; nothing is changed in that case. */
+/* Adds `by`. Returns NULL, or the error text that INCR would give; then the value is unchanged. */
 static inline const char *hs_fold_value_add(struct hs_fold_value *value, int64_t by)
 {
 	if (!value->is_number)
