@@ -1,11 +1,11 @@
-/* May a user run this? What a request pays for; the rest of the folder prepares it. */
+/* Checks a request against a user. This file runs for every request; the others prepare users. */
 #include "acl/internal.h"
 
 #include "base/glob.h"
 
 #include <strings.h>
 
-/* In Redis's order; a category's bit is 1 shifted by its place. */
+/* In Redis's order. The bit of a category is 1 << its index. */
 static const char *const categories[] = {
 	"keyspace", "read",   "write",	     "set",	  "sortedset",	"list",	       "hash",
 	"string",   "bitmap", "hyperloglog", "geo",	  "stream",	"pubsub",      "admin",
@@ -46,7 +46,7 @@ bool hs_acl_category_has(size_t index, const struct hs_command *command)
 	return category_bits(command->categories) >> index & 1;
 }
 
-/* DEBUG has no rows for its subcommands in Redis: there they are first arguments. */
+/* In Redis the words after DEBUG are first arguments, not subcommands. */
 static bool is_first_argument(const struct hs_command *command)
 {
 	return command->parent == HS_CMD_ID_DEBUG;
@@ -57,7 +57,8 @@ const char *hs_acl_command_name(const struct hs_command *command)
 	return is_first_argument(command) ? "debug" : command->name;
 }
 
-/* "config" concerns config and config|get; "config|get" the latter; "select|0" SELECT 0. */
+/* The rule name "config" matches config and config|get; "config|get" only the latter; "select|0"
+ * SELECT 0. */
 static bool rule_names(const struct hs_acl_rule *rule, const struct hs_command *command,
 		       size_t argc, const struct hs_bytes *argv)
 {
@@ -77,7 +78,7 @@ static bool rule_names(const struct hs_acl_rule *rule, const struct hs_command *
 bool hs_acl_rules_allow(const struct hs_acl_selector *selector, const struct hs_command *command,
 			size_t argc, const struct hs_bytes *argv)
 {
-	uint32_t bits = 0; /* the command's categories, once a rule is about one */
+	uint32_t bits = 0; /* the command's categories, computed when a rule first needs them */
 	bool allowed = selector->starts_with_all;
 
 	for (size_t i = 0; i < selector->rules_count; i++) {
@@ -114,7 +115,7 @@ uint8_t hs_acl_access_of(const struct hs_command *command)
 	struct hs_key_walk walk = {.command = command, .at = (size_t)command->key_first};
 	unsigned access;
 
-	/* The other arguments decide, or the spec that found the key. */
+	/* It depends on the other arguments, or on the key spec. */
 	if (command->key_specs || (hs_keys_flags(&walk) & HS_KEY_VARIABLE) ||
 	    command->id == HS_CMD_ID_SET)
 		return HS_ACL_ASK_ARGUMENTS;
@@ -123,7 +124,7 @@ uint8_t hs_acl_access_of(const struct hs_command *command)
 	return (uint8_t)(access | hs_keys_access(&walk) << HS_ACL_OTHER_KEYS_SHIFT);
 }
 
-/* What the walk's key is asked for. */
+/* The permission that the walk's current key needs. */
 static unsigned access_at(const struct hs_acl_user *user, const struct hs_key_walk *walk)
 {
 	const struct hs_command *command = walk->command;
@@ -165,8 +166,8 @@ static bool is_sort(const struct hs_command *command)
 	return strcmp(command->name, "sort") == 0 || strcmp(command->name, "sort_ro") == 0;
 }
 
-/* Does the row say where all keys are, if the arguments are what it expects? SORT's patterns are
- * looked at elsewhere. */
+/* Does the row give the positions of all keys, if the arguments have the expected form? (check_sort
+ * handles the patterns of SORT.) */
 static bool is_clear(const struct hs_command *command)
 {
 	for (size_t i = 0; i < command->key_specs_count; i++) {
@@ -181,7 +182,7 @@ static bool is_clear(const struct hs_command *command)
 	return !(command->flags & HS_CMD_MOVABLEKEYS) || hs_command_has_keys(command);
 }
 
-/* What is routed like a key and is none, a shard's channel, is no key that could be missed. */
+/* Has the row a real key? A shard channel is routed like a key and is none. */
 static bool has_true_keys(const struct hs_command *command)
 {
 	for (size_t i = 0; i < command->key_specs_count; i++) {
@@ -191,8 +192,8 @@ static bool has_true_keys(const struct hs_command *command)
 	return false;
 }
 
-/* Whether every key is allowed; `at` is the first one that is not. What keys a request has that
- * cannot be read as its row says, nobody knows: it takes the right to all of them. */
+/* Are all keys allowed? *at: the first that is not. When the keys of a request cannot be found by
+ * its row, the user needs the right to all keys. */
 static bool keys_allowed(const struct hs_acl_user *user, const struct hs_acl_selector *selector,
 			 const struct hs_command *command, size_t argc, const struct hs_bytes *argv,
 			 size_t *at)
@@ -238,11 +239,11 @@ bool hs_acl_may_channel(const struct hs_acl_user *user, struct hs_bytes channel,
 	return false;
 }
 
-/* The commands that say something to a channel or want to hear it; giving one up is free. */
+/* Commands that publish or subscribe. Unsubscribing needs no permission. */
 static const struct {
 	const char *name;
 	bool is_pattern;
-	bool all; /* every argument is a channel, not just the first */
+	bool all; /* every argument is a channel, not only the first */
 } channel_commands[] = {
 	{"publish", false, false},   {"spublish", false, false}, {"subscribe", false, true},
 	{"ssubscribe", false, true}, {"psubscribe", true, true},
@@ -254,7 +255,7 @@ static size_t forbidden_channel(const struct hs_acl_selector *selector,
 {
 	size_t i = 0;
 
-	/* Only a few commands begin with these letters. */
+	/* Fast path: few commands begin with these letters. */
 	if (command->name[0] != 'p' && command->name[0] != 's')
 		return 0;
 	while (strcmp(channel_commands[i].name, command->name) != 0) {
@@ -268,9 +269,9 @@ static size_t forbidden_channel(const struct hs_acl_selector *selector,
 	return 0;
 }
 
-/* --- all of it --- */
+/* --- whole requests --- */
 
-/* SORT follows patterns to other keys: that takes the right to read them all. */
+/* SORT BY and GET read keys by patterns: the user needs the right to read all keys. */
 static enum hs_acl_verdict check_sort(size_t argc, const struct hs_bytes *argv, size_t *at)
 {
 	for (size_t i = 2; i + 1 < argc; i++) {
@@ -288,7 +289,8 @@ static enum hs_acl_verdict check_sort(size_t argc, const struct hs_bytes *argv, 
 	return HS_ACL_OK;
 }
 
-/* May run what no rule can be applied to: it is granted by name, or there is no rule to pass by. */
+/* May it run scripts, whose commands no rule checks? +script|unchecked is set, or the selector has
+ * no limits. */
 static bool may_unchecked(const struct hs_acl_selector *selector)
 {
 	return selector->unchecked ||

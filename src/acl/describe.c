@@ -1,9 +1,9 @@
-/* A user in words: as a line of rules, and as ACL GETUSER answers. */
+/* A user as text: as a line of rules, and as the reply of ACL GETUSER. */
 #include "acl/internal.h"
 
 #include "wire/reply.h"
 
-/* Each describer appends words, a space between. */
+/* Appends a space between two words. */
 static void begin_word(struct hs_buf *text, size_t start)
 {
 	if (text->len > start)
@@ -99,7 +99,7 @@ void hs_acl_user_describe(const struct hs_acl_user *user, struct hs_buf *text)
 	}
 }
 
-/* What a selector allows, as three pairs. */
+/* Replies with a selector as three pairs: commands, keys, channels. */
 static void reply_selector(const struct hs_acl_selector *selector, struct hs_reply *reply)
 {
 	struct hs_buf text = {0};

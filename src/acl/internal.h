@@ -1,7 +1,7 @@
-/* Private to src/acl: what users and sets are made of.
+/* Private to src/acl: the parts of users and sets.
  *
- * A user has one or more selectors: the first one holds the rules written outside parentheses, each
- * pair of parentheses makes another. A request passes when one of them lets all of it pass. */
+ * A user has one or more selectors. The first holds the rules outside parentheses, each pair of
+ * parentheses makes another. A request passes when one selector allows all of it. */
 #ifndef HS_ACL_INTERNAL_H
 #define HS_ACL_INTERNAL_H
 
@@ -11,15 +11,15 @@
 
 #include <stdatomic.h>
 
-/* What a pattern allows, in the bits of what a command asks for. */
+/* The permissions of a pattern; the same bits as enum hs_key_access. */
 enum { HS_ACL_READ = HS_KEY_READS, HS_ACL_WRITE = HS_KEY_WRITES };
 
-/* One rule about commands, in the order in which they were given: a later one wins. */
+/* One rule about commands. Of several, a later one wins. */
 struct hs_acl_rule {
 	bool allow;
 	uint32_t category; /* its bit; 0: the rule names a command */
-	/* "get"; "client|list"; or "select|0": SELECT when its first argument is 0. The command is in
-	 * small letters. */
+	/* "get", "client|list", or "select|0": SELECT with the first argument 0. The command is in
+	 * lower case. */
 	char *name;
 };
 
@@ -34,6 +34,7 @@ struct hs_acl_patterns {
 	size_t count;
 };
 
+/* See `access` in struct hs_acl_user. */
 enum { HS_ACL_OTHER_KEYS_SHIFT = 2, HS_ACL_ASK_ARGUMENTS = 0xff };
 
 enum { HS_ACL_WORDS = (HS_CMD_IDS + 63) / 64 };
@@ -41,7 +42,7 @@ enum { HS_ACL_WORDS = (HS_CMD_IDS + 63) / 64 };
 struct hs_acl_selector {
 	bool all_keys;
 	bool all_channels;
-	/* Commands: what the first rule, +@all or -@all, says, and those behind it. */
+	/* The first command rule is +@all; otherwise -@all. `rules`: the rules after it. */
 	bool starts_with_all;
 	struct hs_acl_rule *rules;
 	size_t rules_count;
@@ -49,9 +50,10 @@ struct hs_acl_selector {
 	struct hs_acl_patterns keys;
 	struct hs_acl_patterns channels;
 
-	/* Worked out from the rules when the user is done. */
+	/* Computed from the rules when the user is complete. */
 	bool all_commands;
-	bool has_arguments; /* a rule names a first argument: a clear bit is not the last word */
+	/* some rule is like +select|0: for a clear bit, evaluate the rules with the argument */
+	bool has_arguments;
 	uint64_t allowed[HS_ACL_WORDS]; /* by command id */
 };
 
@@ -63,13 +65,15 @@ struct hs_acl_user {
 	bool on;
 	bool nopass;
 	bool unlimited;
-	enum hs_acl_payload payload; /* of RESTORE; remembered and shown, nothing else */
+	enum hs_acl_payload payload; /* for RESTORE; stored and shown, without effect */
 	uint8_t (*passwords)[HS_SHA256_BYTES];
 	size_t passwords_count;
 	struct hs_acl_selector *selectors;
 	size_t selectors_count;
-	/* What our own commands ask of their keys, worked out of the words in their rows: of the first
-	 * key, and of the others above it; or HS_ACL_ASK_ARGUMENTS. Filled when a selector limits the keys. */
+	/* By command id, for heatsink's own commands: the permission that the first key needs (bits
+	 * 0-1) and the other keys need (shifted by HS_ACL_OTHER_KEYS_SHIFT). HS_ACL_ASK_ARGUMENTS:
+	 * it depends on the arguments, so walk the keys. Filled only when a selector limits the
+	 * keys. */
 	uint8_t access[HS_CMD_IDS];
 };
 
@@ -79,25 +83,25 @@ struct hs_acl {
 	struct hs_acl_user *users[];
 };
 
-/* One of our own rows, with a bit in `allowed`; not one that was learned. */
+/* Is it a row of heatsink's own table, with a bit in `allowed`? Learned rows have none. */
 static inline bool hs_acl_is_ours(const struct hs_command *command)
 {
 	return (unsigned)command->id < HS_CMD_IDS;
 }
 
 /* rules.c */
-void hs_acl_selector_deinit(struct hs_acl_selector *selector); /* may do nothing from then on */
+void hs_acl_selector_deinit(struct hs_acl_selector *selector); /* afterwards it allows nothing */
 void hs_acl_selector_copy(struct hs_acl_selector *to, const struct hs_acl_selector *from);
-/* Applies one rule; NULL, or why it cannot be. */
+/* Applies one rule. NULL, or the reason why it is wrong. */
 const char *hs_acl_selector_apply(struct hs_acl_selector *selector, struct hs_bytes word,
 				  const struct hs_acl_rules *rules);
 
 /* check.c */
-/* What the rules say of a command; `argc` 0: whatever its first argument is. */
+/* Do the rules allow the command? `argc` 0: with any first argument. */
 bool hs_acl_rules_allow(const struct hs_acl_selector *selector, const struct hs_command *command,
 			size_t argc, const struct hs_bytes *argv);
 
-/* One row's part of `access` in struct hs_acl_user. */
+/* Computes access[command->id] of struct hs_acl_user. */
 uint8_t hs_acl_access_of(const struct hs_command *command);
 
 /* describe.c */

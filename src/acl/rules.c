@@ -1,4 +1,4 @@
-/* One rule at a time: what it changes in a selector. */
+/* Applies one rule to a selector. */
 #include "acl/internal.h"
 
 #include "base/mem.h"
@@ -126,7 +126,7 @@ static const char *apply_keys(struct hs_acl_selector *selector, struct hs_bytes 
 		}
 		if (access == 0)
 			return SYNTAX;
-		at += at < word.len; /* Redis takes %R for %R~ */
+		at += at < word.len; /* Redis accepts %R for %R~ */
 	}
 	word = (struct hs_bytes){word.data + at, word.len - at};
 	if (has_blank(word))
@@ -187,16 +187,16 @@ static const struct hs_command *find(const struct hs_acl_rules *rules, struct hs
 	return sub ? sub : hs_learned_sub(rules->learned, command, name);
 }
 
-/* Redis knows its subcommands; what stands behind another command is an argument. DEBUG's words are
- * no subcommands there. */
+/* Does the command have subcommands, as Redis has them? After any other command the word is a first
+ * argument; DEBUG has none in Redis. */
 static bool is_container(const struct hs_command *command)
 {
 	return (command->place == HS_PLACE_PARENT || (command->flags & HS_CMD_CONTAINER)) &&
 	       command->id != HS_CMD_ID_DEBUG;
 }
 
-/* Is `name` a thing that +name or -name may say? Sets `argument_at` when it is a command with a
- * first argument: that is kept as it was written. */
+/* May +name or -name have this name? NULL, or the reason why not. *argument_at: offset of a first
+ * argument, which keeps its case. */
 static const char *judge_name(const struct hs_acl_rules *rules, struct hs_bytes name, bool allow,
 			      size_t *argument_at)
 {
@@ -227,7 +227,7 @@ static const char *judge_name(const struct hs_acl_rules *rules, struct hs_bytes 
 	return NULL;
 }
 
-/* An earlier rule about the same command, or about a part of it, has nothing to say any more. */
+/* Does the rule make an earlier one void: one on the same command, or on a part of it? */
 static bool replaces(const struct hs_acl_rule *rule, const struct hs_acl_rule *earlier)
 {
 	size_t len;

@@ -1,4 +1,4 @@
-/* Sets of users: never changed, only copied with a difference. The users themselves are shared. */
+/* Sets of users. A change copies the set; the users are shared between the copies. */
 #include "acl/internal.h"
 
 #include "base/mem.h"
@@ -51,7 +51,7 @@ void hs_acl_unref(struct hs_acl **pointer)
 	hs_mem_free(&acl);
 }
 
-/* Where the user of this name is, or would be. */
+/* The index of the user with this name, or the index where it belongs (binary search). */
 static size_t place_of(const struct hs_acl *acl, struct hs_bytes name, bool *there)
 {
 	size_t low = 0, high = acl->count;

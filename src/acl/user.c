@@ -1,4 +1,4 @@
-/* From rules to a user. */
+/* Makes users from rules. */
 #include "acl/internal.h"
 
 #include "base/limits.h"
@@ -45,7 +45,7 @@ static void add_password(struct hs_acl_user *user, const uint8_t digest[HS_SHA25
 	memcpy(user->passwords[user->passwords_count++], digest, HS_SHA256_BYTES);
 }
 
-/* Those in parentheses. */
+/* Frees all selectors but the first: those that were written in parentheses. */
 static void clear_selectors(struct hs_acl_user *user)
 {
 	while (user->selectors_count > 1)
@@ -140,7 +140,7 @@ static const char *apply_password(struct hs_acl_user *user, struct hs_bytes word
 	return remove_password(user, digest) ? NULL : NO_PASSWORD;
 }
 
-/* Takes as long for a near miss as for a far one. */
+/* Compares in constant time, so that the time does not reveal how much of a password is right. */
 static bool same_digest(const uint8_t a[HS_SHA256_BYTES], const uint8_t b[HS_SHA256_BYTES])
 {
 	unsigned difference = 0;
@@ -169,7 +169,7 @@ const struct hs_acl_user *hs_acl_login(const struct hs_acl *acl, struct hs_bytes
 
 /* --- rules --- */
 
-/* The rules between two parentheses make a selector of their own. */
+/* Makes a selector of the rules between two parentheses. */
 static const char *apply_selector(struct hs_acl_user *user, struct hs_bytes word,
 				  const struct hs_acl_rules *rules)
 {
@@ -207,7 +207,7 @@ static void reset(struct hs_acl_user *user)
 	user->payload = HS_ACL_PAYLOAD_SANITIZE;
 }
 
-/* Rules that are one word; false: it is none of them. */
+/* Applies a rule that is one fixed word. False: the word is no such rule. */
 static bool apply_plain(struct hs_acl_user *user, struct hs_bytes word)
 {
 	if (hs_bytes_is_word(word, "on")) {
@@ -237,7 +237,7 @@ static bool apply_plain(struct hs_acl_user *user, struct hs_bytes word)
 static const char *apply(struct hs_acl_user *user, struct hs_bytes word,
 			 const struct hs_acl_rules *rules)
 {
-	if (word.len == 0 || apply_plain(user, word)) /* as Redis: no rule is fine */
+	if (word.len == 0 || apply_plain(user, word)) /* as in Redis an empty rule is allowed */
 		return NULL;
 	if (word.data[0] != '\0' && strchr("><#!", word.data[0]))
 		return apply_password(user, word);
@@ -248,14 +248,14 @@ static const char *apply(struct hs_acl_user *user, struct hs_bytes word,
 
 static void note(struct hs_acl_error *error, struct hs_bytes word, const char *why)
 {
-	/* As a C string: what stands behind a zero byte is not shown. */
+	/* Shown as a C string: up to a zero byte. */
 	snprintf(error->word, sizeof error->word, "%.*s", (int)(word.len < 255 ? word.len : 255),
 		 word.data);
 	error->why = why;
 	error->unmatched = why && strcmp(why, UNMATCHED) == 0;
 }
 
-/* "(+get" "~a" "~b)" is one word that was split by spaces. */
+/* Joins the words of a selector that spaces split: "(+get" "~a" "~b)". */
 static bool join_selector(const struct hs_acl_rules *rules, size_t *at, struct hs_buf *joined)
 {
 	joined->len = 0;
@@ -284,7 +284,7 @@ static const char *apply_all(struct hs_acl_user *user, const struct hs_acl_rules
 	struct hs_buf joined = {0};
 	const char *why = NULL;
 
-	/* As Redis: a parenthesis that stays open is found before any rule is looked at. */
+	/* As in Redis, an unclosed parenthesis is reported before any rule is applied. */
 	for (size_t i = 0; i < rules->count && !why; i++) {
 		struct hs_bytes word = rules->words[i];
 

@@ -1,6 +1,11 @@
 /* The command table: what heatsink knows about each command, one row each (command/rows.def).
- * Identifiers, the search for a name, COMMAND, HELP, ACL-like flags, routing and splitting all come from
- * these rows. A new command is its row and one function. The table is constant and shared by all threads. */
+ * Identifiers, lookup by name, COMMAND, HELP, ACL categories, routing and splitting all come from
+ * these rows. A new command is its row and one function.
+ *
+ * The folder describes commands and runs none. It knows base/ and wire/, and no engine, connection
+ * or key; the rows name the functions that run a command only through macros (rows.def). The table
+ * is constant and shared by all threads. Commands that only a server knows come from learned.h, as
+ * rows of the same type. */
 #ifndef HS_COMMAND_COMMAND_H
 #define HS_COMMAND_COMMAND_H
 
@@ -13,34 +18,34 @@
 
 /* Where a command runs. */
 enum hs_command_place {
-	HS_PLACE_CORE,	    /* the worker's core answers it itself */
-	HS_PLACE_HOST,	    /* the process around the workers: CONFIG, INFO, SHUTDOWN */
-	HS_PLACE_WORKERS,   /* every worker's core does its part: CLIENT LIST */
-	HS_PLACE_PARTITION, /* the engine, on the one partition its keys live on */
+	HS_PLACE_CORE,	    /* the worker's core */
+	HS_PLACE_HOST,	    /* the control thread: CONFIG, INFO, SHUTDOWN */
+	HS_PLACE_WORKERS,   /* every worker's core contributes a part: CLIENT LIST */
+	HS_PLACE_PARTITION, /* the engine, on the partition of its keys */
 	HS_PLACE_SPLIT,	    /* the engine, split by key and merged: MGET */
 	HS_PLACE_ALL,	    /* the engine, on every partition, merged: DBSIZE */
 	HS_PLACE_CURSOR,    /* the engine, on the partition its cursor names: SCAN */
 	HS_PLACE_SLOT,	    /* the engine, on the partition of the slot it names: CLUSTER … */
-	HS_PLACE_PARENT,    /* a container: its subcommands say */
-	HS_PLACE_ANY,	    /* the engine, on any one partition: PUBLISH */
-	HS_PLACE_REFUSED,   /* nowhere: `refused` says why */
+	HS_PLACE_PARENT, /* a container (CLIENT, CONFIG): the rows of its subcommands have the place */
+	HS_PLACE_ANY,	 /* the engine, on any one partition: PUBLISH */
+	HS_PLACE_REFUSED, /* nowhere: `refused` says why */
 };
 
 /* How the parts of a split command become one reply. */
 enum hs_command_merge {
 	HS_MERGE_NONE,
-	HS_MERGE_BY_KEY, /* MGET: element i answers key i */
+	HS_MERGE_BY_KEY, /* MGET: element i is that of key i */
 	HS_MERGE_SUM,	 /* DEL, EXISTS, DBSIZE */
-	HS_MERGE_OK,	 /* MSET, FLUSHALL: OK when all are */
+	HS_MERGE_OK,	 /* MSET, FLUSHALL: OK when every part is OK */
 	HS_MERGE_CONCAT, /* KEYS */
 	HS_MERGE_FIRST,	 /* RANDOMKEY: the first part that is not null */
-	/* Of numbers, and of arrays of numbers element by element. */
+	/* For numbers, and for arrays of numbers element by element. */
 	HS_MERGE_MIN, /* WAIT */
 	HS_MERGE_MAX,
 	HS_MERGE_AND, /* SCRIPT EXISTS */
 	HS_MERGE_OR,
-	HS_MERGE_ALL_SUCCEEDED, /* SCRIPT LOAD: the first part, when none is an error */
-	HS_MERGE_ONE_SUCCEEDED, /* SCRIPT KILL: the first part that is no error */
+	HS_MERGE_ALL_SUCCEEDED, /* SCRIPT LOAD: the first part, if no part is an error */
+	HS_MERGE_ONE_SUCCEEDED, /* SCRIPT KILL: the first part that is not an error */
 };
 
 enum hs_command_flag {
@@ -61,100 +66,106 @@ enum hs_command_flag {
 	HS_CMD_NO_ASYNC_LOADING = 1 << 13,
 	HS_CMD_NO_MANDATORY_KEYS = 1 << 14,
 	HS_CMD_ALLOW_BUSY = 1 << 15,
-	HS_CMD_BLOCKING = 1 << 17, /* may wait for what others do */
+	HS_CMD_BLOCKING = 1 << 17, /* may block until another client acts */
 	HS_CMD_PUBSUB = 1 << 18,
-	/* Our own, not shown. */
-	HS_CMD_CONDITIONAL = 1 << 16,	/* a write that may be refused: answered with 0 or null */
-	HS_CMD_CONTAINER = 1 << 19,	/* learned: its first argument may name a row of its own */
-	HS_CMD_UNTIL_LEARNED = 1 << 20, /* ours as long as no server has one to learn */
+	/* heatsink's own flags, not shown. */
+	HS_CMD_CONDITIONAL =
+		1 << 16, /* a write that may do nothing and reply with 0 or null: SETNX */
+	HS_CMD_CONTAINER = 1 << 19, /* learned: its first argument may be a subcommand with a row */
+	/* our row is used until a server's COMMAND reply describes the command */
+	HS_CMD_UNTIL_LEARNED = 1 << 20,
 	HS_CMD_EFFECT_UNKNOWN =
-		1 << 21, /* learned: may read its keys as well as write them (EVAL) */
-	/* Learned: its arguments do not say all that it does. It runs other commands (EVAL), installs
+		1 << 21, /* learned: says neither read nor write (EVAL), so it may do both */
+	/* Learned: it does more than its arguments say. It runs other commands (EVAL), installs
 	 * code that does (FUNCTION LOAD), or is a module's and names no keys. acl/acl.h. */
 	HS_CMD_UNCHECKED = 1 << 22,
-	/* Replicas may hear of it (PUBLISH, PFCOUNT): CLIENT PAUSE WRITE holds it. */
+	/* May replicate (PUBLISH, PFCOUNT): CLIENT PAUSE WRITE holds it. */
 	HS_CMD_MAY_REPLICATE = 1 << 23,
-	HS_CMD_DELETES = 1 << 24,	/* deletes and adds nothing: runs in a full store */
-	HS_CMD_SHOWS_KEYS = 1 << 25,	/* answers with names of keys: copies are left out */
-	HS_CMD_RETURNS_VALUE = 1 << 26, /* a write that may answer with what was there */
+	HS_CMD_DELETES = 1 << 24,	/* deletes and adds nothing: allowed in a full store */
+	HS_CMD_SHOWS_KEYS = 1 << 25,	/* its reply lists keys: copies are left out of it */
+	HS_CMD_RETURNS_VALUE = 1 << 26, /* a write that may reply with the old value */
 };
 
-/* Of a read of one key whose answer follows from that key's value alone, not from the time, chance, other
- * keys or who asks: its replies can be kept (absorb/entry.h), and are written in both dialects. */
+/* For a read of one key whose reply depends on that key's value alone, not on time, chance, other
+ * keys or the client: its reply can be a cache entry (absorb/entry.h), stored in RESP2 and RESP3. */
 enum hs_command_cacheable {
 	HS_CACHEABLE = 1 << 0,
-	HS_CACHEABLE_PAIRS = 1 << 1,	   /* RESP3 has pairs where RESP2 has one array: scores */
-	HS_CACHEABLE_NULL_ARRAYS = 1 << 2, /* what is missing is a missing array in RESP2 */
+	HS_CACHEABLE_PAIRS =
+		1 << 1, /* RESP3 has nested pairs where RESP2 has a flat array: scores */
+	HS_CACHEABLE_NULL_ARRAYS = 1 << 2, /* a RESP3 null in the reply is *-1 in RESP2 */
 	HS_CACHEABLE_EMPTY_IS_MISSING =
-		1 << 3, /* nothing, 0 or null means that there is no such key */
+		1 << 3, /* an empty, 0 or null reply means that the key does not exist */
 	HS_CACHEABLE_WITHOUT_OPTIONS =
-		1 << 4, /* only without options: they change what is answered */
-	/* Parts of the value may expire by themselves: an answer is as old as its reading, whoever would
-	 * say if somebody changed it. */
+		1 << 4, /* only without options, because they change the reply */
+	/* Hash fields may expire on their own, and the server sends no invalidation for that: the
+	 * age of an entry counts from the time when it was read. */
 	HS_CACHEABLE_PARTS_EXPIRE = 1 << 5,
 };
 
-/* What a command subscribes, publishes or looks at (push/). */
+/* The topics that a command subscribes to, publishes to or lists (push/). */
 enum hs_topic_kind { HS_TOPIC_CHANNEL, HS_TOPIC_PATTERN, HS_TOPIC_SHARD, HS_TOPIC_KINDS };
 
 /* Identifiers of the rows, in table order: HS_CMD_ID_GET, HS_CMD_ID_CLIENT_LIST … They index the
- * per-command counters and the tables of functions that run commands. */
+ * per-command counters and the tables of functions. */
 enum hs_command_id {
 	HS_CMD_ID_NONE,
 #define ROW(identifier, ...) HS_CMD_ID_##identifier,
 #include "command/rows.def"
-	HS_CMD_IDS, /* how many, with NONE */
-	/* Behind them come the commands that are learned from a server (command/learned.h). What is
-	 * counted by identifier has this many cells. */
+	HS_CMD_IDS, /* their number, NONE included */
+	/* Commands learned from a server have the identifiers after these (command/learned.h).
+	 * Arrays indexed by identifier have this length. */
 	HS_CMD_IDS_ALL = HS_CMD_IDS + HS_LEARNED_MAX,
 };
 
 #include "command/keys.h"
 
 struct hs_command {
-	const char *name; /* lower case; a subcommand: "client|list" */
+	const char *name; /* in lower case; of a subcommand: "client|list" */
 	enum hs_command_id id;
-	enum hs_command_id parent; /* HS_CMD_ID_NONE for a whole command */
+	enum hs_command_id
+		parent; /* the container of a subcommand; HS_CMD_ID_NONE for a whole command */
 	enum hs_command_place place;
 	enum hs_command_merge merge;
-	int arity; /* with the name (and the subcommand's); negative: at least that many */
+	int arity; /* counts the name (and the subcommand's); negative: at least that many */
 	unsigned flags;
-	unsigned cacheable; /* enum hs_command_cacheable; 0: replies are not to be kept */
+	unsigned cacheable; /* enum hs_command_cacheable; 0: replies are not cached */
 	/* Keys: argument positions first, first + step … last (negative: counted from the end);
 	 * first 0 means none. */
 	int key_first;
 	int key_last;
 	int key_step;
-	/* What is done to the keys, in Redis's words: "RW access update". Two of them with a comma
-	 * between ("RO access, OW update"): one for the first key, one for the second. */
+	/* How the keys are used, in Redis's words: "RW access update". With a comma ("RO access, OW
+	 * update"): the first key, then the others. */
 	const char *key_access;
-	/* Learned rows whose keys three numbers cannot say; key_first is 0 then. NULL: none. */
+	/* For learned rows with keys that the three numbers cannot describe; key_first is 0 then.
+	 * NULL: none. */
 	const struct hs_key_spec *key_specs;
 	uint8_t key_specs_count;
-	bool starts; /* its row says START: it makes its request itself (core/commands.h) */
-	/* Outside a transaction, the only command of its client under way: it changes who may do what, or
-	 * what its client hears, also for what stands behind it. */
+	bool starts; /* its row has START: it makes its request itself (core/commands.h) */
+	/* Outside MULTI it runs alone: heatsink waits for the connection's earlier commands and
+	 * holds later ones, because it changes the user or the subscriptions under which they run. */
 	bool alone;
-	/* Allowed to a client that has subscribed in RESP2, where messages and replies look alike. */
+	/* Allowed on a RESP2 connection with subscriptions, where messages and replies look alike. */
 	bool runs_subscribed;
-	bool runs_inside_multi; /* it acts on the transaction itself: MULTI does not queue it */
-	bool audited; /* may change configuration or users: the log says who did (serve/audit.h) */
-	enum hs_topic_kind topic; /* of commands about channels */
+	bool runs_inside_multi; /* acts on the transaction itself, so MULTI does not queue it */
+	bool audited; /* may change configuration or users: logged with its client (serve/audit.h) */
+	enum hs_topic_kind topic; /* for commands about channels */
 	const char *group;	  /* "string", "generic", "connection", "server" … */
 	const char *categories;	  /* Redis's ACL categories: "@read @string @fast" */
 	const char *tips;	  /* Redis's hints to clients that route; NULL for none */
-	const char *since;	  /* the Redis version that brought it; for our own, ours */
-	const char *deprecated;	  /* the one that advised against it; NULL: none did */
+	const char *since;	  /* Redis version that introduced it; for our own commands, ours */
+	const char *deprecated;	  /* Redis version that deprecated it; NULL: not deprecated */
 	const char *replaced_by;
-	const char *summary;   /* our own words */
+	const char *summary;
 	const char *arguments; /* "key value [NX | XX]", see command/syntax.h; NULL for none */
 	const char *complexity;
-	const char *refused;  /* HS_PLACE_REFUSED: why, in words that go on behind a colon */
-	const char *unqueued; /* why MULTI does not queue it, behind its name; NULL: it does */
+	const char *refused; /* HS_PLACE_REFUSED: the reason; completes "…: reason" */
+	/* the reason why MULTI cannot queue it, after its name; NULL: MULTI queues it */
+	const char *unqueued;
 };
 
-/* The row of a command, whatever the case of its name; NULL when there is none. For a container
- * command this is the container: follow with hs_command_sub. O(1), no allocation. */
+/* The row of a command by its name in any case; NULL when there is none. For a container this is
+ * the container's row: go on with hs_command_sub. O(1), no allocation. */
 const struct hs_command *hs_command_find(struct hs_bytes name);
 
 /* The row of a container's subcommand; NULL when there is none. */
@@ -162,8 +173,8 @@ const struct hs_command *hs_command_sub(const struct hs_command *parent, struct 
 
 const struct hs_command *hs_command_by_id(enum hs_command_id id); /* NULL for HS_CMD_ID_NONE */
 
-/* Whether a full name, "client|list", is that of a subcommand of this container. Identifiers of learned
- * containers may be shared. */
+/* Is a full name like "client|list" that of a subcommand of this container? By name, because
+ * learned containers may share an identifier. */
 static inline bool hs_command_names_sub(const char *name, const char *parent)
 {
 	size_t len = strlen(parent);
@@ -177,8 +188,8 @@ static inline bool hs_command_arity_fits(const struct hs_command *command, size_
 				   : argc >= (size_t)-command->arity;
 }
 
-/* PUBLISH, SUBSCRIBE … as they are answered here. What stands where keys would is names of shard
- * channels. */
+/* PUBLISH, SUBSCRIBE … as heatsink runs them (not a learned row). Their key positions hold names of
+ * shard channels. */
 static inline bool hs_command_is_pubsub(const struct hs_command *command)
 {
 	return (command->flags & HS_CMD_PUBSUB) && command->id < HS_CMD_IDS;
@@ -189,7 +200,8 @@ static inline bool hs_command_has_keys(const struct hs_command *command)
 	return command->key_first != 0 || command->key_specs;
 }
 
-/* And they are not all what its specs say is none (HS_KEY_NOT_KEY), such as a shard channel. */
+/* Whether the command has at least one real key, not only HS_KEY_NOT_KEY positions such as a shard
+ * channel. */
 bool hs_command_has_real_keys(const struct hs_command *command);
 
 /* The walk over the keys of a request: see command/keys.h. */
@@ -201,9 +213,10 @@ static inline void hs_keys_begin(struct hs_key_walk *walk, const struct hs_comma
 	if (command->key_last >= 0) {
 		last = (size_t)command->key_last;
 		if (last >= argc)
-			last = argc - 1; /* wraps for 0 arguments: the check below sees it */
+			last = argc -
+			       1; /* wraps for 0 arguments; the range check below catches it */
 	} else {
-		last = argc - (size_t)-command->key_last; /* so may this */
+		last = argc - (size_t)-command->key_last; /* may wrap, too */
 	}
 	if (first == 0 || last >= argc) {
 		first = 1;
@@ -231,7 +244,7 @@ static inline size_t hs_keys_next(struct hs_key_walk *walk)
 	return hs_keys_next_spec(walk);
 }
 
-/* The position of the key of a command that always has just one; 0 for others. */
+/* The position of the key of a command with always one key; 0 for other commands. */
 static inline size_t hs_keys_single(const struct hs_command *command, size_t argc)
 {
 	size_t at = (size_t)command->key_first;
@@ -239,35 +252,37 @@ static inline size_t hs_keys_single(const struct hs_command *command, size_t arg
 	return command->key_first == command->key_last && at < argc ? at : 0;
 }
 
-/* The positions of the keys among `argc` arguments, as first, last, step with last resolved, for
- * commands that are split by key: their rows have the three numbers. Returns how many there are; 0
- * for none. */
+/* The positions of the keys among `argc` arguments, for commands that are split by key: *first,
+ * *first + *step and so on. Returns the number of keys; 0 for none. Only for rows with the three
+ * numbers. */
 size_t hs_command_keys(const struct hs_command *command, size_t argc, size_t *first, size_t *step);
 
-/* Whether the command is known to change nothing. An unknown command counts as a write (law 8). */
+/* Whether the command is known to change nothing. A learned command that says neither read nor
+ * write counts as a write. */
 static inline bool hs_command_only_reads(const struct hs_command *command)
 {
 	if (command->flags & HS_CMD_READONLY)
 		return true;
-	/* Of our own it is known; of those learned from a server, unknown means write. */
+	/* Our rows are complete: without WRITE they change nothing. Learned rows are not. */
 	return command->id < HS_CMD_IDS &&
 	       !(command->flags & (HS_CMD_WRITE | HS_CMD_EFFECT_UNKNOWN));
 }
-/* Whether it may write keys that are not among its arguments: a script. */
+/* Whether it may write keys that are not among its arguments, as scripts do. */
 bool hs_command_may_write_others(const struct hs_command *command);
 
-/* Whether this request may wait for what others do: XREAD does so only with BLOCK. */
+/* Whether this request may block until another client acts: XREAD does so only with BLOCK. */
 bool hs_command_blocks(const struct hs_command *command, size_t argc, const struct hs_bytes *argv);
 
 struct hs_reply;
 struct hs_learned;
 
-/* Answers a command whose row says DESCRIBE from the table and from what is learned from a server (NULL:
- * nothing), but for what is refused anyway. `argc` fits its arity. */
+/* Replies to COMMAND and its subcommands (rows with DESCRIBE) from the table and from the learned
+ * rows (NULL: none). Rows that are refused on every engine are left out. `argc` fits the arity. */
 void hs_command_describe(const struct hs_command *command, const struct hs_learned *learned,
 			 struct hs_reply *reply, size_t argc, const struct hs_bytes *argv);
 
-/* Answers HELP of a container: a line for each subcommand and one that explains it. */
+/* Replies to HELP of a container: for each subcommand a line with its form and a line that explains
+ * it. */
 void hs_command_help(const struct hs_command *parent, struct hs_reply *reply);
 
 #endif

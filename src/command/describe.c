@@ -1,11 +1,11 @@
-/* COMMAND and its subcommands, in the shapes Redis 7.0 gives them. */
+/* COMMAND and its subcommands, in the form of Redis 7.0. */
 #include "command/describe.h"
 
 #include "base/glob.h"
 #include "base/words.h"
 
-/* Whether a row is shown: what is refused, or was made up for a server that does not know it by
- * itself, is not; nor what only stands in for a server's own. */
+/* Is a row listed? Not listed are refused commands, rows derived for a server that does not know
+ * them, and own rows that a server's row replaces (HS_CMD_UNTIL_LEARNED). */
 static bool is_shown(const struct hs_learned *learned, const struct hs_command *command)
 {
 	size_t elements;
@@ -59,7 +59,7 @@ struct hs_bytes hs_command_word(struct hs_bytes *rest)
 	return word;
 }
 
-/* A command by its full name: "get", "client|id". NULL for one that is not shown. */
+/* Finds a command by its full name: "get", "client|id". NULL for one that is not listed. */
 static const struct hs_command *find_full(const struct hs_learned *learned, struct hs_bytes name)
 {
 	struct hs_bytes sub = name, words[2];
@@ -75,7 +75,7 @@ static const struct hs_command *find_full(const struct hs_learned *learned, stru
 	return command;
 }
 
-/* COMMAND INFO, and COMMAND by itself: without names, of all. */
+/* COMMAND INFO, and COMMAND alone: without names, all commands. */
 void hs_describe_info(struct hs_reply *reply, const struct hs_learned *learned, size_t argc,
 		      const struct hs_bytes *argv)
 {
@@ -151,7 +151,7 @@ static bool has_category(const struct hs_command *command, struct hs_bytes wante
 	char category[64];
 
 	for (word = hs_command_word(&rest); word.len > 0; word = hs_command_word(&rest)) {
-		if (word.len > sizeof category) /* a server may say what it likes */
+		if (word.len > sizeof category) /* a server may send a longer word */
 			continue;
 		memcpy(category, word.data + 1, word.len - 1);
 		category[word.len - 1] = '\0';
@@ -169,7 +169,7 @@ static bool listed(const struct hs_learned *learned, const struct hs_command *co
 	switch ((enum list_filter)filter) {
 	case LIST_ALL:
 		return true;
-	case LIST_MODULE: /* which command comes from one a server does not say */
+	case LIST_MODULE: /* servers do not say which command comes from a module */
 		return false;
 	case LIST_ACLCAT:
 		return has_category(command, value);
@@ -215,7 +215,7 @@ static void reply_key(struct hs_reply *reply, const struct hs_key_walk *walk, bo
 		hs_command_reply_flags(reply, hs_key_flag_words, hs_keys_flags(walk));
 }
 
-/* GETKEYS, and GETKEYSANDFLAGS. */
+/* COMMAND GETKEYS and COMMAND GETKEYSANDFLAGS. */
 static void reply_keys(struct hs_reply *reply, const struct hs_learned *learned, size_t argc,
 		       const struct hs_bytes *argv, bool with_flags)
 {

@@ -1,10 +1,11 @@
-/* Commands explained in words: COMMAND DOCS and the HELP of containers. */
+/* The texts about commands: COMMAND DOCS and the HELP of containers. */
 #include "command/describe.h"
 #include "command/syntax.h"
 
 #include <stdio.h>
 
-/* The server has more to say, but it is not asked for each command. */
+/* COMMAND DOCS of a learned command: group and arity only, because heatsink does not ask the server
+ * for more. */
 static void reply_learned(struct hs_reply *reply, const struct hs_command *command,
 			  size_t subcommands)
 {
@@ -67,7 +68,7 @@ static char *capitals(const char *text, char name[NAME_BYTES])
 	return name;
 }
 
-/* "KILL ip:port | …", and what it does. */
+/* One subcommand of HELP: "KILL ip:port | …", then its summary. */
 static void reply_help_lines(struct hs_reply *reply, const struct hs_command *sub)
 {
 	char line[256];
@@ -85,7 +86,7 @@ void hs_command_help(const struct hs_command *parent, struct hs_reply *reply)
 	const struct hs_command *help = hs_command_sub(parent, HS_LIT("help"));
 	struct hs_command_walk walk = {NULL, parent, 0};
 	const struct hs_command *sub;
-	bool alone = parent->arity == -1; /* it means something without a subcommand */
+	bool alone = parent->arity == -1; /* the container is also a command without subcommand */
 	char line[128];
 	char name[NAME_BYTES];
 

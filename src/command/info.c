@@ -1,7 +1,7 @@
 /* One command in COMMAND INFO's form: ten elements, read by clients that route by key. */
 #include "command/describe.h"
 
-/* Those that are our own have no word. */
+/* heatsink's own flags have no word. */
 const struct hs_flag_word hs_command_flag_words[] = {
 	{HS_CMD_WRITE, "write"},
 	{HS_CMD_READONLY, "readonly"},
@@ -136,7 +136,7 @@ void hs_command_reply_info(struct hs_reply *reply, const struct hs_command *comm
 	else if (!hs_learned_reply_raw_entry(reply, command))
 		return;
 	if (subcommands == 0) {
-		hs_reply_set(reply, 0); /* Redis: none are a set, some are an array */
+		hs_reply_set(reply, 0); /* as in Redis: an empty list is a set, others are arrays */
 		return;
 	}
 	hs_reply_array(reply, subcommands);

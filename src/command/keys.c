@@ -22,8 +22,8 @@ bool hs_command_has_real_keys(const struct hs_command *command)
 	return command->key_first != 0;
 }
 
-/* The position behind a word, 0 when it is not there. From a negative start the search goes towards
- * the front. A word that nothing follows is not looked at. */
+/* The position after a keyword; 0: it does not occur. A negative `start` searches towards the
+ * front. A keyword at the very end is ignored. */
 static size_t behind_word(const struct hs_key_walk *walk, const char *word, int32_t start)
 {
 	size_t argc = walk->argc;
@@ -42,8 +42,8 @@ static size_t behind_word(const struct hs_key_walk *walk, const char *word, int3
 	return 0;
 }
 
-/* SORT's options are looked at one by one: what stands behind BY or GET is a pattern, whatever it
- * is called. The last STORE counts. */
+/* Parses SORT's options one by one: the argument of BY or GET is a pattern, even if it reads STORE.
+ * The last STORE counts. */
 static size_t behind_store(const struct hs_key_walk *walk)
 {
 	size_t found = 0;
@@ -60,8 +60,7 @@ static size_t behind_store(const struct hs_key_walk *walk)
 	return found;
 }
 
-/* MIGRATE names one key, or an empty one and then several behind KEYS, which must be the last of
- * its options. */
+/* MIGRATE has one key, or an empty one and then several after KEYS, which must be its last option. */
 static size_t migrated(const struct hs_key_walk *walk, size_t *last)
 {
 	size_t one = 3;
@@ -100,8 +99,8 @@ static bool find_range(const struct hs_key_spec *spec, int64_t argc, struct run 
 	return run->last >= run->first && run->last < argc;
 }
 
-/* A number as C's atoi reads it: that is how servers count keys to find out whose a request is, before
- * they look at it more closely and refuse "1.5" or "+1". */
+/* Parses a number like C's atoi: servers do so to find the keys for routing, before they validate
+ * the number and refuse "1.5" or "+1". */
 static int64_t loose_number(struct hs_bytes text)
 {
 	size_t at = 0;
@@ -118,7 +117,9 @@ static int64_t loose_number(struct hs_bytes text)
 		int digit = text.data[at] - '0';
 
 		if (number > (INT64_MAX - digit) / 10)
-			return negative ? 0 : -1; /* what the ends of a long become as an int */
+			return negative
+				       ? 0
+				       : -1; /* a long at its limit, converted to int as atoi does */
 		number = number * 10 + digit;
 	}
 	number = (int64_t)((uint64_t)(negative ? -number : number) & UINT32_MAX);
@@ -134,7 +135,7 @@ static bool find_keynum(const struct hs_key_spec *spec, const struct hs_key_walk
 		return false;
 	if (!hs_num_parse_int(walk->argv[at], &number) || number < 0 || number > argc) {
 		number = loose_number(walk->argv[at]);
-		if (number < 1 || number > argc) /* before it is multiplied */
+		if (number < 1 || number > argc) /* checked before it is multiplied */
 			return false;
 	}
 	run->first += spec->first;
@@ -142,7 +143,7 @@ static bool find_keynum(const struct hs_key_spec *spec, const struct hs_key_walk
 	return number == 0 || (run->first >= 1 && run->last < argc);
 }
 
-/* False: the arguments are not what the spec expects. */
+/* Finds the run of keys of a spec. False: the arguments do not have the expected form. */
 static bool find_run(const struct hs_key_spec *spec, const struct hs_key_walk *walk,
 		     struct run *run)
 {
@@ -231,7 +232,7 @@ unsigned hs_flag_of(const struct hs_flag_word *words, struct hs_bytes word)
 	return words->flag;
 }
 
-/* "RO access, OW update": the words before the comma are the first key's. */
+/* Parses "RO access, OW update": the words before the comma are for the first key. */
 static unsigned flags_of_text(const char *text, bool first_key)
 {
 	struct hs_bytes others = hs_bytes_of(text), first = hs_bytes_cut(&others, ',');
@@ -243,7 +244,7 @@ static unsigned flags_of_text(const char *text, bool first_key)
 	return flags;
 }
 
-/* The commands whose arguments decide, as Redis decides. */
+/* For commands whose use of the key depends on their arguments, as in Redis. */
 static unsigned decide(const struct hs_key_walk *walk, unsigned flags)
 {
 	bool set = walk->command->id == HS_CMD_ID_SET;

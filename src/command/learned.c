@@ -4,11 +4,11 @@
  *     set 2 ──┴── refers ──┘
  *
  * Sets that were made one from another share a pool. It gives each name its identifier once, and
- * keeps every row, because requests point at them for as long as they run. A command that is
- * described as before has the same row as before, so asking again and again, also of servers of
- * two versions in turn, adds nothing; the pool grows with what is new alone.
+ * keeps every row, because requests point at rows as long as they run. A command with the same
+ * description as before has the same row as before. So repeated replies, also of servers of two
+ * versions in turn, add nothing: the pool grows only with new descriptions.
  *
- * A set is an open table of cells from names to rows. A subcommand's cell has its container too. */
+ * A set is an open hash table from names to rows. The cell of a subcommand has its container, too. */
 #include "command/learned.h"
 
 #include "base/err.h"
@@ -23,18 +23,19 @@
 #define SHARED_ID ((enum hs_command_id)(HS_CMD_IDS_ALL - 1))
 
 struct pool {
-	uint32_t sets; /* that refer to it */
+	uint32_t sets; /* number of sets that refer to it */
 	struct hs_arena arena;
 	struct hs_learned_row **rows;
 	uint32_t rows_count, rows_cap;
-	const char *names[HS_LEARNED_MAX]; /* by identifier; the last is shared by all others */
+	const char
+		*names[HS_LEARNED_MAX]; /* by identifier; all further commands share the last one */
 	uint32_t names_count;
 };
 
 struct cell {
 	struct hs_name name; /* the first 16 bytes */
 	uint32_t len;
-	uint32_t parent; /* the container's identifier; HS_CMD_ID_NONE */
+	uint32_t parent; /* the container's identifier, or HS_CMD_ID_NONE */
 	const struct hs_command *row;
 };
 
@@ -44,7 +45,8 @@ struct hs_learned {
 	uint32_t count, cap;
 	struct cell *cells;
 	uint32_t cells_mask;
-	const char *names[HS_LEARNED_MAX]; /* the pool's, when this was made: that one goes on */
+	/* a copy of the pool's names when this set was made; the pool may grow meanwhile */
+	const char *names[HS_LEARNED_MAX];
 };
 
 /* --- the arena --- */
@@ -112,8 +114,8 @@ static unsigned pool_id(struct pool *pool, const char *name)
 	return SHARED_ID;
 }
 
-/* The row of what an entry says, which may be there already; NULL: there are too many. `as_said` is
- * false for one that is derived. */
+/* The row for an entry: an existing one if name and contents are the same, otherwise a new one.
+ * NULL: too many rows. `as_said`: false for a derived row. */
 static const struct hs_command *pool_row(struct pool *pool, const struct hs_learned_entry *entry,
 					 const struct hs_command *parent, bool as_said)
 {
@@ -170,7 +172,7 @@ static uint32_t cell_of(struct hs_name name, uint32_t parent)
 	return (uint32_t)(mixed >> 40);
 }
 
-/* What a row is called below its container. */
+/* The name of a row without its container. */
 static const char *short_name(const struct hs_command *row)
 {
 	const char *bar = strchr(row->name, '|');
@@ -178,7 +180,7 @@ static const char *short_name(const struct hs_command *row)
 	return bar ? bar + 1 : row->name;
 }
 
-/* Containers without an identifier of their own are told apart by name. */
+/* Containers that share the last identifier are compared by name. */
 static bool is_below(const struct hs_command *row, const struct hs_command *parent)
 {
 	return !parent || parent->id != SHARED_ID || hs_command_names_sub(row->name, parent->name);
@@ -190,7 +192,8 @@ static const struct hs_command *look_up(const struct hs_learned *learned,
 	uint32_t parent = container ? container->id : HS_CMD_ID_NONE;
 	struct hs_name name;
 
-	if (!learned || text.len - 1 >= HS_LEARNED_NAME_BYTES_MAX) /* an empty name wraps */
+	/* 0 wraps, so an empty name is refused, too */
+	if (!learned || text.len - 1 >= HS_LEARNED_NAME_BYTES_MAX)
 		return NULL;
 	name = pack(text);
 	for (uint32_t i = cell_of(name, parent) & learned->cells_mask; learned->cells[i].row;
@@ -248,7 +251,9 @@ static int add(struct making *making, const struct hs_learned_entry *entry,
 	const struct hs_command *row = pool_row(learned->pool, entry, parent, as_said);
 
 	if (!row || learned->count == HS_LEARNED_ROWS_MAX)
-		return fail(making, HS_ELIMIT, "the server's commands are too many: at most 16384");
+		return fail(making, HS_ELIMIT,
+			    "too many different commands learned from servers since the start: at "
+			    "most 16384");
 	if (learned->count == learned->cap) {
 		learned->cap = learned->cap ? learned->cap * 2 : 512;
 		learned->rows = hs_mem_realloc(learned->rows, learned->cap * sizeof(void *));
@@ -258,8 +263,8 @@ static int add(struct making *making, const struct hs_learned_entry *entry,
 	return 0;
 }
 
-/* Subcommands that a server of before Redis 7 does not name: they are as their container is, apart
- * from where they go. */
+/* Makes rows for subcommands that servers before Redis 7 do not list: copies of their container's
+ * row, apart from the routing. */
 static int derive_subs(struct making *making, const struct hs_learned_entry *entry,
 		       const struct hs_command *parent)
 {
@@ -294,7 +299,7 @@ static int learn_subs(struct making *making, const struct hs_learned_entry *entr
 		int read = hs_learned_entry_read(&sub, &rest, parent->name);
 
 		if (read < 0)
-			return fail(making, read, "the server's reply to COMMAND is no reply");
+			return fail(making, read, "the server's reply to COMMAND is invalid");
 		if (read == 0)
 			continue;
 		name = hs_bytes_of(strchr(sub.name, '|') + 1);
@@ -322,7 +327,7 @@ static int learn_entry(struct making *making, const struct hs_learned_entry *ent
 	return entry->elements <= 7 ? derive_subs(making, entry, row) : 0;
 }
 
-/* Redis from 7.4 on, Valkey from 9. */
+/* Can the server's hash fields expire? Redis from 7.4 on, Valkey from 9: they have HPEXPIRE. */
 static bool has_fields_that_expire(struct hs_bytes rest)
 {
 	struct hs_learned_entry entry;
@@ -342,7 +347,7 @@ static int learn(struct making *making, struct hs_bytes reply)
 
 	if (hs_parse_reply_length(reply.data, reply.len) != (int64_t)reply.len ||
 	    hs_parse_reply_head(&head, reply.data, reply.len) <= 0)
-		return fail(making, HS_EPROTO, "the server's reply to COMMAND is no reply");
+		return fail(making, HS_EPROTO, "the server's reply to COMMAND is invalid");
 	if (head.type == HS_PARSED_ERROR) {
 		snprintf(making->error, making->error_size, "the server refuses COMMAND: %.*s",
 			 (int)(head.text.len < 128 ? head.text.len : 128), head.text.data);
@@ -357,12 +362,12 @@ static int learn(struct making *making, struct hs_bytes reply)
 		if (err > 0)
 			err = learn_entry(making, &entry);
 		else if (err < 0)
-			return fail(making, err, "the server's reply to COMMAND is no reply");
+			return fail(making, err, "the server's reply to COMMAND is invalid");
 		if (err < 0)
 			return err;
 	}
 	if (making->learned->count == 0)
-		return fail(making, HS_EINVAL, "the server's reply to COMMAND names no commands");
+		return fail(making, HS_EINVAL, "the server's reply to COMMAND lists no commands");
 	return 0;
 }
 
@@ -393,7 +398,7 @@ void hs_learned_destroy(struct hs_learned **learned)
 	hs_mem_free(learned);
 }
 
-/* --- asking it --- */
+/* --- lookups --- */
 
 const struct hs_command *hs_learned_find(const struct hs_learned *learned, struct hs_bytes name)
 {

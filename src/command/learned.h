@@ -1,17 +1,19 @@
-/* The commands of a server behind heatsink, learned from its reply to COMMAND and laid under our
- * own rows: what is ours stays as our rows say, everything else the server knows, modules and
- * commands newer than heatsink included, gets a row made of what the server says about it.
+/* Commands learned from the server behind heatsink: from its reply to COMMAND. heatsink's own rows
+ * come first and stay as they are; every other command of the server, modules and newer commands
+ * included, gets a row made of the server's description.
  *
  *     HGET ── hs_command_find: none ── hs_learned_find: "hget", keys 1 1 1, readonly …
  *
- * A set never changes once it is made, and any thread may read it. Making and destroying sets is
- * for one thread at a time. A set is asked for again by making a new one from a newer reply, with
- * the old one as `before`: a command keeps its identifier as long as the sets live, and a row lives
- * until the last set is destroyed, so that a request under way may go on with the row it found.
- * Only the old set itself must stay until nobody looks anything up in it.
+ * A set never changes once it is made, and any thread may read it. One thread at a time may make
+ * and destroy sets (the topology monitor makes them). A newer reply makes a new set, with the old
+ * one as `before`. A command keeps its identifier as long as any set lives, and a row lives until
+ * the last set is destroyed: a request in flight may go on with the row that it found. The old set
+ * itself must live until no thread looks anything up in it.
  *
- * Bounded by HS_LEARNED_MAX identifiers (commands beyond share the last, and are routed all the
- * same) and HS_LEARNED_ROWS_MAX rows. It knows no connection: the reply is handed in. */
+ * Bounds: HS_LEARNED_MAX identifiers (further commands share the last one, and are routed all the
+ * same), and HS_LEARNED_ROWS_MAX rows in all replies together. When a reply is cut off, invalid or
+ * too large, no set is made and the old one stays in use. It knows no connection: the reply is
+ * handed in. */
 #ifndef HS_COMMAND_LEARNED_H
 #define HS_COMMAND_LEARNED_H
 
@@ -19,41 +21,41 @@
 
 struct hs_learned;
 
-/* `command_reply` is the whole reply to COMMAND in either dialect, of a server of Redis 6 or later,
- * or of Valkey. NULL and a text in `error`: it is no such reply, or a limit is reached. */
+/* Makes a set from the whole reply to COMMAND, in RESP2 or RESP3, of Redis 6 or later or of Valkey.
+ * NULL and a text in `error`: the reply is invalid, or a limit is reached. */
 struct hs_learned *hs_learned_create(struct hs_bytes command_reply, struct hs_learned *before,
 				     char *error, size_t error_size);
 void hs_learned_destroy(struct hs_learned **learned);
 
-/* All of these take NULL for a set in which there is nothing.
+/* In all calls below, NULL is an empty set.
  *
- * The row of a whole command that is not among our own. As with our own, a container is found, and
- * hs_learned_sub goes on from there. O(1), no allocation. */
+ * Finds the row of a whole command that is not one of heatsink's own. For a container: its row; go
+ * on with hs_learned_sub. O(1), no allocation. */
 const struct hs_command *hs_learned_find(const struct hs_learned *learned, struct hs_bytes name);
 
-/* The row of a subcommand; the container may be one of our own rows. */
+/* The row of a subcommand. The container may be one of heatsink's own rows. */
 const struct hs_command *hs_learned_sub(const struct hs_learned *learned,
 					const struct hs_command *parent, struct hs_bytes name);
 
-/* What a request asks for, over our own rows and the learned ones: the row, or NULL with *parent
- * set to the container whose subcommand is unknown, or to NULL when the command is. */
+/* Finds the row of a request, own or learned. NULL: *parent is the container whose subcommand is
+ * unknown, or NULL when the command itself is. */
 const struct hs_command *hs_learned_resolve(const struct hs_learned *learned, size_t argc,
 					    const struct hs_bytes *argv,
 					    const struct hs_command **parent);
 
-/* The rows of the set, each subcommand behind its container. */
+/* The rows of the set, each subcommand after its container. */
 size_t hs_learned_count(const struct hs_learned *learned);
 const struct hs_command *hs_learned_at(const struct hs_learned *learned, size_t index);
-/* All rows one behind the other: our own, then those of the set; NULL at the end. */
+/* All rows in sequence: heatsink's own, then those of the set; NULL at the end. */
 const struct hs_command *hs_learned_row_at(const struct hs_learned *learned, size_t index);
 
-/* The name that an identifier stands for in counters, also when the server has forgotten the
- * command since; NULL when it stands for none. */
+/* The name of an identifier, for counters; also when the server has lost the command since. NULL:
+ * not in use. */
 const char *hs_learned_name(const struct hs_learned *learned, unsigned id);
 
-/* What the server said about a learned row: the elements of its entry in COMMAND up to the key
- * specs, one behind the other, in the dialect of that reply. `elements` 0: nothing, the row is
- * derived from its container's. */
+/* The server's entry for a learned row in its COMMAND reply: its elements up to the key specs, in
+ * sequence, in the RESP version of that reply. `elements` 0: none, because the row was derived from
+ * its container's. */
 struct hs_bytes hs_learned_raw_entry(const struct hs_command *row, size_t *elements);
 
 #endif

@@ -1,30 +1,30 @@
-/* Tables of what servers do not say about their commands: where those go that have no tips (before
- * Redis 7 none had), where the keys are that no spec describes, and which commands are not for
- * clients of heatsink at all. Our own rows come first everywhere: what is one of them needs no line
- * here, and a line becomes idle when its command becomes one of ours. */
+/* Built-in knowledge that COMMAND replies lack, by command: routing for commands without tips
+ * (before Redis 7 no command had tips), positions of keys without specs, which replies may be
+ * cached, and the commands that heatsink refuses. heatsink's own rows come first: a command with a
+ * row of its own needs no line here. */
 #include "command/learned_row.h"
 
 #define SHARED "it changes the connection to the server, which many clients share"
-#define STREAM "it turns the connection to the server into a stream, and many clients share that"
-#define TOPOLOGY "who is whose replica is between the servers; ask them directly"
+#define STREAM "it turns the connection to the server into a stream, but many clients share it"
+#define TOPOLOGY "replication is set up between the servers; ask them directly"
 #define USERS "the server's users are not heatsink's; ask the server directly"
-#define NODES "the cluster's nodes stand behind heatsink; ask them directly"
+#define NODES "it concerns one node of the cluster; ask that node directly"
 
 static const struct {
-	const char *name; /* of a container: all its subcommands */
+	const char *name; /* for a container: also all its subcommands */
 	const char *why;
 } refusals[] = {
 	{"acl", USERS},
 	{"asking", SHARED},
 	{"client", SHARED},
 	{"cluster", NODES},
-	{"config", "it would be one server's alone; ask the server directly"},
-	{"debug", "it can stop the server for everybody; ask the server directly"},
+	{"config", "it would reach one server only; ask the server directly"},
+	{"debug", "it can stop the server for all clients; ask the server directly"},
 	{"failover", TOPOLOGY},
-	{"latency", "LATENCY speaks of heatsink itself here; ask the server directly"},
-	{"module|load", "what a server runs is decided where it stands"},
-	{"module|loadex", "what a server runs is decided where it stands"},
-	{"module|unload", "what a server runs is decided where it stands"},
+	{"latency", "heatsink's LATENCY is about heatsink itself; ask the server directly"},
+	{"module|load", "modules are loaded on the server itself; ask the server directly"},
+	{"module|loadex", "modules are loaded on the server itself; ask the server directly"},
+	{"module|unload", "modules are loaded on the server itself; ask the server directly"},
 	{"monitor", "heatsink has no stream of all commands; HEAT TOP shows the busiest keys, "
 		    "SLOWLOG GET the slowest commands"},
 	{"psubscribe", STREAM},
@@ -34,7 +34,7 @@ static const struct {
 	{"readwrite", SHARED},
 	{"replconf", STREAM},
 	{"replicaof", TOPOLOGY},
-	{"restore-asking", "it is for the moving of slots between servers"},
+	{"restore-asking", "servers use it to migrate slots between them"},
 	{"script|debug", SHARED},
 	{"sentinel", NODES},
 	{"slaveof", TOPOLOGY},
@@ -45,15 +45,15 @@ static const struct {
 	{"unsubscribe", SHARED},
 };
 
-/* Commands of the category @scripting that run nothing and install nothing that runs under a name that
- * others call. Every other command of the category is unchecked, those of future servers included. A
- * name that ends with | stands for all subcommands. */
+/* Commands of the category @scripting that run no script and install none under a name that other
+ * clients call. Every other command of the category is unchecked, those of future servers included.
+ * A name that ends with | stands for all subcommands. */
 static const char *const harmless_scripting[] = {
 	"script",	 "script|",	  "function|delete", "function|dump",  "function|flush",
 	"function|help", "function|kill", "function|list",   "function|stats",
 };
 
-/* Modules' commands that run other commands although they name keys: how their names begin. */
+/* Prefixes of modules' commands that run other commands although they name keys. */
 static const char *const running_modules[] = {"rg.", "tfcall", "tfunction", "ai.script", "ai.dag"};
 
 #define RANGE(from, to, what)                                                                      \
@@ -91,7 +91,7 @@ enum {
 
 /* clang-format off */
 static const struct hs_builtin_hint table[] = {
-	/* Where they go. */
+	/* Routing. */
 	{"bgrewriteaof", ALL(ALL_SUCCEEDED)},
 	{"bgsave", ALL(ALL_SUCCEEDED)},
 	{"function|delete", ALL(ALL_SUCCEEDED)},
@@ -99,7 +99,7 @@ static const struct hs_builtin_hint table[] = {
 	{"function|kill", ALL(ONE_SUCCEEDED)},
 	{"function|load", ALL(ALL_SUCCEEDED)},
 	{"function|restore", ALL(ALL_SUCCEEDED)},
-	{"lastsave", ALL(MIN)}, /* since when all of it is saved */
+	{"lastsave", ALL(MIN)}, /* the oldest save of all shards */
 	{"memory|purge", ALL(ALL_SUCCEEDED)},
 	{"memory|usage", .routed = true, .place = HS_PLACE_PARTITION, KEYS(RANGE(2, 0, HS_KEY_RO))},
 	{"pubsub|channels", ALL(CONCAT)},
@@ -112,11 +112,12 @@ static const struct hs_builtin_hint table[] = {
 	{"wait", ALL(MIN), .blocks = true},
 	{"waitaof", ALL(MIN), .blocks = true},
 
-	/* Reads whose answers follow from the value of their one key alone. Left out: what depends on the time
-	 * (TTL, OBJECT, XINFO, XPENDING), on chance (SRANDMEMBER), on a cursor (SSCAN), on other keys (SORT), what
-	 * writes on the side (PFCOUNT), and what has both missing strings and missing arrays (LMPOP's kin). Checked
-	 * against a server by tests/integration/test_dialect.py. The fields of a hash expire at servers that have
-	 * HPEXPIRE, and are told of some time after. */
+	/* Reads whose reply depends on the value of their one key alone. Left out: replies that
+	 * depend on time (TTL, OBJECT, XINFO, XPENDING), on chance (SRANDMEMBER), on a cursor
+	 * (SSCAN) or on other keys (SORT), reads that also write (PFCOUNT), and replies with both
+	 * null strings and null arrays (LMPOP and its relatives). tests/integration/test_dialect.py
+	 * checks them against a server. Servers with HPEXPIRE expire hash fields, and send the
+	 * invalidation some time later. */
 	{"bitfield_ro", .cacheable = HS_CACHEABLE},
 	{"geodist", .cacheable = HS_CACHEABLE},
 	{"geohash", .cacheable = HS_CACHEABLE},
@@ -157,7 +158,7 @@ static const struct hs_builtin_hint table[] = {
 	{"zrevrank", .cacheable = HS_CACHEABLE | HS_CACHEABLE_WITHOUT_OPTIONS},
 	{"zscore", .cacheable = HS_CACHEABLE},
 
-	/* Where their keys are. */
+	/* Positions of keys. */
 	{"eval", KEYS(NUMBER(2, BOTH))},
 	{"evalsha", KEYS(NUMBER(2, BOTH))},
 	{"georadius", KEYS(RANGE(1, 0, READ), BEHIND("store", 6, 0, 0, STORE), BEHIND("storedist", 6, 0, 0, STORE))},

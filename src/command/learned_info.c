@@ -1,6 +1,6 @@
-/* What a server said of a command, said again in the client's dialect. The two have the same facts;
- * where RESP3 has sets and maps, RESP2 has arrays. Which is which nobody reading RESP2 can see, so
- * it is known here by position and name. */
+/* Re-encodes the server's COMMAND entry for a client as RESP2 or RESP3. Both have the same facts;
+ * where RESP3 has sets and maps, RESP2 has arrays. RESP2 does not show which array is a set or a
+ * map, so this file knows it by position and name. */
 #include "command/describe.h"
 #include "command/learned_row.h"
 #include "wire/parse_reply.h"
@@ -17,7 +17,7 @@ static size_t count_elements(struct hs_bytes rest)
 	return count;
 }
 
-/* A number or a text is the same in both; nothing else is expected. */
+/* Copies a number or a text, which are the same in both. Other types are not expected. */
 static void reply_scalar(struct hs_reply *reply, struct hs_bytes element)
 {
 	struct hs_parsed_reply head;
@@ -63,7 +63,7 @@ static void reply_map(struct hs_reply *reply, struct hs_bytes map, int depth)
 	hs_reply_map(reply, pairs);
 	for (; pairs > 0; pairs--) {
 		if (!hs_parse_reply_take(&rest, &key) || !hs_parse_reply_take(&rest, &value))
-			return; /* they were counted */
+			return; /* cannot happen: the elements were counted */
 		reply_scalar(reply, key);
 		if (is_flags(key))
 			reply_set(reply, value);

@@ -1,10 +1,10 @@
-/* One entry of COMMAND's reply, read and made a row.
+/* Reads one entry of COMMAND's reply and makes a row of it.
  *
  *     name arity {flags} first last step {categories} {tips} {key specs} [subcommands]
  *
  * Redis 6 has the first seven. RESP3 has sets where RESP2 has arrays, and maps where RESP2 has
- * arrays of twice as many elements; here that makes no difference. A server may say anything, so
- * whatever is not where it should be is left out, and nothing is trusted to be in bounds. */
+ * arrays of twice as many elements; here that makes no difference. A server may send anything:
+ * unexpected elements are left out, and every value is checked against its bounds. */
 #include "command/learned_row.h"
 
 #include "base/buf.h"
@@ -16,7 +16,7 @@
 
 enum { ELEMENTS_SAID = 9, ELEMENTS_MIN = 6, POSITION_MAX = 1 << 20 };
 
-/* A status or bulk string; empty for anything else. */
+/* The text of a status or bulk string; empty for anything else. */
 static struct hs_bytes text_of(struct hs_bytes element)
 {
 	struct hs_parsed_reply head;
@@ -27,7 +27,7 @@ static struct hs_bytes text_of(struct hs_bytes element)
 	return head.text;
 }
 
-/* An integer; 0 for anything else, and for one that can be no position. */
+/* An integer; 0 for anything else, and for a value that cannot be a position. */
 static int64_t number_of(struct hs_bytes element)
 {
 	struct hs_parsed_reply head;
@@ -39,13 +39,13 @@ static int64_t number_of(struct hs_bytes element)
 	return head.integer;
 }
 
-/* The name in lower case with its container's before it; false when it can be no name. */
+/* Sets entry->name: in lower case, after its container's name. False: the text cannot be a name. */
 static bool take_name(struct hs_learned_entry *entry, struct hs_bytes text, const char *parent)
 {
 	const char *bar = text.len > 0 ? memchr(text.data, '|', text.len) : NULL;
 	size_t at = 0;
 
-	if (bar) { /* Redis says it with the container's */
+	if (bar) { /* Redis includes the container's name */
 		text.len -= (size_t)(bar + 1 - text.data);
 		text.data = bar + 1;
 	}
@@ -115,9 +115,10 @@ static unsigned flags_of(struct hs_bytes words)
 		struct hs_bytes text = text_of(word);
 
 		flags |= hs_flag_of(hs_command_flag_words, text);
-		if (hs_bytes_is_word(text, "@blocking")) /* Redis 6 has the category alone */
+		if (hs_bytes_is_word(text,
+				     "@blocking")) /* Redis 6 has the category but not the flag */
 			flags |= HS_CMD_BLOCKING;
-		if (hs_bytes_is_word(text, "may_replicate")) /* our COMMAND INFO leaves it out */
+		if (hs_bytes_is_word(text, "may_replicate")) /* not shown by COMMAND INFO */
 			flags |= HS_CMD_MAY_REPLICATE;
 	}
 	return flags;
@@ -133,7 +134,7 @@ static bool has_word(struct hs_bytes words, const char *wanted)
 	return false;
 }
 
-/* The words of a set with spaces between. */
+/* The words of a set, joined by spaces. */
 static const char *words_of(struct hs_bytes words, struct hs_arena *arena)
 {
 	struct hs_bytes rest = hs_parse_reply_elements(words), word;
@@ -153,7 +154,7 @@ static const char *words_of(struct hs_bytes words, struct hs_arena *arena)
 	return kept;
 }
 
-/* The value of a name in a map; empty when it is not there. */
+/* The value of a name in a map; empty: it has none. */
 static struct hs_bytes value_of(struct hs_bytes map, const char *name)
 {
 	struct hs_bytes rest = hs_parse_reply_elements(map), key, value;
@@ -226,8 +227,8 @@ static bool is_plain(const struct hs_key_spec *spec)
 	       !(spec->flags & (HS_KEY_NOT_KEY | HS_KEY_INCOMPLETE));
 }
 
-/* What most commands have is said with three numbers after all: one run of keys, or one key and a
- * run right behind it ("OW update, RO access": BITOP). That is the fast way through the core. */
+/* Sets the row's three numbers if they can describe the specs: one run of keys, or one key and a
+ * run right after it ("OW update, RO access": BITOP). They are the fast path in the core. */
 static bool say_plainly(struct hs_command *row, const struct hs_key_spec *specs, size_t count,
 			struct hs_arena *arena)
 {
@@ -271,7 +272,8 @@ static void fill_keys(struct hs_command *row, const struct hs_learned_entry *ent
 	}
 }
 
-/* Does the row say where all its keys are? One that has none says nothing about what it touches. */
+/* Does the row give the positions of all its keys? A row without keys does not: it may touch any
+ * key. */
 static bool names_keys(const struct hs_command *row)
 {
 	for (uint8_t i = 0; i < row->key_specs_count; i++)
@@ -280,7 +282,7 @@ static bool names_keys(const struct hs_command *row)
 	return hs_command_has_real_keys(row);
 }
 
-/* "request_policy:all_shards" -> "all_shards"; empty when there is no such tip. */
+/* The value of a tip: "request_policy:all_shards" -> "all_shards"; empty: no such tip. */
 static struct hs_bytes policy_of(const struct hs_learned_entry *entry, const char *name)
 {
 	struct hs_bytes rest = hs_parse_reply_elements(entry->tips), tip;
@@ -294,7 +296,7 @@ static struct hs_bytes policy_of(const struct hs_learned_entry *entry, const cha
 	return (struct hs_bytes){"", 0};
 }
 
-/* How the replies of all shards are merged; HS_MERGE_NONE: nobody but the command's author knows. */
+/* How to merge the replies of all shards; HS_MERGE_NONE: the policy is special to the command. */
 static enum hs_command_merge merge_of(struct hs_bytes policy)
 {
 	static const struct {
@@ -341,7 +343,7 @@ static void fill_place(struct hs_command *row, const struct hs_learned_entry *en
 	}
 }
 
-/* The group that COMMAND DOCS would say, as far as a category tells. */
+/* The group for COMMAND DOCS, derived from a category. */
 static const char *group_of(const char *categories)
 {
 	static const char *const groups[][2] = {
@@ -383,7 +385,7 @@ void hs_learned_fill(struct hs_command *row, const struct hs_learned_entry *entr
 	if (hint && hint->blocks)
 		row->flags |= HS_CMD_BLOCKING;
 	if (strcmp(row->name, "pfcount") ==
-	    0) /* it may store what it worked out; old servers do not say so */
+	    0) /* it may store its estimate; old servers do not flag it */
 		row->flags |= HS_CMD_MAY_REPLICATE;
 	row->categories = words_of(entry->categories, arena);
 	row->tips = words_of(entry->tips, arena);
@@ -397,10 +399,11 @@ void hs_learned_fill(struct hs_command *row, const struct hs_learned_entry *entr
 	if (hs_builtin_unchecked(row->name, row->categories, has_word(entry->flags, "module"),
 				 names_keys(row)))
 		row->flags |= HS_CMD_UNCHECKED;
-	/* A command that does not say what it does to its keys writes them (law 8). */
+	/* A command with keys that says neither read nor write counts as a write: that is always
+	 * safe. */
 	if (hs_command_has_real_keys(row) && !(row->flags & (HS_CMD_WRITE | HS_CMD_READONLY)))
 		row->flags |= HS_CMD_WRITE | HS_CMD_EFFECT_UNKNOWN;
-	/* What a command is known for holds only if the server says that it is such a one. */
+	/* The hint for caching holds only if the server describes the command as expected. */
 	if (hint && row->flags & HS_CMD_READONLY &&
 	    !(row->flags & (HS_CMD_WRITE | HS_CMD_BLOCKING)) && row->key_first == 1 &&
 	    row->key_last == 1 && row->place == HS_PLACE_PARTITION)

@@ -1,10 +1,10 @@
-/* How learned rows are made. For command/learned*.c only. */
+/* How learned rows are made. Only for command/learned*.c. The thread that makes the set calls it. */
 #ifndef HS_COMMAND_LEARNED_ROW_H
 #define HS_COMMAND_LEARNED_ROW_H
 
 #include "command/command.h"
 
-/* Memory that is only given back all at once. */
+/* Memory that is freed only as a whole. */
 struct hs_arena_chunk;
 struct hs_arena {
 	struct hs_arena_chunk *chunks;
@@ -12,57 +12,67 @@ struct hs_arena {
 void *hs_arena_take(struct hs_arena *arena, size_t bytes);
 char *hs_arena_text(struct hs_arena *arena, struct hs_bytes text); /* zero-terminated */
 
-/* A row with what it was made from. */
+/* A row and what it was made from. */
 struct hs_learned_row {
-	struct hs_command command; /* first: whoever has the row has this */
-	struct hs_bytes raw_entry; /* as hs_learned_raw_entry */
+	/* must be first: the row's pointer is cast to struct hs_learned_row */
+	struct hs_command command;
+	struct hs_bytes raw_entry; /* see hs_learned_raw_entry */
 	uint8_t elements;
-	uint64_t hash; /* of the name and what was said: the same again is the same row */
+	uint64_t hash; /* of name and entry: an equal entry gets the same row */
 };
 
-/* One entry of COMMAND's reply, split into its elements; all point into the reply. */
+/* One entry of COMMAND's reply, split into its elements. All of them point into the reply. */
 struct hs_learned_entry {
 	char name[HS_LEARNED_NAME_BYTES_MAX +
-		  1]; /* lower case, a subcommand's with its container */
+		  /* in lower case; of a subcommand with its container: "config|get" */
+		  1];
 	struct hs_bytes raw_entry;
 	uint8_t elements;
 	int64_t arity, key_first, key_last, key_step;
-	struct hs_bytes flags, categories, tips, key_specs; /* whole replies, or empty */
+	struct hs_bytes flags, categories, tips,
+		key_specs; /* each a whole RESP element, or empty */
 	struct hs_bytes subcommands;
-	bool container;	    /* it has some */
-	bool fields_expire; /* at this server: the caller says so, the entry does not */
+	bool container;	    /* it has subcommands */
+	bool fields_expire; /* hash fields of this server may expire; the caller sets it */
 };
 
-/* Reads the entry at the front of `rest` and takes it off. 1: read; 0: passed over, because it
- * describes no command that could have a row; negative: not a reply, or not of this kind. `parent`
- * is the name of the container whose subcommand it is, or NULL. */
+/* Splits the first entry off `rest` and reads it. 1: done. 0: skipped, because the entry describes
+ * no command that could have a row. Negative: not a reply, or not a reply to COMMAND. `parent`: the
+ * name of the container of a subcommand, or NULL. */
 int hs_learned_entry_read(struct hs_learned_entry *entry, struct hs_bytes *rest,
 			  const char *parent);
 
-/* Fills in everything but the identifiers. */
+/* Fills in the row except for the identifiers. */
 void hs_learned_fill(struct hs_command *row, const struct hs_learned_entry *entry,
 		     struct hs_arena *arena);
 
-/* What is known of a command of which servers say too little: one row of learned_hints.c. */
+/* Built-in knowledge about a server's command whose COMMAND entry lacks something: one row of
+ * learned_hints.c. */
 struct hs_builtin_hint {
 	const char *name;
-	bool routed; /* without tips, it goes to `place`, and the replies are put together as `merge` says */
+	/* if the entry has no tips, route it to `place` and merge the replies by `merge` */
+	bool routed;
 	enum hs_command_place place;
 	enum hs_command_merge merge;
-	bool blocks;	    /* for others, although no server says so of it */
-	unsigned cacheable; /* enum hs_command_cacheable; 0: replies are not to be kept */
-	const struct hs_key_spec *keys; /* NULL: the server's own words will do */
+	/* it blocks until replicas acknowledge, though COMMAND does not flag it as blocking */
+	bool blocks;
+	unsigned cacheable;		/* enum hs_command_cacheable; 0: replies are not cached */
+	const struct hs_key_spec *keys; /* NULL: the server's own specs are enough */
 	uint8_t keys_count;
-	bool keys_always; /* also when the server has specs: they do not say everything */
+	/* use `keys` even if the server has specs, because those are incomplete */
+	bool keys_always;
 };
-const struct hs_builtin_hint *hs_builtin_hint(const char *name); /* NULL: nothing */
-/* The rows of the subcommands of a container, from the one behind `before` on; NULL: no more. */
+/* The built-in hint for a command, or NULL. */
+const struct hs_builtin_hint *hs_builtin_hint(const char *name);
+/* The next hint for a subcommand of a container, after `before` (NULL: the first). NULL: no more. */
 const struct hs_builtin_hint *hs_builtin_hint_sub(const char *parent,
 						  const struct hs_builtin_hint *before);
-/* Why a command, or its whole container, is not for clients of heatsink; NULL: it is. */
+/* The reason why heatsink refuses a command, or its whole container, on every engine; NULL: it does
+ * not. */
 const char *hs_builtin_refused(const char *name);
-/* Whether a command may do more than its arguments say (HS_CMD_UNCHECKED). `categories` as in the row;
- * `is_module`: the server says that a module brought it; `has_keys`: its row says where its keys are. */
+/* Whether a command may do more than its arguments say (HS_CMD_UNCHECKED). `categories`: as in the
+ * row; `is_module`: the server says that a module provides it; `has_keys`: its row has key
+ * positions. */
 bool hs_builtin_unchecked(const char *name, const char *categories, bool is_module, bool has_keys);
 
 #endif

@@ -1,20 +1,20 @@
-/* A command's name as two machine words, in capitals: how names are looked up and compared. For
- * command/ only. */
+/* A command's name as two machine words, in upper case, for lookup and comparison. Only for
+ * command/. Pure. */
 #ifndef HS_COMMAND_NAME_H
 #define HS_COMMAND_NAME_H
 
 #include "base/bytes.h"
 #include "base/load.h"
 
-enum { HS_NAME_BYTES_MAX = 16 }; /* of a name that fits */
+enum { HS_NAME_BYTES_MAX = 16 }; /* the longest name that fits */
 
 struct hs_name {
-	uint64_t head; /* bytes 0-7, the first one lowest; zeros behind the end */
+	uint64_t head; /* bytes 0-7, the first one in the lowest bits; zeros after the end */
 	uint64_t tail; /* bytes 8-15 */
 };
 
-/* Small ASCII letters to capitals, all eight bytes at once. Adding to the lower seven bits of a
- * byte sets its top bit when they are large enough, and never carries into the next byte. */
+/* Converts ASCII letters to upper case, all eight bytes at once. Adding to the lower seven bits of
+ * a byte sets its top bit when they are large enough, and never carries into the next byte. */
 static inline uint64_t hs_name_capitals(uint64_t word)
 {
 	const uint64_t each = 0x0101010101010101;
@@ -35,7 +35,7 @@ static inline struct hs_name hs_name_pack(struct hs_bytes text)
 	return (struct hs_name){hs_name_capitals(words[0]), hs_name_capitals(words[1])};
 }
 
-/* The cell of a table of 2^bits cells where a name is looked for. */
+/* The cell of a name in a table of 2^bits cells. */
 static inline size_t hs_name_cell(struct hs_name name, uint64_t multiplier, unsigned bits)
 {
 	uint64_t mixed = (name.head ^ name.tail * 0x9e3779b97f4a7c15) * multiplier;

@@ -7,7 +7,7 @@
 enum { NAME_MAX_BYTES = 32 };
 
 static const struct {
-	const char *lack; /* goes on behind "the embedded engine" */
+	const char *lack; /* completes "the embedded engine …" */
 	const char *names;
 } groups[] = {
 	{"has no lists yet", " blmove blmpop blpop brpop brpoplpush lindex linsert llen lmove "
@@ -42,7 +42,7 @@ static const struct {
 	{"has no replicas to wait for: what it acknowledged is on disk", " wait waitaof "},
 };
 
-/* Whether a list of words in blanks has this one. */
+/* Does the list, with blanks around each word, have this word? */
 static bool has_word(const char *list, const char *word, size_t len)
 {
 	for (const char *at = list; (at = strchr(at, ' ')); at++)
@@ -65,10 +65,10 @@ void hs_not_embedded_note(struct hs_bytes name, struct hs_buf *text)
 		lower[i] = c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
 	}
 	lower[name.len] = '\0';
-	/* Of our own containers (CLIENT, CONFIG) a subcommand is unknown, not refused. */
+	/* A subcommand of our own containers (CLIENT, CONFIG) is unknown, not refused. */
 	refused = strchr(lower, '|') ? NULL : hs_builtin_refused(lower);
 	if (refused) {
-		hs_buf_printf(text, "(heatsink has it on no engine: %s)", refused);
+		hs_buf_printf(text, "(heatsink refuses it on every engine: %s)", refused);
 		return;
 	}
 	for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)

@@ -1,6 +1,7 @@
-/* Commands of Redis 7.0 that the embedded engine does not have. In front of a Redis server heatsink learns
- * them from the server (command/learned.h) and passes them on. The embedded engine answers "unknown
- * command"; this module adds the reason and the way out to that error. Pure; any thread may call it. */
+/* Commands of Redis 7.0 that the embedded engine does not have. In front of a Redis server heatsink
+ * learns them from the server (command/learned.h) and forwards them. On the embedded engine they
+ * are unknown commands; this module adds the reason, and what to do, to that error. Pure; any
+ * thread. */
 #ifndef HS_COMMAND_NOT_EMBEDDED_H
 #define HS_COMMAND_NOT_EMBEDDED_H
 

@@ -8,7 +8,7 @@ enum { MIGRATE_OPTIONS_AT = 6 };
  * engine-password, auth-pass. */
 static const char *const option_parts[] = {"pass", "masterauth", "masteruser", "secret"};
 
-/* Of ours or a server's. */
+/* Is the value of this option a password? Options of heatsink and of servers. */
 static bool is_secret_option(struct hs_bytes name)
 {
 	for (size_t i = 0; i < sizeof option_parts / sizeof *option_parts; i++) {
@@ -19,7 +19,7 @@ static bool is_secret_option(struct hs_bytes name)
 				return true;
 		}
 	}
-	/* A URL with a password in it, and a line of rules. */
+	/* `engine` is a URL, which may hold a password; `user` a line of rules. */
 	return hs_bytes_is_word(name, "engine") || hs_bytes_is_word(name, "user");
 }
 
@@ -47,7 +47,7 @@ static bool is_hello_secret(const struct hs_bytes *argv, size_t at)
 			  (at > 3 && hs_bytes_is_word(argv[at - 2], "auth")));
 }
 
-/* Requests that have another request for arguments: how many words stand before it; 0: none has. */
+/* For requests with another request as arguments: the number of words before it; 0: it has none. */
 static size_t nested_at(size_t argc, const struct hs_bytes *argv)
 {
 	if (argc > 3 && hs_bytes_is_word(argv[0], "acl") && hs_bytes_is_word(argv[1], "dryrun"))
@@ -86,7 +86,7 @@ bool hs_secret_at(size_t argc, const struct hs_bytes *argv, size_t at)
 		return false;
 	if (hs_bytes_is_word(argv[0], "acl"))
 		return hs_bytes_is_word(argv[1], "setuser");
-	/* SENTINEL SET master auth-pass word; the server refuses it to us, and the log must not tell. */
+	/* SENTINEL SET master auth-pass word: refused, but the log must not show the word. */
 	if (hs_bytes_is_word(argv[0], "sentinel"))
 		return is_secret_option(argv[at - 1]);
 	return at > 2 && at % 2 == 1 && hs_bytes_is_word(argv[0], "config") &&

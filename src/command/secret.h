@@ -1,6 +1,6 @@
-/* Which arguments of a request are passwords, so that SLOWLOG and the log leave them out. By the words of
- * the request alone: also of requests that are refused, and of commands that only a server knows. Any
- * thread may ask. */
+/* Which arguments of a request are passwords: SLOWLOG and the log leave them out. It looks at the
+ * words of the request alone, so it also covers refused requests and commands that only a server
+ * knows. Pure; any thread. */
 #ifndef HS_COMMAND_SECRET_H
 #define HS_COMMAND_SECRET_H
 
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What is shown instead, as in Redis. */
+/* Shown in place of a password, as in Redis. */
 #define HS_SECRET_TEXT "(redacted)"
 
 /* Is argument `at` a password, or part of a request about users that may hold one? */

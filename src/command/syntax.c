@@ -1,10 +1,10 @@
-/* The text becomes a small tree, because a reply says how many elements follow before the first
+/* Parses the text into a small tree, because a reply gives the number of elements before the first
  * of them. "key [EX seconds | KEEPTTL]" is
  *
  *     key ── one of (optional)
  *              └─ seconds (token EX) ── KEEPTTL
  *
- * Nodes live in one array and name each other by index; 0 is no node. */
+ * The nodes are in one array and refer to each other by index; 0 is no node. */
 #include "command/syntax.h"
 
 enum { NODES_MAX = 48, NAME_MAX_BYTES = 160 };
@@ -13,20 +13,20 @@ enum node_kind { NODE_NAME, NODE_TOKEN, NODE_ONEOF, NODE_BLOCK };
 
 struct node {
 	enum node_kind kind;
-	struct hs_bytes text;  /* of a name or a lone token */
-	struct hs_bytes token; /* said before it; empty: none */
+	struct hs_bytes text;  /* the name, or a token without an argument */
+	struct hs_bytes token; /* the token before it; empty: none */
 	bool optional;
 	bool multiple;
-	size_t child; /* the first one */
-	size_t next;  /* the one beside it */
+	size_t child; /* index of the first child */
+	size_t next;  /* index of the next sibling */
 };
 
 struct tree {
-	struct hs_bytes rest; /* of the text */
+	struct hs_bytes rest; /* the rest of the text */
 	struct node nodes[NODES_MAX];
 	size_t count;
-	bool keys_apart; /* the row says about each key what is done to it */
-	int keys;	 /* answered so far */
+	bool keys_apart; /* the row describes each key's use separately */
+	int keys;	 /* keys written so far */
 };
 
 static size_t parse_list(struct tree *tree);
@@ -64,7 +64,7 @@ static bool is_token(char first)
 	return first >= 'A' && first <= 'Z';
 }
 
-/* A run of nodes as one: itself if it is one already. */
+/* Makes one node of a run of nodes; a single node stays as it is. */
 static size_t wrap(struct tree *tree, size_t first)
 {
 	if (tree->nodes[first].next == 0)
@@ -99,7 +99,7 @@ static size_t parse_value(struct tree *tree)
 	return node;
 }
 
-/* A value, or a token with the plain values behind it. */
+/* Parses a value, or a token with the plain values after it. */
 static size_t parse_item(struct tree *tree)
 {
 	size_t node = parse_value(tree);
@@ -137,7 +137,8 @@ static size_t parse_branch(struct tree *tree)
 	return first;
 }
 
-/* The first node of a run: the items of the only branch, or one node for all branches. */
+/* Parses a list. Returns the first node of a run: the items of the only branch, or one node for all
+ * branches. */
 static size_t parse_list(struct tree *tree)
 {
 	size_t first = parse_branch(tree);
@@ -154,7 +155,7 @@ static size_t parse_list(struct tree *tree)
 	return add(tree, (struct node){.kind = NODE_ONEOF, .child = first});
 }
 
-/* What a name stands for; all others are strings. */
+/* The types that names stand for; all other names are strings. */
 static const struct {
 	const char *name;
 	const char *type;
@@ -212,7 +213,7 @@ static const char *type_of(const struct node *node)
 	return "string";
 }
 
-/* Appends a node's name: its text in small letters, or its children's names joined. */
+/* Appends a node's name: its text in lower case, or its children's names joined. */
 static void append_name(const struct tree *tree, size_t index, char *name, size_t *len)
 {
 	const struct node *node = &tree->nodes[index];

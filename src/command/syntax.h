@@ -1,16 +1,16 @@
-/* Reads the `arguments` text of a row and answers it in the nested form of COMMAND DOCS. The text
+/* Parses the `arguments` text of a row and writes it in the nested form of COMMAND DOCS. The text
  * is written as in a manual page:
  *
  *     key             an argument, by its name; a few names stand for types (see syntax.c)
- *     WORD            said as it stands
- *     WORD name       said before the argument; it takes all plain arguments behind it
+ *     WORD            a literal token
+ *     WORD name       a token before the argument; it takes all plain arguments after it
  *     a | b           one of them
- *     [ … ]           may be left out
- *     ( … )           belong together
+ *     [ … ]           optional
+ *     ( … )           a group
  *     x ...           once or more often
  *
- * For command/ only. The texts are our own, so a mistake in one is no input error: it fails a
- * check, and a unit test reads them all. */
+ * Only for command/. No state: any thread. The texts are heatsink's own, so a mistake in one fails
+ * an assertion; a unit test reads them all. */
 #ifndef HS_COMMAND_SYNTAX_H
 #define HS_COMMAND_SYNTAX_H
 

@@ -1,14 +1,14 @@
-/* The command table, made from its rows, and the way from a command's name to its row.
+/* The command table, made from its rows, and the lookup of a row by name.
  *
- * Every request pays for the search, so a name is handled as two machine words and never as a string:
- * up to 16 bytes are loaded with a few overlapping reads, small letters are made capital eight at
- * a time, one multiplication picks a cell, and the name that stands there is compared with two comparisons.
+ * Every request needs a lookup, so a name is handled as two machine words and never as a string: up
+ * to 16 bytes are loaded with a few overlapping reads, letters become upper case eight at a time,
+ * one multiplication picks a cell, and two comparisons check the name in it.
  *
  *     "get" ── load, capitals ──> GET00000 00000000 ── multiply, shift ──> cell 123: GET00000 00000000, row
  *                                        └───────────────── equal? ─────────────────┘
  *
- * The build makes the cells from the rows (tools/make-cells.c): with a multiplier that gives every command
- * a cell of its own. */
+ * The build makes the cells from the rows (tools/make-cells.c), with a multiplier that gives every
+ * command a cell of its own. */
 #include "command/command.h"
 #include "command/name.h"
 
@@ -27,7 +27,7 @@ static const struct hs_command table[HS_CMD_IDS] = {
 
 struct cell {
 	struct hs_name name;
-	size_t len; /* "get" and "get\0" look the same as words */
+	size_t len; /* needed because "get" and "get\0" are equal as words */
 	const struct hs_command *row;
 };
 
@@ -44,7 +44,7 @@ const struct hs_command *hs_command_find(struct hs_bytes name)
 	const struct cell *cell;
 	struct hs_name wanted;
 
-	if (name.len - 1 >= HS_NAME_BYTES_MAX) /* an empty name wraps */
+	if (name.len - 1 >= HS_NAME_BYTES_MAX) /* 0 wraps, so an empty name is refused, too */
 		return NULL;
 	wanted = hs_name_pack(name);
 	cell = &cells[hs_name_cell(wanted, MULTIPLIER, BITS)];
@@ -69,7 +69,8 @@ const struct hs_command *hs_command_sub(const struct hs_command *parent, struct 
 	return NULL;
 }
 
-/* XREAD and XREADGROUP: the words before STREAMS, of which some have a value of any kind. */
+/* Does an XREAD or XREADGROUP have BLOCK before STREAMS? Some options there have values of any
+ * kind. */
 static bool reads_blocking(size_t argc, const struct hs_bytes *argv)
 {
 	for (size_t i = 1; i < argc; i++) {

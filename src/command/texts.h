@@ -1,5 +1,5 @@
-/* Errors of commands on data that are given in more than one folder: by who runs the command, and by
- * who works out what it would have answered. The words are Redis's: clients look for them. */
+/* Error texts that two folders share: keyspace/ runs INCR, and absorb/fold computes the replies of
+ * combined INCRs. The words are Redis's: clients parse them. */
 #ifndef HS_COMMAND_TEXTS_H
 #define HS_COMMAND_TEXTS_H
 

@@ -49,7 +49,7 @@ static int write_bit(struct hs_run *run, struct hs_entry *entry, size_t offset, 
 	int err;
 
 	if (entry->live && len == old.len && bit_at(old, offset) == on) {
-		/* Nothing changes, but Redis has made the value writable on the way. */
+		/* The value stays, but in Redis its encoding becomes raw. */
 		if (hs_record_encoding(&entry->record) == HS_ENCODING_RAW)
 			return 0;
 		return hs_entry_change_quietly(run, entry, attributes);
@@ -92,7 +92,7 @@ int hs_run_setbit(struct hs_run *run)
 	return err;
 }
 
-/* A range of bits, both ends in it; start > end is empty. */
+/* A range of bits, both ends included; start > end is empty. */
 struct range {
 	int64_t start, end;
 };
@@ -104,7 +104,7 @@ static int parse_unit(struct hs_run *run, size_t index, bool *bits)
 	return *bits || hs_run_word(run, index, "BYTE") ? 0 : hs_run_fail_syntax(run);
 }
 
-/* Ends counted from the back made plain and cut to `len` bytes, and the range turned into bits. */
+/* Resolves negative ends, cuts the range to `len` bytes, and converts it to bits. */
 static struct range bit_range(int64_t start, int64_t end, bool bits, size_t len)
 {
 	int64_t total = (int64_t)(bits ? len * 8 : len);
@@ -189,7 +189,7 @@ int hs_run_bitcount(struct hs_run *run)
 	return 0;
 }
 
-/* The first bit of that kind in the range; -1: none. */
+/* The first bit in the range that equals `bit`; -1: none. */
 static int64_t find_bit(struct hs_bytes value, struct range range, bool bit)
 {
 	size_t last = (size_t)range.end / 8;
@@ -198,7 +198,7 @@ static int64_t find_bit(struct hs_bytes value, struct range range, bool bit)
 	for (size_t at = (size_t)range.start / 8; at <= last; at++) {
 		uint64_t word;
 
-		/* Eight bytes at a time over what cannot hold it; the ends are looked at below. */
+		/* Skips eight bytes at a time that cannot hold it; the ends are checked below. */
 		while (at > (size_t)range.start / 8 && at + 8 <= last) {
 			memcpy(&word, value.data + at, sizeof word);
 			if (word != skip)
@@ -259,7 +259,7 @@ int hs_run_bitpos(struct hs_run *run)
 
 	if (range.start <= range.end) {
 		position = find_bit(value, range, bit);
-		/* Without an end the value goes on in zeros. */
+		/* Without an end argument, zeros follow the value. */
 		if (position < 0 && bit == 0 && run->argc < 5)
 			position = (int64_t)value.len * 8;
 	}

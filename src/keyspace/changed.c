@@ -6,7 +6,7 @@
 
 enum { CELLS_MIN = 64, KEYS_KEEP = 4096 };
 
-/* Which cell a key has, or would get. */
+/* The cell of a key, or the empty cell that it would get. */
 static uint32_t *find_cell(const struct hs_changed *changed, uint64_t hash, struct hs_bytes key)
 {
 	for (uint32_t at = (uint32_t)hash;; at++) {
@@ -24,7 +24,7 @@ static void set_cell(struct hs_changed *changed, uint32_t *cell, uint32_t index)
 	changed->keys[index].cell = (uint32_t)(cell - changed->cells);
 }
 
-/* Room for one more key, and cells for twice as many as there are keys. */
+/* Doubles the room for keys, with two cells per key. */
 static void grow(struct hs_changed *changed)
 {
 	uint32_t cap = changed->cap ? changed->cap * 2 : CELLS_MIN / 2;
@@ -64,7 +64,7 @@ void hs_changed_add(struct hs_changed *changed, struct hs_bytes key)
 		.by = changed->client,
 	};
 	set_cell(changed, cell, changed->count++);
-	/* Never without memory: a name, be it empty, lies somewhere. */
+	/* Reserves at least one byte, so that even an empty name has an address. */
 	hs_buf_reserve(&changed->names, key.len + 1);
 	hs_buf_append_bytes(&changed->names, key);
 }

@@ -1,9 +1,11 @@
-/* The names of the keys that were changed, for whoever must be told: each once, with the client
- * that changed it. The keyspace adds to it on every change while a collection hangs on it
- * (hs_keyspace.changed), whatever the command: so no command can be forgotten.
+/* Keys changed in a group of writes, for CLIENT TRACKING invalidations: each name once, with the
+ * client that changed it. The keyspace adds every changed key while hs_keyspace.changed is set,
+ * whatever the command is, so no command can be forgotten.
  *
- * Owned by the store's writer, one thread. Empty when all but the seed is zero. Bounded: too many names
- * become "everything", which is always true to say. */
+ * One thread, the store's writer, owns it. All zeros but `seed` is a valid empty struct. It is
+ * bounded: beyond HS_CHANGED_KEYS_MAX keys or HS_CHANGED_NAMES_BYTES_MAX bytes of names it becomes
+ * "everything changed", which is always correct. It is not undone with a transaction: it may report
+ * a change that did not happen. */
 #ifndef HS_KEYSPACE_CHANGED_H
 #define HS_KEYSPACE_CHANGED_H
 
@@ -15,19 +17,19 @@
 
 struct hs_changed_key {
 	uint64_t hash;
-	size_t at, len; /* its name in `names` */
-	uint64_t by;	/* the client; 0: not known, or several */
+	size_t at, len; /* its name is at this offset of `names` */
+	uint64_t by;	/* id of the client that changed it; 0: unknown, or several clients */
 	uint32_t cell;
 };
 
 struct hs_changed {
-	uint64_t seed;	 /* of the hash: nobody must know where names land */
-	uint64_t client; /* who changes keys now; 0: nobody in particular */
-	bool all;	 /* everything changed, before what `keys` names */
+	uint64_t seed;	 /* of the hash; secret, so that clients cannot cause collisions */
+	uint64_t client; /* id of the client whose command runs; 0: none, as in a sweep */
+	bool all;	 /* the whole store changed (FLUSHALL), and after that the keys in `keys` */
 	struct hs_buf names;
 	struct hs_changed_key *keys;
 	uint32_t count, cap;
-	uint32_t *cells; /* a hash table: number of a key, +1; 0: none */
+	uint32_t *cells; /* a hash table of index + 1 into `keys`; 0: empty */
 	uint32_t mask;
 };
 
@@ -45,7 +47,7 @@ static inline struct hs_bytes hs_changed_name(const struct hs_changed *changed, 
 				 changed->keys[index].len};
 }
 
-void hs_changed_clear(struct hs_changed *changed); /* empty again, its memory kept within reason */
+void hs_changed_clear(struct hs_changed *changed); /* empties it; large buffers are freed */
 void hs_changed_deinit(struct hs_changed *changed);
 
 #endif

@@ -52,8 +52,8 @@ int hs_run_incrby(struct hs_run *run)
 /* Room for any long double written out in full: 4933 digits before the point and 17 behind it. */
 enum { FLOAT_TEXT_MAX = 5 * 1024 };
 
-/* Redis takes whatever strtold takes, hexadecimal and "inf" included, but no leading space, no
- * nan, and nothing that over- or underflows. */
+/* Accepts what Redis accepts: everything that strtold takes, hexadecimal and "inf" included, but no
+ * leading space, no nan, and nothing that over- or underflows. */
 static bool parse_float(struct hs_bytes text, long double *value)
 {
 	char copy[FLOAT_TEXT_MAX];
@@ -63,7 +63,8 @@ static bool parse_float(struct hs_bytes text, long double *value)
 		return false;
 	memcpy(copy, text.data, text.len);
 	copy[text.len] = '\0';
-	if (strchr(" \t\n\v\f\r", copy[0])) /* a zero byte first is none of them, but no number */
+	if (strchr(" \t\n\v\f\r",
+		   copy[0])) /* strchr also finds the zero byte, which is no number either */
 		return false;
 	errno = 0;
 	*value = strtold(copy, &end);
@@ -74,7 +75,7 @@ static bool parse_float(struct hs_bytes text, long double *value)
 	return !isnan(*value);
 }
 
-/* Plain decimal digits without trailing zeros, and no "-0". */
+/* Formats as decimal digits without trailing zeros, and without "-0". */
 static size_t format_float(long double value, char text[FLOAT_TEXT_MAX])
 {
 	int printed = snprintf(text, FLOAT_TEXT_MAX, "%.17Lf", value);

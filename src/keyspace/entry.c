@@ -1,12 +1,12 @@
-/* Keys: looking one up, and changing one with everything that hangs on it.
+/* Keys: looks one up, and changes one together with its expiry, watches and counts.
  *
- * Two trees are kept in step here and nowhere else. A key with an expiry has one entry in
- * HS_KV_EXPIRES under that time; whoever writes, replaces or removes the key moves or removes that
- * entry in the same transaction. The index is changed first and the key last, because the room
- * that put hands out for the value must be filled before the store is asked anything more.
+ * Two trees are updated together here and in the sweep (expire.c). A key with an expiry has one
+ * entry in HS_KV_EXPIRES under that time; a command that writes, replaces or removes the key moves
+ * or removes that entry in the same transaction. The entry is changed first and the key last,
+ * because the room that put returns must be filled before the next call to the store.
  *
- * A record past its time is missing for everybody. Readers leave it alone (they may not write),
- * writers replace it, and the sweep (expire.c) removes what nobody replaces. */
+ * An expired record counts as missing for every command. Readers leave it (they may not write),
+ * writers replace it, and the sweep removes the others. */
 #include "base/mem.h"
 #include "base/num.h"
 #include "keyspace/changed.h"
@@ -33,10 +33,10 @@ static int fail_record(struct hs_run *run, const struct hs_entry *entry)
 
 static int fail_version(struct hs_run *run)
 {
-	return hs_run_fail(run, "ERR the key holds a type this version does not know");
+	return hs_run_fail(run, "ERR the key holds a type that this heatsink does not know");
 }
 
-/* The record's bytes. HS_ENOTFOUND when there are none. */
+/* Reads the record's bytes. HS_ENOTFOUND when the key has no record. */
 static int get(struct hs_keyspace *ks, uint16_t slot, struct hs_bytes key, struct hs_entry *entry,
 	       struct hs_bytes *stored)
 {
@@ -50,7 +50,7 @@ static int get(struct hs_keyspace *ks, uint16_t slot, struct hs_bytes key, struc
 				  stored);
 }
 
-/* Of long keys the store has compared only a hash. */
+/* The store compares only a hash of a long key: compares the key itself. */
 static bool is_other_key(const struct hs_entry *entry)
 {
 	return __builtin_expect(entry->key.len > HS_RECORD_KEY_INLINE_MAX, 0) &&
@@ -107,8 +107,8 @@ int hs_entry_find_to_replace(struct hs_run *run, uint16_t slot, struct hs_bytes 
 	err = hs_record_decode(stored, &entry->record);
 	entry->stored = true;
 	entry->live = !err && !hs_expired(run->ks, entry->record.expire_ms);
-	/* The checksum is looked at only where the record says something that matters here: that it
-	 * is not a live string. */
+	/* A live string needs no checksum, since it is replaced anyway. Anything else might be
+	 * damage: then the record counts as a string without expiry. */
 	if (__builtin_expect(entry->live && entry->record.type == HS_TYPE_STRING, 1))
 		return 0;
 	if (!hs_record_checksum_fits(stored, hs_record_seed(entry->physical.data))) {
@@ -147,7 +147,7 @@ int hs_entry_read_head(struct hs_run *run, uint16_t slot, struct hs_bytes key,
 	return err;
 }
 
-/* Behind a search that returned `err`: what it found must be a string. */
+/* After a search that returned `err`: replies with WRONGTYPE if the key is no string. */
 static int a_string(struct hs_run *run, const struct hs_entry *entry, int err)
 {
 	if (!err && entry->live && entry->record.type != HS_TYPE_STRING)
@@ -192,8 +192,7 @@ static int move_expiry(struct hs_keyspace *ks, const struct hs_entry *entry, int
 	return ks->kv->calls->put(ks->kv, HS_KV_EXPIRES, hs_expiry_bytes(&index), 0, &room);
 }
 
-/* Watchers are told before a write and after a removal: then the store says the right thing about
- * a key that was already past its time when it was watched (watch.c). */
+/* Touches watches and notes the change: before a write and after a removal, as watch.c needs it. */
 static void note_change(struct hs_keyspace *ks, const struct hs_entry *entry)
 {
 	ks->changes++;
@@ -203,7 +202,7 @@ static void note_change(struct hs_keyspace *ks, const struct hs_entry *entry)
 		hs_changed_add(ks->changed, entry->key);
 }
 
-/* Writes the record's header and hands out the room behind it. */
+/* Writes the record's header; *room is the place of the payload. */
 static int write_record(struct hs_keyspace *ks, struct hs_entry *entry,
 			struct hs_attributes attributes, enum hs_record_type type, size_t len,
 			char **room)
@@ -242,8 +241,8 @@ static int write_record(struct hs_keyspace *ks, struct hs_entry *entry,
 	return 0;
 }
 
-/* This version knows strings only: of anything else it could remove the head and would leave the
- * members behind. */
+/* This version knows strings only. Of another type it could remove the head alone, and the members
+ * would stay. */
 static bool is_foreign(const struct hs_entry *entry)
 {
 	return entry->stored && entry->record.type != HS_TYPE_STRING;
@@ -334,7 +333,7 @@ const char *hs_record_type_name(enum hs_record_type type)
 
 enum hs_encoding hs_record_encoding(const struct hs_record *record)
 {
-	enum { INT_TEXT_MAX = 20, EMBSTR_MAX = 44 }; /* Redis's */
+	enum { INT_TEXT_MAX = 20, EMBSTR_MAX = 44 }; /* Redis's limits */
 	int64_t number;
 
 	if (record->flags & HS_RECORD_RAW || record->payload.len > EMBSTR_MAX)

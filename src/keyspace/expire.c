@@ -1,8 +1,9 @@
-/* Expiry: EXPIRE and its kin, TTL and its kin, PERSIST, and the sweep.
+/* Expiry: EXPIRE and its relatives, TTL and its relatives, PERSIST, and the sweep that removes
+ * expired keys.
  *
- * A key's time is up when the clock is past it, not when it equals it: Redis's rule for reading.
- * Setting a time that is not ahead of the clock removes the key at once: Redis's rule for
- * writing. The one millisecond between the two is Redis's too. */
+ * A key has expired when the clock is past its time, not when it equals it: Redis's rule for
+ * reading. Setting a time that is not ahead of the clock removes the key at once: Redis's rule for
+ * writing. Redis has the same difference of one millisecond between the two. */
 #include "keyspace/changed.h"
 #include "keyspace/expiry.h"
 #include "keyspace/internal.h"
@@ -26,17 +27,17 @@ int hs_expire_argument(struct hs_run *run, size_t index, bool seconds, bool abso
 }
 
 enum condition {
-	CONDITION_NX = 1 << 0, /* only when it has no expiry */
-	CONDITION_XX = 1 << 1, /* only when it has one */
-	CONDITION_GT = 1 << 2, /* only to a later one; none is later than all */
-	CONDITION_LT = 1 << 3, /* only to an earlier one */
+	CONDITION_NX = 1 << 0, /* only if the key has no expiry */
+	CONDITION_XX = 1 << 1, /* only if it has one */
+	CONDITION_GT = 1 << 2, /* only if the new time is later; no expiry counts as infinite */
+	CONDITION_LT = 1 << 3, /* only if the new time is earlier */
 };
 
 static int fail_option(struct hs_run *run, struct hs_bytes option)
 {
 	struct hs_buf text = {0};
 
-	/* Up to a zero byte and without line breaks at its end, as Redis shows it. */
+	/* Shown as Redis shows it: up to a zero byte, without line breaks at the end. */
 	option.len = strnlen(option.data, option.len);
 	while (option.len && strchr("\r\n", option.data[option.len - 1]))
 		option.len--;
@@ -94,7 +95,8 @@ static bool conditions_hold(unsigned conditions, int64_t old_ms, int64_t new_ms)
 	return true;
 }
 
-/* EXPIRE's own rule: a time in the past is fine, one that does not fit is not. */
+/* Parses the time of EXPIRE and its relatives: a time in the past is allowed, an overflowing one is
+ * an error. */
 static int parse_time(struct hs_run *run, int64_t *when_ms)
 {
 	enum hs_command_id id = run->command->id;
@@ -138,7 +140,7 @@ int hs_run_expire(struct hs_run *run)
 	return err;
 }
 
-/* TTL, PTTL, EXPIRETIME, PEXPIRETIME: -2 without a key, -1 without an expiry. */
+/* TTL, PTTL, EXPIRETIME, PEXPIRETIME. Reply -2: no such key; -1: no expiry. */
 int hs_run_ttl(struct hs_run *run)
 {
 	enum hs_command_id id = run->command->id;
@@ -159,7 +161,8 @@ int hs_run_ttl(struct hs_run *run)
 	} else {
 		if (left)
 			ms = ms > run->ks->now_ms ? ms - run->ks->now_ms : 0;
-		/* Rounded to the nearest; the largest times would not bear an addition first. */
+		/* Rounds to the nearest second; adding 500 first would overflow for the largest
+		 * times. */
 		hs_reply_int(run->reply, seconds ? ms / 1000 + (ms % 1000 >= 500) : ms);
 	}
 	return 0;
@@ -184,8 +187,8 @@ int hs_run_persist(struct hs_run *run)
 	return err;
 }
 
-/* Removes one key whose time is up and its index entry. A record that does not agree with the
- * index stays; only the entry goes. */
+/* Removes one expired key and its entry in HS_KV_EXPIRES. If the record does not match the entry,
+ * only the entry goes. */
 static int sweep_one(struct hs_keyspace *ks, const struct hs_expiry_key *index)
 {
 	const struct hs_kv_calls *calls = ks->kv->calls;

@@ -1,5 +1,5 @@
-/* The entries of HS_KV_EXPIRES: when a key's time is up, then which key. Ordered by time, so the
- * sweep finds what is due at the front. */
+/* The keys of HS_KV_EXPIRES: the time when a key expires, then its physical key. They are ordered
+ * by time, so the sweep finds due keys at the front. Pure; any thread. */
 #ifndef HS_KEYSPACE_EXPIRY_H
 #define HS_KEYSPACE_EXPIRY_H
 
@@ -32,7 +32,7 @@ static inline struct hs_bytes hs_expiry_bytes(const struct hs_expiry_key *index)
 	return (struct hs_bytes){index->data, index->len};
 }
 
-/* The time of an entry; the caller has checked that it is long enough. */
+/* The time of an entry of at least HS_EXPIRY_TIME_BYTES bytes. */
 static inline int64_t hs_expiry_time(struct hs_bytes index)
 {
 	uint64_t time;

@@ -1,4 +1,4 @@
-/* Keys whatever they hold: DEL, UNLINK, EXISTS, TOUCH, TYPE, RENAME, RENAMENX, COPY. */
+/* Commands on keys of any type: DEL, UNLINK, EXISTS, TOUCH, TYPE, RENAME, RENAMENX, COPY. */
 #include "keyspace/internal.h"
 
 #include <limits.h>
@@ -53,7 +53,8 @@ int hs_run_type(struct hs_run *run)
 	return err;
 }
 
-/* Makes `to` what `from` is. Both were looked up in this transaction. */
+/* Makes `to` a copy of `from`: value and expiry, with `flags`. Both were looked up in this
+ * transaction. */
 static int duplicate(struct hs_run *run, const struct hs_entry *from, struct hs_entry *to,
 		     unsigned flags)
 {

@@ -1,9 +1,12 @@
-/* What commands do to data: Redis 7.0's string, bit, key and expiry commands as functions over one
- * store's transaction. Pure: the time and the random state come in with the call, replies go out
- * through the writer, and nothing here knows a thread, a file, LMDB, a connection or heat. The
- * embedded engine runs it on LMDB, the simulator on a sorted map.
+/* Commands on data: Redis 7.0's string, bit, key and expiry commands as functions over one
+ * store's transaction. Pure: the time and the random state come in with the call, and replies go
+ * out through the reply writer. Nothing here knows a thread, a file, LMDB, a connection or heat.
+ * The embedded engine runs it on LMDB, the simulator on a sorted map.
  *
- * Any thread may run a read on its own read transaction; writes run on the store's one writer. */
+ * Any thread may run reads on its own read transaction; writes run on the store's one writer. Each
+ * thread has its own struct hs_keyspace. Arguments are borrowed for the call. A full store is
+ * HS_EFULL, and the transaction must be aborted; a damaged record is an error reply that names the
+ * key. */
 #ifndef HS_KEYSPACE_KEYSPACE_H
 #define HS_KEYSPACE_KEYSPACE_H
 
@@ -21,8 +24,10 @@
 struct hs_watch_table;
 struct hs_changed;
 
-/* What keyspace counts. The owner of the context takes counts back when it takes back what it ran: so they are plain
- * numbers, and the owner shows them with its own counters (engine/engine.h). */
+/* The counts of the keyspace. The fields are plain numbers, so that the owner of a struct
+ * hs_keyspace can save them before a run and restore them when it discards the run (reply too
+ * large, key expired). The owner shows them with its own counters (engine/engine.h). A transaction
+ * that is run again after HS_EFULL counts again. */
 /* clang-format off */
 #define HS_KEYSPACE_COUNTERS(ROW) \
 	ROW(expired, HS_COUNTER, "Stats", "expired_keys", "expired_keys_total", \
@@ -37,7 +42,7 @@ struct hs_keyspace_counts {
 	HS_KEYSPACE_COUNTERS(HS_COUNTER_NUMBER)
 };
 
-/* Whether what was read between the two found none of its keys. */
+/* Whether every key that was looked up between the two snapshots was missing. */
 static inline bool hs_keyspace_missed(const struct hs_keyspace_counts *before,
 				      const struct hs_keyspace_counts *after)
 {
@@ -47,36 +52,37 @@ static inline bool hs_keyspace_missed(const struct hs_keyspace_counts *before,
 enum { HS_DAMAGED_KEY_MAX = 128 };
 
 struct hs_keyspace {
-	struct hs_kv *kv;     /* the open transaction */
-	int64_t now_ms;	      /* wall clock */
-	uint64_t hash_seed;   /* of this database, kept with it: places keys within their slot */
-	struct hs_prng *prng; /* RANDOMKEY */
-	struct hs_watch_table *watch;	   /* told of every key changed; NULL for readers */
-	struct hs_changed *changed;	   /* gets their names; NULL: nobody asks */
+	struct hs_kv *kv;	      /* the open transaction */
+	int64_t now_ms;		      /* wall clock */
+	uint64_t hash_seed;	      /* secret of the database: places keys within their slot */
+	struct hs_prng *prng;	      /* RANDOMKEY */
+	struct hs_watch_table *watch; /* touched for every changed key; NULL for readers */
+	struct hs_changed *changed;   /* gets the names of changed keys; NULL: no client tracks */
 	struct hs_keyspace_counts *counts; /* never NULL */
-	uint8_t frequency;		   /* what OBJECT FREQ answers for a key that is there */
-	uint64_t changes;		   /* keys changed through this context, INFO's dirty */
-	/* A key was found whose record fails its checksum: this one, as text. The owner tells of it and
-	 * clears `damaged`. */
+	uint8_t frequency;		   /* reply of OBJECT FREQ for an existing key */
+	uint64_t changes;		   /* keys changed through this struct */
+	/* Set when a record failed its checksum; damaged_key is that key, escaped. The owner logs
+	 * it and resets this. */
 	bool damaged;
-	/* A record whose time is up was found. The owner clears it. */
+	/* Set when a command met an expired record. The owner resets it. */
 	bool met_expired;
 	char damaged_key[HS_DAMAGED_KEY_MAX];
 };
 
-/* Runs one command (place PARTITION, SPLIT, ALL or CURSOR), its number of arguments checked, and
- * writes its whole reply. argv[0] is the name; slot is that of its keys. (The keys of a SPLIT
- * command share a store and not a slot: it finds theirs itself.) Returns 0 when the reply was
- * written, be it an error reply; HS_EFULL or HS_EIO when the store failed: then nothing was written
- * to `reply` by this call, and the transaction must be given up. */
+/* Runs one command (place PARTITION, SPLIT, ALL or CURSOR) and writes its whole reply. argv[0] is
+ * the name; the number of arguments is checked before. `slot` is that of the keys, but a SPLIT
+ * command computes the slot of each key. Returns 0 when a reply was written, perhaps an error.
+ * HS_EFULL or HS_EIO when the store failed: then `reply` is as before, and the transaction must be
+ * aborted. Watch marks and noted changes stay: they may report a change that did not happen, which
+ * is safe. */
 int hs_keyspace_run(struct hs_keyspace *ks, const struct hs_command *command, uint16_t slot,
 		    size_t argc, const struct hs_bytes *argv, struct hs_reply *reply) HS_MUSTCHECK;
 
-/* Removes up to `limit` keys whose time is up, oldest first. Returns how many, or an error. */
+/* Removes up to `limit` expired keys, oldest first. Returns their number, or an error. */
 int hs_keyspace_sweep(struct hs_keyspace *ks, size_t limit) HS_MUSTCHECK;
 
-/* SCAN's cursor: (slot << 48 | hash) of the next key to look at; 0 starts and ends. Read from text
- * as Redis reads it; false when it is none. */
+/* SCAN's cursor: (slot << 48 | hash) of the next key; 0 starts and ends. Parsed as Redis parses it;
+ * false when it is invalid. */
 bool hs_keyspace_parse_cursor(struct hs_bytes text, uint64_t *cursor);
 static inline uint16_t hs_keyspace_cursor_slot(uint64_t cursor)
 {

@@ -1,11 +1,11 @@
-/* LCS: the longest common subsequence of two strings, its length, or where it lies in both.
+/* LCS: the longest common subsequence of two strings, its length, or its positions in both.
  *
- * The usual table of lengths, L[i][j] for the first i bytes of one and the first j of the other,
- * is filled row by row; only one row of it is kept. Walking back from the far corner needs to know
+ * The usual table of lengths, L[i][j] for the first i bytes of one and the first j of the other, is
+ * filled row by row; only one row of it is stored. Walking back from the far corner needs to know
  * at each cell without a match whether the length came from above (L[i-1][j] > L[i][j-1]) or from
- * the left: one bit a cell. Of several subsequences of the same length this walk finds the one
- * that Redis finds. Redis refuses a table over proto-max-bulk-len at four bytes a cell, and so
- * does this; the bits of the largest one allowed take 16 MiB. */
+ * the left: one bit a cell. Of several subsequences of the same length this walk finds the one that
+ * Redis finds. Redis refuses a table over proto-max-bulk-len at four bytes a cell, and so does
+ * this; the bits of the largest one allowed take 16 MiB. */
 #include "base/limits.h"
 #include "base/mem.h"
 #include "keyspace/internal.h"
@@ -21,7 +21,7 @@ struct options {
 	int64_t match_min;
 };
 
-/* A run of matching bytes, found back to front. */
+/* A run of matching bytes; runs are found from back to front. */
 struct match {
 	size_t a_start, a_end, b_start, b_end;
 };
@@ -61,8 +61,8 @@ static bool is_from_above(const struct table *table, size_t i, size_t j)
 	return table->from_above[cell / 8] >> cell % 8 & 1;
 }
 
-/* The next match going back from *i and *j (one behind the bytes to look at), as long as it goes
- * on without a gap. False when there is none. */
+/* Finds the next run of matching bytes, going back from *i and *j (the positions one after the
+ * bytes to compare). False when there is none. */
 static bool next_match(const struct table *table, size_t *i, size_t *j, struct match *match)
 {
 	while (*i > 0 && *j > 0 && table->a.data[*i - 1] != table->b.data[*j - 1]) {
@@ -103,7 +103,7 @@ static void reply_match(struct hs_run *run, const struct options *options,
 		hs_reply_int(run->reply, match_length(match));
 }
 
-/* Walks twice: the number of matches comes first in the reply. */
+/* Walks the table twice, because the number of matches comes first in the reply. */
 static void reply_indexes(struct hs_run *run, const struct table *table,
 			  const struct options *options)
 {

@@ -1,10 +1,10 @@
-/* OBJECT: what Redis would say about how it holds a value. */
+/* OBJECT: replies what Redis would reply about its representation of a value. */
 #include "base/num.h"
 #include "keyspace/internal.h"
 
 #include <limits.h>
 
-/* Looks argv[2] up; a missing key is answered. */
+/* Looks argv[2] up. Replies with null for a missing key. */
 static int find_object(struct hs_run *run, struct hs_entry *entry)
 {
 	int err = hs_entry_read_head(run, run->slot, run->argv[2], entry);
@@ -43,7 +43,7 @@ int hs_run_object_freq(struct hs_run *run)
 	return err;
 }
 
-/* Seconds since the key was written; reads leave no trace here. */
+/* Seconds since the key was written: reads are not recorded. */
 int hs_run_object_idletime(struct hs_run *run)
 {
 	struct hs_entry entry;
@@ -58,7 +58,7 @@ int hs_run_object_idletime(struct hs_run *run)
 	return 0;
 }
 
-/* Redis keeps one object for each of the small numbers and says so with the largest count. */
+/* Redis shares one object for each small number and replies with the largest count for it. */
 int hs_run_object_refcount(struct hs_run *run)
 {
 	enum { SHARED_NUMBERS = 10000 };

@@ -7,7 +7,7 @@ static int fail_size(struct hs_run *run)
 	return hs_run_fail(run, "ERR string exceeds maximum allowed size (proto-max-bulk-len)");
 }
 
-/* Makes the value `len` bytes long, the old bytes in front and zeros behind, and writes `part` at
+/* Extends the value to `len` bytes, the old bytes first, zeros after them, and writes `part` at
  * `offset`. */
 static int write_part(struct hs_run *run, struct hs_entry *entry, unsigned flags, size_t len,
 		      size_t offset, struct hs_bytes part)

@@ -25,7 +25,7 @@ _Static_assert((int)HS_RECORD_KEY_INLINE_MAX < (int)LONG_MARK, "the mark is no l
 void hs_record_physical(struct hs_physical_key *physical, uint64_t seed, uint16_t slot,
 			struct hs_bytes key)
 {
-	/* The upper 48 bits of the hash behind the slot: one big endian word. */
+	/* One big endian word: the slot, then the upper 48 bits of the hash. */
 	uint64_t prefix = htobe64((uint64_t)slot << 48 | hs_hash(key, seed) >> 16);
 
 	memcpy(physical->data, &prefix, sizeof prefix);
@@ -74,7 +74,8 @@ bool hs_record_key_fits(struct hs_bytes physical, struct hs_bytes key, uint64_t 
 	return hs_bytes_equal(physical, (struct hs_bytes){again.data, again.len});
 }
 
-/* How many parts a payload has; how many there are in parts and payload together. */
+/* parts_of: the parts of a payload. parts_within: the parts of `bytes` that hold payload and
+ * checksums together. */
 static size_t parts_of(size_t payload_bytes)
 {
 	return (payload_bytes + HS_RECORD_PART_BYTES - 1) / HS_RECORD_PART_BYTES;
@@ -179,8 +180,7 @@ static uint32_t sum(const char *bytes, size_t len, uint64_t seed)
 	return htole32(hs_crc32c(from, bytes, len));
 }
 
-/* The checksum of part number `part`; the number is in the seed, so that parts cannot change
- * places. */
+/* The checksum of one part. Its number is in the seed, so that swapped parts fail. */
 static uint32_t part_sum(const struct hs_record *record, size_t part, uint64_t seed)
 {
 	size_t at = part * HS_RECORD_PART_BYTES, len = record->payload.len - at;
@@ -190,7 +190,7 @@ static uint32_t part_sum(const struct hs_record *record, size_t part, uint64_t s
 	return sum(record->payload.data + at, len, seed + part + 1);
 }
 
-/* What the record's own checksum covers of it. */
+/* The number of bytes that the record's own checksum covers. */
 static size_t covered(struct hs_bytes bytes)
 {
 	struct hs_record record;

@@ -1,4 +1,4 @@
-/* How keys and values lie in a store.
+/* The layout of keys and values in a store. Pure; any thread.
  *
  * A physical key, in HS_KV_KEYS:
  *
@@ -16,12 +16,14 @@
  *     4 bytes   1 byte  1 byte  4 bytes  8 bytes, ms  4 bytes + key bytes           the value
  *
  * little endian, [] when the flags say so. `written` is the wall clock in seconds, for OBJECT
- * IDLETIME. A type unknown to this version is answered as an error, never overwritten.
+ * IDLETIME. A command on a type or flag that this version does not know replies with an error and
+ * changes nothing.
  *
- * The checksum covers everything behind it, and through its seed, the first eight bytes of the
- * physical key, the slot and the key. A long payload is covered in parts of HS_RECORD_PART_BYTES:
- * [parts] has one checksum for each, and the record's own ends where the payload begins. So a
- * command that needs the head of a long record, or some bytes of it, need not read it all. */
+ * The checksum covers everything behind it. Its seed is the first eight bytes of the physical key,
+ * so it covers slot and hash, too. A long payload is covered in parts of HS_RECORD_PART_BYTES:
+ * [parts] has one checksum for each, and the record's own checksum ends where the payload begins.
+ * So a command that needs only the head of a long record, or some bytes of it, does not read the
+ * rest. */
 #ifndef HS_KEYSPACE_RECORD_H
 #define HS_KEYSPACE_RECORD_H
 
@@ -43,9 +45,9 @@ enum hs_record_type {
 enum hs_record_flag {
 	HS_RECORD_EXPIRES = 1 << 0,
 	HS_RECORD_LONG_KEY = 1 << 1,
-	/* What OBJECT ENCODING would say in Redis where the value alone does not tell. */
+	/* For OBJECT ENCODING, where the value alone does not determine what Redis would reply. */
 	HS_RECORD_RAW = 1 << 2,	   /* was appended to or written into: "raw" however short */
-	HS_RECORD_NO_INT = 1 << 3, /* looks like a number but Redis keeps it as text: INCRBYFLOAT */
+	HS_RECORD_NO_INT = 1 << 3, /* looks like a number but Redis holds it as text: INCRBYFLOAT */
 	HS_RECORD_UNSHARED = 1 << 4, /* a small number that COPY made: OBJECT REFCOUNT says 1 */
 	HS_RECORD_PARTS = 1 << 5,    /* set by encode: the payload has checksums of its own */
 };
@@ -72,11 +74,11 @@ struct hs_record {
 void hs_record_physical(struct hs_physical_key *physical, uint64_t seed, uint16_t slot,
 			struct hs_bytes key);
 
-/* The client's key of an entry, from its physical key or, when long, from its record. */
+/* The client's key of an entry: from its physical key, or from its record when it is long. */
 int hs_record_key(struct hs_bytes physical, const struct hs_record *record,
 		  struct hs_bytes *key) HS_MUSTCHECK;
 
-/* What a checksum is seeded with: slot and hash of a physical key. */
+/* The seed of a record's checksum: slot and hash of its physical key. */
 static inline uint64_t hs_record_seed(const char *physical)
 {
 	uint64_t prefix;
@@ -85,20 +87,21 @@ static inline uint64_t hs_record_seed(const char *physical)
 	return prefix;
 }
 
-/* Does the key in the physical key or record have the hash that the physical key begins with? */
+/* Do slot and hash at the front of the physical key match the key? */
 bool hs_record_key_fits(struct hs_bytes physical, struct hs_bytes key, uint64_t seed);
 
-/* Takes a record apart. Looks at no checksum. */
+/* Splits a record into its fields, which point into `bytes`. Checks no checksum. */
 int hs_record_decode(struct hs_bytes bytes, struct hs_record *record) HS_MUSTCHECK;
 size_t hs_record_size(const struct hs_record *record); /* bytes when encoded */
-/* Writes everything before the payload but the checksums. Returns where the payload goes. */
+/* Writes everything before the payload except the checksums. Returns the place of the payload. */
 char *hs_record_encode(const struct hs_record *record, char *room);
 /* Writes the checksums of an encoded record whose payload is in place. */
 void hs_record_seal(char *bytes, size_t len, uint64_t seed);
 
-/* Does the record's checksum fit? That covers the payload unless it has parts. */
+/* Is the record's checksum right? It covers the payload unless the record has parts. */
 bool hs_record_checksum_fits(struct hs_bytes bytes, uint64_t seed);
-/* Do those of the parts fit that have bytes `from` to `to` of the payload? Without parts: yes. */
+/* Are the checksums right of the parts that cover bytes `from` to `to` of the payload? True without
+ * parts. */
 bool hs_record_parts_checksum_fits(const struct hs_record *record, uint64_t seed, size_t from,
 				   size_t to);
 

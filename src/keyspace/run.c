@@ -1,5 +1,5 @@
-/* From a command's identifier to the function that runs it, and what all of them need: error
- * replies and arguments. */
+/* Finds the function of a command by its identifier and runs it; also error replies and argument
+ * parsing for all commands. */
 #include "base/num.h"
 #include "base/slot.h"
 #include "command/texts.h"

@@ -1,10 +1,10 @@
-/* The whole store, or a slot of it: KEYS, SCAN, RANDOMKEY, DBSIZE, FLUSHALL, FLUSHDB, CLUSTER
- * COUNTKEYSINSLOT, CLUSTER GETKEYSINSLOT.
+/* Commands on the whole store, or on a slot of it: KEYS, SCAN, RANDOMKEY, DBSIZE, FLUSHALL,
+ * FLUSHDB, CLUSTER COUNTKEYSINSLOT, CLUSTER GETKEYSINSLOT.
  *
- * SCAN's cursor is the front of a physical key, slot and hash, of the next key to look at. Keys
- * keep their place for as long as they live, so a scan sees every key that is there from its
- * beginning to its end, exactly once, whatever is added or removed meanwhile; Redis promises no
- * more than at least once. Keys that share slot and hash are never parted. */
+ * SCAN's cursor is the front of a physical key, slot and hash: that of the next key. A key's place
+ * never changes, so a scan returns every key that exists from its beginning to its end exactly
+ * once, whatever is added or removed meanwhile. (Redis promises at least once.) Keys with the same
+ * slot and hash are returned together. */
 #include "base/glob.h"
 #include "base/limits.h"
 #include "base/prng.h"
@@ -18,7 +18,7 @@
 
 enum { PREFIX_BYTES = 8 }; /* slot and hash of a physical key */
 
-/* Goes over the keys in order. */
+/* A walk over the keys in order. */
 struct walk {
 	struct hs_keyspace *ks;
 	struct hs_bytes physical;
@@ -35,9 +35,9 @@ static uint64_t prefix_of(struct hs_bytes physical)
 	return be64toh(prefix);
 }
 
-/* Reads the entry that seek or next gave. A damaged record does not hide its key: reading that says
- * what is wrong. A key that does not fit its hash is damaged itself; it is counted and passed over,
- * since nobody could find it under its name. */
+/* Reads the entry that seek or next returned. A key with a damaged record is listed: reading it
+ * then reports the damage. A key that does not match its hash is damaged itself: it is reported and
+ * not listed, because no command could find it by name. */
 static int walk_read(struct walk *walk, int err, struct hs_bytes stored)
 {
 	struct hs_keyspace *ks = walk->ks;
@@ -51,7 +51,7 @@ static int walk_read(struct walk *walk, int err, struct hs_bytes stored)
 	walk->live = false;
 	if (hs_record_decode(stored, &walk->record) != 0) {
 		if (whole)
-			return 0; /* of another version */
+			return 0; /* a type of a newer version: not listed */
 		walk->record = (struct hs_record){.type = HS_TYPE_STRING};
 	}
 	if (hs_record_key(walk->physical, &walk->record, &walk->key) != 0)
@@ -65,7 +65,7 @@ static int walk_read(struct walk *walk, int err, struct hs_bytes stored)
 	return 0;
 }
 
-/* The first entry at or behind a cursor. HS_ENOTFOUND at the end. */
+/* Moves to the first entry at or after a cursor. HS_ENOTFOUND at the end. */
 static int walk_seek(struct walk *walk, struct hs_keyspace *ks, uint64_t cursor)
 {
 	uint64_t prefix = htobe64(cursor);
@@ -85,8 +85,8 @@ static int walk_next(struct walk *walk)
 	return walk_read(walk, err, stored);
 }
 
-/* What was written behind `at` last, `len` bytes, moves to `at`: the header of a reply whose
- * number of elements is known only when they are all written. */
+/* Moves the last `len` bytes of `out` to offset `at`: the header of an array is written last, when
+ * its count is known. */
 static void move_to_front(struct hs_buf *out, size_t at, size_t len)
 {
 	char header[64];
@@ -125,7 +125,7 @@ int hs_run_keys(struct hs_run *run)
 	return 0;
 }
 
-/* A slot is one run of keys. Those whose time is up are passed over. */
+/* Counts, and with `names` replies, up to `most` live keys of the slot: they are contiguous. */
 static int walk_slot(struct hs_run *run, int64_t most, bool names, int64_t *count)
 {
 	struct walk walk;
@@ -179,7 +179,7 @@ struct scan {
 	bool has_pattern, has_type;
 };
 
-/* As strtoul reads it, sign, leading zeros and even nothing at all included. */
+/* Accepts what strtoul accepts: a sign, leading zeros, even an empty text. */
 bool hs_keyspace_parse_cursor(struct hs_bytes text, uint64_t *cursor)
 {
 	char copy[64], *end;
@@ -265,10 +265,10 @@ int hs_run_scan(struct hs_run *run)
 	return 0;
 }
 
-/* The last slot that holds a key, by halving: the store cannot be read backwards. */
+/* Finds the last slot with a key by binary search: the store cannot be read backwards. */
 static int last_slot(struct hs_keyspace *ks, uint64_t first, uint64_t *last)
 {
-	uint64_t low = first, high = HS_SLOTS - 1; /* a key at or behind low; none behind high */
+	uint64_t low = first, high = HS_SLOTS - 1; /* a key is at or after low, none after high */
 	struct walk walk;
 
 	while (low < high) {
@@ -286,9 +286,8 @@ static int last_slot(struct hs_keyspace *ks, uint64_t first, uint64_t *last)
 	return 0;
 }
 
-/* Stands somewhere at random. In a small store every key is as likely as another. In a large one
- * it is the key behind a random point, and then a few further: hashes are even, so this is near
- * enough. */
+/* Moves to a random key. In a small store every key is equally likely. In a large one it is the key
+ * after a random point, and then up to 15 further: hashes are uniform, so this is close to uniform. */
 static int seek_random(struct walk *walk, struct hs_keyspace *ks, uint64_t entries)
 {
 	enum { SMALL = 64, FURTHER = 16 };
@@ -323,7 +322,7 @@ int hs_run_randomkey(struct hs_run *run)
 		hs_reply_null(run->reply);
 		return 0;
 	}
-	/* From there on to the first live key, once around. */
+	/* Goes on to the first live key, once around the store. */
 	err = seek_random(&walk, ks, entries);
 	for (uint64_t tried = 0; tried <= entries; tried++) {
 		if (err == HS_ENOTFOUND)
@@ -342,7 +341,7 @@ int hs_run_randomkey(struct hs_run *run)
 	return 0;
 }
 
-/* Keys whose time is up are not counted, though the sweep has yet to come for them. */
+/* Expired keys are not counted, also before the sweep removes them. */
 int hs_run_dbsize(struct hs_run *run)
 {
 	struct hs_keyspace *ks = run->ks;
@@ -364,7 +363,7 @@ int hs_run_dbsize(struct hs_run *run)
 	return 0;
 }
 
-/* FLUSHALL, FLUSHDB [ASYNC | SYNC]: emptying takes no time worth putting off. */
+/* FLUSHALL, FLUSHDB [ASYNC | SYNC]: emptying is fast, so ASYNC makes no difference. */
 int hs_run_flush(struct hs_run *run)
 {
 	struct hs_keyspace *ks = run->ks;

@@ -1,4 +1,4 @@
-/* Whole values: GET, SET and their kin. */
+/* Whole values: GET, SET and their relatives. */
 #include "keyspace/internal.h"
 
 /* The options of SET and GETEX. An option given twice counts once, and the last expiry wins. */
@@ -14,7 +14,7 @@ enum option {
 	OPTION_PXAT = 1 << 8,
 
 	OPTIONS_TIME = OPTION_EX | OPTION_PX | OPTION_EXAT | OPTION_PXAT,
-	OPTIONS_EXPIRY = OPTIONS_TIME | OPTION_KEEPTTL | OPTION_PERSIST, /* one of these at most */
+	OPTIONS_EXPIRY = OPTIONS_TIME | OPTION_KEEPTTL | OPTION_PERSIST, /* at most one of these */
 	OPTIONS_SET = OPTION_NX | OPTION_XX | OPTION_GET | OPTION_KEEPTTL | OPTIONS_TIME,
 	OPTIONS_GETEX = OPTION_PERSIST | OPTIONS_TIME,
 };
@@ -40,7 +40,7 @@ struct options {
 	size_t time_index; /* the argument behind EX, PX, EXAT or PXAT */
 };
 
-/* Reads one option at `index`. Returns how many arguments it took; 0: none that fits. */
+/* Reads the option at `index`. Returns the number of arguments that it took; 0: no allowed option. */
 static size_t parse_option(const struct hs_run *run, size_t index, unsigned allowed,
 			   struct options *options)
 {
@@ -238,7 +238,7 @@ int hs_run_getex(struct hs_run *run)
 	return hs_entry_change(run, &entry, attributes);
 }
 
-/* A key that is no string reads as missing here. */
+/* MGET: a key of another type reads as missing. */
 int hs_run_mget(struct hs_run *run)
 {
 	hs_reply_array(run->reply, run->argc - 1);

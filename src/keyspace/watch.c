@@ -1,15 +1,17 @@
-/* Two hash tables over the same watches: by key, for whoever changes one, and by watcher, for the
- * connection that asks or goes.
+/* Two hash tables over the same watches: by key, for the writer that changes it; by watcher, for
+ * EXEC, UNWATCH and disconnect.
  *
  *     keys:      watch, watch, …              (one per key and watcher)
  *     watchers:  watcher, …
  *                   └─ watch ─ watch ─ …      (its own)
  *
- * A changed key marks its watchers dirty, and dirty they stay until dropped. A key that was past
- * its time when it was watched reads as missing; that it is swept later changes nothing for the
- * watcher, that it is written again does. So such a watch carries a mark, and the store decides:
- * touched and gone from the store means swept. That is why the keyspace touches before it writes
- * and after it removes. */
+ * A changed key makes its watchers dirty, and they stay dirty until dropped.
+ *
+ * was_expired: a key that had expired when it was watched reads as missing. The sweep then changes
+ * nothing for the watcher, a new write does. The store tells the two apart when such a key is
+ * touched. Gone from the store: the sweep removed it, and the watcher stays clean. Still there: a
+ * write is about to replace it, and the watcher becomes dirty. So the keyspace calls hs_watch_touch
+ * before a write and after a removal. */
 #include "keyspace/watch.h"
 
 #include "base/hash.h"
@@ -22,10 +24,10 @@ struct watcher;
 
 struct watch {
 	struct hs_hash_node node; /* in table->keys */
-	struct watch *sibling;	  /* of the same watcher */
+	struct watch *sibling;	  /* next watch of the same watcher */
 	struct watcher *watcher;
 	uint16_t slot;
-	bool was_expired; /* when watched, and nothing has touched it since */
+	bool was_expired; /* it had expired when watched, and was not touched since */
 	size_t key_len;
 	char key[];
 };
@@ -53,7 +55,7 @@ struct hs_watch_table *hs_watch_create(uint64_t seed)
 	return table;
 }
 
-/* A watcher that is not in its table any more, and its watches. */
+/* Frees a watcher that is already out of its table, and its watches. */
 static void free_watcher(struct hs_watch_table *table, struct watcher *watcher)
 {
 	while (watcher->watches) {
@@ -99,7 +101,7 @@ static struct hs_bytes key_of(const struct watch *watch)
 	return (struct hs_bytes){watch->key, watch->key_len};
 }
 
-/* What the store has for a key: nothing, or a record, past its time or not. */
+/* Looks the key's record up, expired or not. HS_ENOTFOUND: there is none. */
 static int look_up(struct hs_keyspace *ks, uint16_t slot, struct hs_bytes key, bool *expired)
 {
 	struct hs_physical_key physical;
@@ -187,7 +189,7 @@ bool hs_watch_clean(struct hs_watch_table *table, struct hs_keyspace *ks, uint64
 
 		if (!watch->was_expired)
 			err = look_up(ks, watch->slot, key_of(watch), &expired);
-		/* When the store cannot say, the safe answer is that it has changed. */
+		/* When the store fails, "changed" is the safe answer. */
 		if (expired || (err && err != HS_ENOTFOUND))
 			owner->dirty = true;
 	}

@@ -1,9 +1,9 @@
 /* A reply is a tree, but nothing here walks it as one. An aggregate's header says how many elements
- * follow, so a whole reply has ended when the number of elements still owed has fallen to zero:
+ * follow, so a whole reply has ended when the number of missing elements has fallen to zero:
  *
- *     *2 [ :1  *1 [ +a ] ]      owed: 1 → 2 → 1 → 1 → 0
+ *     *2 [ :1  *1 [ +a ] ]      missing: 1 → 2 → 1 → 1 → 0
  *
- * One counter replaces the stack, and nesting as deep as the sender likes costs no memory. */
+ * One counter replaces the stack, and deep nesting costs no memory. */
 #include "wire/parse_reply.h"
 
 #include "base/err.h"
@@ -13,11 +13,11 @@
 #include <stdbool.h>
 
 enum {
-	NUMBER_LINE_MAX = 32,  /* the longest length or integer with its line end, with room */
-	NUMBER_SHORT_MAX = 12, /* the same of one that fits into 32 bits */
+	NUMBER_LINE_MAX = 32,  /* bytes in which the longest length or integer must end */
+	NUMBER_SHORT_MAX = 12, /* the same for a number that fits into 32 bits */
 };
 
-/* The line behind the type byte, without its end. Returns the bytes up to and with the line end. */
+/* The line after the type byte, without its end. Returns the bytes read, line end included. */
 static int64_t read_line(struct hs_bytes *line, const char *data, size_t len, size_t max)
 {
 	size_t look = len < max ? len : max;
@@ -31,7 +31,8 @@ static int64_t read_line(struct hs_bytes *line, const char *data, size_t len, si
 	return end - data + 1;
 }
 
-/* A short number that is whole, as almost all are. Returns 0 for others, right or wrong. */
+/* Fast path: a short number that has arrived with its line end. Returns 0 for all others, right or
+ * wrong. */
 static int64_t read_short_number(int64_t *number, const char *data, size_t len)
 {
 	const char *end = data + (len < NUMBER_SHORT_MAX ? len : NUMBER_SHORT_MAX);
@@ -94,7 +95,7 @@ static int64_t read_bulk(struct hs_parsed_reply *parsed, const char *data, size_
 	if (bytes[size] != '\r' || bytes[size + 1] != '\n')
 		return HS_EPROTO;
 	parsed->text = (struct hs_bytes){bytes, (size_t)size};
-	if (data[0] == '=') { /* three letters say the format: "txt:" */
+	if (data[0] == '=') { /* three letters name the format */
 		if (size < 4 || bytes[3] != ':')
 			return HS_EPROTO;
 		parsed->text = (struct hs_bytes){bytes + 4, (size_t)size - 4};
@@ -168,8 +169,8 @@ static int64_t read_as(struct hs_parsed_reply *parsed, enum hs_parsed_reply_type
 
 int64_t hs_parse_reply_head(struct hs_parsed_reply *parsed, const char *data, size_t len)
 {
-	/* The first byte of every element of both dialects; 0 is no type, so they are kept one up.
-	 */
+	/* The type by the first byte of an element, RESP2 or RESP3. Stored plus 1, so that 0 means:
+	 * not a type. */
 	static const unsigned char types[256] = {
 		['+'] = 1 + HS_PARSED_STATUS,	 ['-'] = 1 + HS_PARSED_ERROR,
 		['!'] = 1 + HS_PARSED_ERROR,	 [':'] = 1 + HS_PARSED_INT,
@@ -189,7 +190,7 @@ int64_t hs_parse_reply_head(struct hs_parsed_reply *parsed, const char *data, si
 	return type ? read_as(parsed, (enum hs_parsed_reply_type)(type - 1), data, len) : HS_EPROTO;
 }
 
-/* How many bytes an unfinished bulk has, when its length is there already. */
+/* The size of an unfinished bulk string whose length has arrived; 0: not known. */
 static size_t bulk_bytes(const char *data, size_t len)
 {
 	int64_t size;
@@ -207,7 +208,8 @@ int64_t hs_parse_reply_scan(struct hs_parse_reply_scan *scan, const char *data, 
 	int64_t missing_less_one = scan->missing_less_one + 1;
 	struct hs_parsed_reply parsed;
 
-	if (at == 0 && missing_less_one == 1) { /* most replies are one element, and there */
+	/* fast path: one element that has arrived in full */
+	if (at == 0 && missing_less_one == 1) {
 		int64_t used = hs_parse_reply_head(&parsed, data, len);
 
 		if (used > 0 && parsed.type < HS_PARSED_ARRAY) {

@@ -136,7 +136,7 @@ void hs_reply_decimal(struct hs_reply *reply, double value, int decimals)
 	char text[64];
 	size_t len;
 
-	if (!(fabs(value) < 1e15)) { /* no decimals are left to cut */
+	if (!(fabs(value) < 1e15)) { /* too large to have decimals, or not finite */
 		hs_reply_double(reply, value);
 		return;
 	}

@@ -22,7 +22,8 @@ _Static_assert((int)SHORT_ARGC_MAX <= (int)HS_ARGC_INLINE && SHORT_ARGC_MAX <= H
 
 static const char *as_offset(size_t offset)
 {
-	return (const char *)(uintptr_t)offset; /* no pointer: see above */
+	return (const char *)(uintptr_t)
+		offset; /* an offset, not a pointer: see the head of this file */
 }
 
 void hs_wire_request_init(struct hs_wire_request *request)
@@ -60,7 +61,8 @@ static int64_t fail(struct hs_wire_request *request, const char *error)
 static void add_arg(struct hs_wire_request *request, const char *data, size_t len)
 {
 	if (__builtin_expect(request->argc == request->argv_cap, 0)) {
-		/* Grown as arguments arrive, never by what a header promises. */
+		/* Grows as arguments arrive, never by the count in a header, which a client may
+		 * forge. */
 		size_t cap = request->argv_cap * 2;
 		bool was_inline = request->argv == request->argv_inline;
 		struct hs_bytes *grown =
@@ -74,12 +76,12 @@ static void add_arg(struct hs_wire_request *request, const char *data, size_t le
 	request->argv[request->argc++] = (struct hs_bytes){data, len};
 }
 
-/* The number on the line that starts behind `at`: "*3\r\n" or "$10\r\n", its first byte already
- * looked at. Returns the line's length with its end, 0 for more, or HS_EPROTO when the line is
- * longer than any number; *valid says whether it was a number. */
+/* The number on the line at `at`: "*3\r\n" or "$10\r\n", whose first byte is already checked.
+ * Returns the length of the line with its end, 0 when more bytes are needed, or HS_EPROTO when the
+ * line is longer than any number. *valid: it was a number. */
 static int64_t read_count(const char *data, size_t len, size_t at, int64_t *count, bool *valid)
 {
-	/* Nearly always one or two digits. */
+	/* Fast path: one or two digits. */
 	if (len - at >= 4 && data[at + 2] == '\r') {
 		unsigned digit = (unsigned char)data[at + 1] - (unsigned)'0';
 
@@ -99,7 +101,7 @@ static int64_t read_count(const char *data, size_t len, size_t at, int64_t *coun
 	return end - data - (int64_t)at + 2;
 }
 
-/* One character of an escape inside double quotes; advances *at behind it. */
+/* One escaped character inside double quotes; moves *at behind it. */
 static char unescape(const char *line, size_t len, size_t *at)
 {
 	char c = line[*at];
@@ -126,14 +128,14 @@ static char unescape(const char *line, size_t len, size_t *at)
 	}
 }
 
-/* Fewer than separate two words: Redis takes a vertical tab for part of a word it stands in. */
+/* Fewer characters than isspace has: inside a word Redis takes a vertical tab as part of it. */
 static bool ends_word(char c)
 {
 	return c == ' ' || c == '\n' || c == '\r' || c == '\t' || c == '\0';
 }
 
-/* One word of an inline command, quotes removed, into `to`. Returns its length or -1 when its
- * quotes do not balance. *at ends behind it. */
+/* Copies one word of an inline command to `to`, without its quotes. Returns its length, or -1 when
+ * the quotes do not balance. *at ends behind the word. */
 static int64_t unquote_word(const char *line, size_t len, size_t *at, char *to)
 {
 	size_t wrote = 0;
@@ -237,7 +239,7 @@ static int64_t parse_bulk_header(struct hs_wire_request *request, const char *da
 	if (request->at == len)
 		return 0;
 	if (data[request->at] != '$') {
-		/* Redis looks at the line before at its first byte: a line must be there. */
+		/* Redis checks for a whole line before it checks the first byte. */
 		if (!memchr(data + request->at, '\r', len - request->at)) {
 			if (len - request->at > HS_INLINE_BYTES_MAX)
 				return fail(request, "Protocol error: too big bulk count string");
@@ -263,8 +265,9 @@ static int64_t parse_bulk_header(struct hs_wire_request *request, const char *da
 	return line;
 }
 
-/* The usual request: few arguments of less than 10,000 bytes, and all of it is there. Returns its length, or 0: it is another one,
- * and nothing is changed. Both ways read the same bytes in the same way. */
+/* Fast path: a request of few arguments, each shorter than 10,000 bytes, that has arrived in full.
+ * Returns its length, or 0 and changes nothing: the slow path parses it. Both paths accept the same
+ * bytes with the same result. */
 static size_t parse_short(struct hs_wire_request *request, const char *data, size_t len)
 {
 	const char *at = data + 4, *end = data + len;

@@ -1,7 +1,8 @@
-/* The request parser: bytes of a client to argument lists, multibulk or inline, stopping at any
- * byte. It knows no command and no key, copies nothing and holds no input: the caller keeps the
- * bytes of an unfinished request together and calls again with more. One parser per connection;
- * the thread that owns the connection calls it. */
+/* The request parser: turns a client's bytes into argument lists, multibulk or inline, and may stop
+ * at any byte. It knows no command and no key, copies nothing and holds no input: the caller keeps
+ * the bytes of an unfinished request together and calls again with more. One parser per connection;
+ * the thread that owns the connection calls it. Invalid bytes are HS_EPROTO with Redis's text; the
+ * connection must then be closed. */
 #ifndef HS_WIRE_REQUEST_H
 #define HS_WIRE_REQUEST_H
 
@@ -13,18 +14,19 @@
 #include <stdint.h>
 
 struct hs_wire_request {
-	/* The result, valid after a call returned >0 and until the input is moved or the next call:
-	 * slices of the caller's bytes (inline arguments with quotes: of `unquoted`). */
+	/* The result: valid after a return above 0, until the next call or until the input moves.
+	 * Slices of the caller's bytes (inline arguments with quotes: of `unquoted`). */
 	struct hs_bytes *argv;
 	size_t argc;
 
 	const char *error; /* Redis's text after HS_EPROTO, without "-ERR " */
-	size_t need;	   /* after 0: how many bytes the request has at least, in all; a hint */
+	/* after a return of 0: the least size of the whole request, as far as known */
+	size_t need;
 
-	/* Where an unfinished request stands; offsets from its first byte. */
-	int64_t args_left; /* -1: its header is not read yet */
-	int64_t bulk_left; /* length of the argument being read; -1: its header is next */
-	size_t at;	   /* what lies before is parsed */
+	/* Progress of an unfinished request; offsets from its first byte. */
+	int64_t args_left; /* the header is not read yet */
+	int64_t bulk_left; /* length of the current argument; -1: its header is next */
+	size_t at;	   /* bytes before this are parsed */
 	size_t argv_cap;
 	char *unquoted; /* an inline command's unquoted text, owned */
 	char error_text[64];
@@ -34,10 +36,10 @@ struct hs_wire_request {
 void hs_wire_request_init(struct hs_wire_request *request);
 void hs_wire_request_deinit(struct hs_wire_request *request);
 
-/* `data` starts at the first byte of a request. Returns the bytes that make up one whole request
- * (argc may be 0: an empty line or array, to be ignored), 0 when more are needed (call again with
- * the same bytes and more behind them, moved or not), or HS_EPROTO with request->error set.
- * `trusted` lifts the smaller limits that hold before a client has authenticated. */
+/* `data` starts at the first byte of a request. Returns the bytes of one whole request (argc may be
+ * 0: an empty line or array, to be ignored), 0 when more are needed (call again with the same bytes
+ * and more after them; they may have moved), or HS_EPROTO with request->error set. `trusted`: the
+ * client has authenticated, so the smaller limits before AUTH do not hold. */
 int64_t hs_wire_request_parse(struct hs_wire_request *request, const char *data, size_t len,
 			      bool trusted) HS_MUSTCHECK;
 

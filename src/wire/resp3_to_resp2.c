@@ -1,6 +1,6 @@
-/* Elements come one behind the other, whatever is nested in what, and a count of those still owed tells
- * the end (see parse_reply.c). Most become one element of the other dialect, so that headers need no more
- * than another first byte; a map says half as many as there are. */
+/* One pass without a stack: a counter of the elements still missing tells the end (see
+ * parse_reply.c). Most elements become one element, so an aggregate's header changes only its first
+ * byte. A map header of n becomes an array header of 2n. */
 #include "wire/resp3_to_resp2.h"
 
 #include "base/err.h"
@@ -15,7 +15,8 @@ struct walk {
 	unsigned how;
 };
 
-/* The next element that is not about another one; what was about it is passed over. */
+/* Reads the next element that is not an attribute; attributes are skipped. False: invalid, or a
+ * push. */
 static bool next(struct walk *walk, struct hs_parsed_reply *parsed)
 {
 	int64_t passing = 0;
@@ -34,7 +35,7 @@ static bool next(struct walk *walk, struct hs_parsed_reply *parsed)
 		} else {
 			passing += parsed->count * (parsed->type == HS_PARSED_MAP ? 2 : 1) - 1;
 		}
-		/* Each of them is a byte at least. */
+		/* Each skipped element has at least one byte: a larger count is invalid. */
 		if (passing > (int64_t)(walk->len - walk->at))
 			return false;
 	}
@@ -45,7 +46,7 @@ static bool is_aggregate(const struct hs_parsed_reply *parsed)
 	return parsed->type == HS_PARSED_ARRAY || parsed->type == HS_PARSED_MAP;
 }
 
-/* What has no end of its own to wait for. */
+/* Writes one element that is not an aggregate. */
 static void write_one(struct walk *walk, const struct hs_parsed_reply *parsed)
 {
 	struct hs_reply *reply = &walk->reply;
@@ -58,7 +59,7 @@ static void write_one(struct walk *walk, const struct hs_parsed_reply *parsed)
 		hs_buf_append(out, "\r\n", 2);
 		return;
 	case HS_PARSED_ERROR:
-		hs_reply_error_bytes(reply, parsed->text); /* a line is all there is for it */
+		hs_reply_error_bytes(reply, parsed->text); /* RESP2 has error lines only */
 		return;
 	case HS_PARSED_INT:
 	case HS_PARSED_BOOL:
@@ -70,20 +71,20 @@ static void write_one(struct walk *walk, const struct hs_parsed_reply *parsed)
 		else
 			hs_reply_null(reply);
 		return;
-	default: /* a bulk string, or what becomes one */
+	default: /* a bulk string, or a type that becomes one */
 		hs_reply_bulk(reply, parsed->text);
 		return;
 	}
 }
 
-/* How many elements follow a header, and whether RESP2 can say so. */
+/* The number of elements after a header. False: more than RESP2 allows. */
 static bool count_of(const struct hs_parsed_reply *parsed, size_t times, size_t *count)
 {
 	*count = (size_t)parsed->count * times * (parsed->type == HS_PARSED_MAP ? 2 : 1);
 	return *count <= HS_ARGC_MAX;
 }
 
-/* Everything from an element on that is read already. */
+/* Writes an element, already read, with everything inside it. */
 static bool write_whole(struct walk *walk, struct hs_parsed_reply parsed)
 {
 	int64_t owed = 1;
@@ -112,7 +113,7 @@ static bool is_pair(const struct hs_parsed_reply *parsed)
 	return parsed->type == HS_PARSED_ARRAY && parsed->count == 2;
 }
 
-/* An array of pairs, its header and that of its first pair read already. */
+/* Writes an array of pairs as a flat array. Its header and that of its first pair are already read. */
 static bool write_pairs(struct walk *walk, const struct hs_parsed_reply *array)
 {
 	size_t count;
@@ -152,7 +153,7 @@ static bool write_reply(struct walk *walk)
 	return true;
 }
 
-/* 1: it has something that only RESP3 has; 0: all of it is RESP2; negative: it is no whole reply. */
+/* 1: it contains a type that only RESP3 has. 0: all of it is RESP2. Negative: not one whole reply. */
 static int differs(struct hs_bytes resp3)
 {
 	struct hs_parsed_reply parsed;

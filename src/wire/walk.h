@@ -1,6 +1,7 @@
-/* Walks through a whole reply, element by element, for parsers of what servers answer: a server may
- * send anything, so every step is checked and everything that does not fit is HS_EPROTO. Maps of
- * RESP3 and the flat arrays that RESP2 has for them look the same. Copies nothing. */
+/* Walks through a whole reply, element by element, for parsers of servers' replies. A server may
+ * send anything, so every step is checked, and everything unexpected is HS_EPROTO, a truncated
+ * reply too. RESP3 maps and the flat arrays that RESP2 has instead look the same. Copies nothing.
+ * No shared state: any thread, one walk per thread; results point into the reply. */
 #ifndef HS_WIRE_WALK_H
 #define HS_WIRE_WALK_H
 
@@ -14,7 +15,7 @@ struct hs_walk {
 	size_t len;
 };
 
-/* Jumps over the next element with everything inside it. */
+/* Skips the next element with everything inside it. */
 HS_MUSTCHECK static inline int hs_walk_skip(struct hs_walk *walk)
 {
 	int64_t used = hs_parse_reply_length(walk->data, walk->len);
@@ -26,7 +27,7 @@ HS_MUSTCHECK static inline int hs_walk_skip(struct hs_walk *walk)
 	return 0;
 }
 
-/* The next element; an aggregate's header only. Attributes are jumped over. */
+/* Reads the next element, of an aggregate only the header. Attributes are skipped. */
 HS_MUSTCHECK static inline int hs_walk_next(struct hs_walk *walk, struct hs_parsed_reply *parsed)
 {
 	for (;;) {
@@ -45,7 +46,7 @@ HS_MUSTCHECK static inline int hs_walk_next(struct hs_walk *walk, struct hs_pars
 	}
 }
 
-/* An array (or set) of `count` elements. */
+/* Reads the header of an array or set. */
 HS_MUSTCHECK static inline int hs_walk_array(struct hs_walk *walk, int64_t *count)
 {
 	struct hs_parsed_reply parsed;
@@ -56,7 +57,7 @@ HS_MUSTCHECK static inline int hs_walk_array(struct hs_walk *walk, int64_t *coun
 	return 0;
 }
 
-/* A map, or an array that stands for one, of `count` pairs. */
+/* Reads the header of a map of `count` pairs, or of an array in its place. */
 HS_MUSTCHECK static inline int hs_walk_map(struct hs_walk *walk, int64_t *count)
 {
 	struct hs_parsed_reply parsed;
@@ -84,7 +85,7 @@ HS_MUSTCHECK static inline int hs_walk_int(struct hs_walk *walk, int64_t min, in
 	return 0;
 }
 
-/* A string; of length 0 when it is null. */
+/* Reads a string; null is a string of length 0. */
 HS_MUSTCHECK static inline int hs_walk_text(struct hs_walk *walk, struct hs_bytes *text)
 {
 	struct hs_parsed_reply parsed;

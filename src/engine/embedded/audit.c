@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A walk over one store. */
+/* The audit of one store. */
 struct walk {
 	const struct hs_audit *audit;
 	struct hs_audit_progress *progress;
@@ -25,7 +25,7 @@ struct walk {
 	MDB_env *env;
 	MDB_txn *txn;
 	MDB_dbi trees[HS_KV_TREES];
-	uint64_t entries[HS_KV_TREES]; /* as the trees themselves count */
+	uint64_t entries[HS_KV_TREES]; /* the number of entries that each tree claims to have */
 	uint64_t lines;
 };
 
@@ -54,11 +54,11 @@ void hs_audit_key_text(struct hs_bytes physical, char text[HS_AUDIT_KEY_MAX])
 	struct hs_bytes key;
 
 	if (hs_record_key(physical, &none, &key) != 0)
-		key = physical; /* a long key, or what is left of one */
+		key = physical; /* a long key, whose text is in its record, or a damaged one */
 	hs_bytes_escape(key, text, HS_AUDIT_KEY_MAX);
 }
 
-/* Does the entry of HS_KV_KEYS agree with itself: checksums, key and hash, slot and store? */
+/* Is an entry of HS_KV_KEYS consistent: checksums, key and hash, slot and store? */
 static bool entry_whole(struct hs_bytes physical, struct hs_bytes stored, uint64_t seed,
 			uint16_t store, uint16_t partitions)
 {
@@ -79,7 +79,7 @@ static bool entry_whole(struct hs_bytes physical, struct hs_bytes stored, uint64
 	       hs_slot_partition(slot, partitions) == store;
 }
 
-/* Where the file is mapped, as the system tells. */
+/* The address at which the file is mapped, from /proc/self/maps. */
 static char *mapped_at(const char *path)
 {
 	char line[HS_PATH_BYTES_MAX + 128];
@@ -100,7 +100,7 @@ static char *mapped_at(const char *path)
 	return at;
 }
 
-/* A file in memory, as long as the store's, that begins with the checkpoint's meta pages. */
+/* A file in memory, as long as the store's file, that begins with the checkpoint's meta pages. */
 static int make_stand_in(struct hs_bytes metas, off_t bytes)
 {
 	int fd = memfd_create(stand_in_name, MFD_CLOEXEC);
@@ -113,8 +113,8 @@ static int make_stand_in(struct hs_bytes metas, off_t bytes)
 	return fd;
 }
 
-/* LMDB opens a file in memory that has the checkpoint's meta pages, and the pages behind them become
- * the store's. The store's own meta pages, which every start overwrites, are not read. LMDB's code. */
+/* LMDB opens the file in memory; then the store's pages behind the meta pages are mapped over it.
+ * The store's own meta pages, which every start overwrites, are not read. Returns LMDB's code. */
 static int open_env(struct walk *walk, struct hs_bytes metas, off_t bytes)
 {
 	int fd = make_stand_in(metas, bytes), rc = fd < 0 ? EIO : 0;
@@ -143,10 +143,10 @@ static int open_env(struct walk *walk, struct hs_bytes metas, off_t bytes)
 	return rc;
 }
 
-/* Do the store's own meta pages have what LMDB never changes in them? */
+/* Are the constant fields in the store's own meta pages intact? */
 static bool metas_whole(int fd, struct hs_bytes metas)
 {
-	/* The page's head with magic and version, and the size of pages. */
+	/* The page's head with magic and version, and the page size. */
 	static const struct {
 		size_t at, bytes;
 	} fixed[] = {{0, 24}, {40, 4}};
@@ -180,7 +180,7 @@ static int open_trees(struct walk *walk)
 	return rc;
 }
 
-/* Opens the store as the checkpoint has it. False when it cannot be read. */
+/* Opens the store in the state of the checkpoint. False when it cannot be read. */
 static bool open_store(struct walk *walk)
 {
 	const struct hs_audit *audit = walk->audit;
@@ -203,8 +203,8 @@ static bool open_store(struct walk *walk)
 		     "repair puts them back from the checkpoint, and nothing is lost");
 	rc = open_env(walk, metas, stat.st_size);
 	if (rc != 0) {
-		find(walk, &walk->progress->broken, "cannot be seen as its checkpoint has it: %s",
-		     mdb_strerror(rc));
+		find(walk, &walk->progress->broken,
+		     "cannot be opened in the state of its checkpoint: %s", mdb_strerror(rc));
 		return false;
 	}
 	rc = open_trees(walk);
@@ -214,8 +214,8 @@ static bool open_store(struct walk *walk)
 	return rc == 0;
 }
 
-/* The entry in the tree of expiries that a record's expiry has. The record is whole, so its physical
- * key is no longer than one can be. */
+/* The key in the tree of expiries for a record's expiry. The record is whole, so its physical key
+ * is within the limit. */
 static void index_of(struct hs_bytes physical, int64_t expire_ms, struct hs_expiry_key *index)
 {
 	struct hs_physical_key copy = {.len = physical.len};
@@ -252,7 +252,7 @@ static void check_key(struct walk *walk, struct hs_bytes physical, struct hs_byt
 	atomic_fetch_add(&walk->progress->keys, 1);
 }
 
-/* The record that an entry of the tree of expiries is about has that expiry. */
+/* Checks that the record which an entry of the tree of expiries names has that expiry. */
 static void check_index(struct walk *walk, struct hs_bytes index)
 {
 	struct hs_record record;
@@ -303,20 +303,20 @@ static void walk_tree(struct walk *walk, enum hs_kv_tree tree)
 		before_len = now.len;
 		count++;
 		atomic_fetch_add(&walk->progress->entries, 1);
-		/* Pages that lead back to themselves would never end. */
+		/* A cycle of pages would never end. */
 		if (count > 2 * walk->entries[tree] + HS_AUDIT_LINES_MAX)
 			break;
 	}
 	if (rc != 0 && rc != MDB_NOTFOUND)
-		find(walk, &walk->progress->broken, "tree '%s' cannot be read behind key '%s': %s",
+		find(walk, &walk->progress->broken, "tree '%s' cannot be read after key '%s': %s",
 		     hs_store_trees[tree], walk->progress->last, mdb_strerror(rc));
 	if (count != walk->entries[tree])
-		find(walk, &walk->progress->broken, "tree '%s' holds %llu entries and counts %llu",
-		     hs_store_trees[tree], (unsigned long long)count,
-		     (unsigned long long)walk->entries[tree]);
+		find(walk, &walk->progress->broken,
+		     "tree '%s' has %llu entries, but its header counts %llu", hs_store_trees[tree],
+		     (unsigned long long)count, (unsigned long long)walk->entries[tree]);
 }
 
-/* Pages in use and free pages together cannot be more than there are. */
+/* Pages in use and free pages together cannot be more than the file has. */
 static void check_pages(struct walk *walk)
 {
 	uint64_t pages = hs_store_pages(walk->txn, walk->trees);
@@ -339,8 +339,8 @@ static void check_pages(struct walk *walk)
 	}
 	if (pages > info.me_last_pgno + 1)
 		find(walk, &walk->progress->broken,
-		     "%llu pages are in use or free, and there are %llu", (unsigned long long)pages,
-		     (unsigned long long)info.me_last_pgno + 1);
+		     "%llu pages are in use or free, but the file has %llu",
+		     (unsigned long long)pages, (unsigned long long)info.me_last_pgno + 1);
 }
 
 void hs_audit_store(const struct hs_audit *audit)
@@ -373,7 +373,7 @@ static void put_aside(struct hs_bytes physical, struct hs_bytes stored, FILE *as
 	hs_buf_deinit(&line);
 }
 
-/* Removes the entry, or gives its expiry an entry in the other tree. LMDB's code. */
+/* Removes a damaged entry, or adds a sound one's expiry to the other tree. Returns LMDB's code. */
 static int cut_or_index(struct hs_store *store, MDB_cursor *cursor, struct hs_bytes physical,
 			struct hs_bytes stored, bool whole)
 {
@@ -382,7 +382,7 @@ static int cut_or_index(struct hs_store *store, MDB_cursor *cursor, struct hs_by
 	MDB_val key, nothing = {0, NULL};
 
 	if (!whole)
-		return mdb_cursor_del(cursor, 0); /* next gives the one behind it */
+		return mdb_cursor_del(cursor, 0); /* the cursor then stands before the next entry */
 	if (hs_record_decode(stored, &record) != 0 || record.expire_ms < 0)
 		return 0;
 	index_of(physical, record.expire_ms, &index);
@@ -390,7 +390,8 @@ static int cut_or_index(struct hs_store *store, MDB_cursor *cursor, struct hs_by
 	return mdb_put(store->write.txn, store->trees[HS_KV_EXPIRES], &key, &nothing, 0);
 }
 
-/* Goes over all records in the open transaction. LMDB's code; how many were cut in *cut. */
+/* Goes over all records in the open transaction. Returns LMDB's code; *cut: the number of removed
+ * records. */
 static int cut_tree(struct hs_store *store, uint64_t seed, uint16_t partitions, FILE *aside,
 		    int *cut)
 {
@@ -427,7 +428,7 @@ int hs_audit_remove_damaged(struct hs_store *store, uint64_t seed, uint16_t part
 		return rc;
 	store->write.failure = cut_tree(store, seed, partitions, aside, &cut);
 	rc = hs_store_error(store->write.failure);
-	/* What is cut is on disk elsewhere before it is gone here. */
+	/* The removed records are on disk in `aside` before the removal is committed. */
 	if (rc == 0 && cut > 0 && (fflush(aside) != 0 || fsync(fileno(aside)) != 0))
 		rc = HS_EIO;
 	if (rc == 0)

@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The file: two copies, the second in the middle. A copy: this head, then for each store a struct
- * part and its two meta pages. */
+/* The file: two copies, the second one from the middle on. A copy: this head, then for each store a
+ * struct part and its two meta pages. */
 struct head {
 	uint64_t magic;
 	uint32_t stores;
@@ -39,13 +39,13 @@ static size_t part_bytes(size_t page_bytes)
 	return sizeof(struct part) + 2 * page_bytes;
 }
 
-/* Of one copy. */
+/* Size of one copy. */
 static size_t image_bytes(uint16_t stores, size_t page_bytes)
 {
 	return sizeof(struct head) + stores * part_bytes(page_bytes);
 }
 
-/* From one copy to the next. */
+/* Distance from the first copy to the second. */
 static uint64_t copy_bytes(size_t image_bytes)
 {
 	return (image_bytes + COPY_ALIGN_BYTES - 1) / COPY_ALIGN_BYTES * COPY_ALIGN_BYTES;
@@ -69,7 +69,7 @@ static uint64_t sum(const char *image, size_t bytes, uint64_t seed)
 	return hs_hash((struct hs_bytes){image + sizeof head, bytes - sizeof head}, hash);
 }
 
-/* A whole copy that begins at `at`, to be freed, or NULL. */
+/* Reads the copy at `at`. NULL when it is damaged; the caller frees it. */
 static char *load_copy(int fd, uint64_t at, uint16_t stores, uint64_t seed)
 {
 	struct head head;
@@ -86,7 +86,8 @@ static char *load_copy(int fd, uint64_t at, uint16_t stores, uint64_t seed)
 	return image;
 }
 
-/* Of two checkpoints, each perhaps NULL, the later. The other is freed. Which it was: *second. */
+/* Returns the later of two checkpoints and frees the other. Each may be NULL. *second: whether it
+ * is the second. */
 static char *later(char *one, char *two, bool *second)
 {
 	*second = two && (!one || head_of(two).lsn > head_of(one).lsn);
@@ -97,7 +98,7 @@ static char *later(char *one, char *two, bool *second)
 	return *second ? two : one;
 }
 
-/* The later of a file's whole copies, or NULL. */
+/* The later of a file's whole copies, or NULL. Adds the damaged ones to *broken. */
 static char *load(const char *folder, const char *name, uint16_t stores, uint64_t seed, int *broken)
 {
 	char path[HS_PATH_BYTES_MAX];
@@ -161,7 +162,8 @@ struct hs_bytes hs_checkpoint_metas(const struct hs_checkpoint_found *found, uin
 				    uint64_t *file_bytes)
 {
 	size_t page_bytes = head_of(found->image).page_bytes;
-	const char *at = found->image + image_bytes(store, page_bytes); /* behind those before it */
+	/* behind the parts of the stores before it */
+	const char *at = found->image + image_bytes(store, page_bytes);
 	struct part part;
 
 	memcpy(&part, at, sizeof part);
@@ -186,7 +188,7 @@ static int open_store(const char *folder, uint16_t id, uint64_t bytes_min, int *
 	return 0;
 }
 
-/* Writes an image to its file, `apart` bytes from one copy to the next. Each copy is synced before the
+/* Writes both copies of an image, `apart` bytes from one to the next, and syncs each before the
  * next is touched. 0 or a negative errno. */
 static int write_copies(int fd, const char *image, size_t bytes, uint64_t apart)
 {
@@ -194,7 +196,7 @@ static int write_copies(int fd, const char *image, size_t bytes, uint64_t apart)
 
 	for (int i = 0; i < COPIES && rc == 0; i++) {
 		if (i > 0 && apart < bytes)
-			break; /* a file that has room for one copy */
+			break; /* the file has room for one copy only */
 		rc = hs_file_write(fd, image, bytes, (uint64_t)i * apart);
 		if (rc == 0)
 			rc = hs_file_sync(fd);
@@ -202,8 +204,9 @@ static int write_copies(int fd, const char *image, size_t bytes, uint64_t apart)
 	return rc;
 }
 
-/* Writes a checkpoint to its own file again. If the last process was told that its sync failed, the
- * kernel may show a file that the disk does not have; and the next checkpoint overwrites the other. */
+/* Writes the found checkpoint to its own file again. If a sync failed in the last process, the
+ * kernel may show bytes that the disk does not have. This copy must be on disk before the next
+ * checkpoint overwrites the other file. */
 static int make_sure(const char *folder, const struct hs_checkpoint_found *found, uint16_t stores,
 		     struct hs_fault *fault)
 {
@@ -238,8 +241,7 @@ int hs_checkpoint_restore(const char *folder, const struct hs_checkpoint_found *
 		struct hs_bytes metas = hs_checkpoint_metas(found, id, &file_bytes);
 		int failed = hs_file_write(fds[id], metas.data, metas.len, 0);
 
-		/* Synced here: an error found later would be told to nobody, the file being closed.
-		 */
+		/* Synced here: after close an error could not be reported. */
 		if (!failed)
 			failed = hs_file_sync(fds[id]);
 		if (failed)
@@ -252,18 +254,18 @@ int hs_checkpoint_restore(const char *folder, const struct hs_checkpoint_found *
 	return rc;
 }
 
-/* Sends a store's pages to the disk a little at a time, so that the log's syncs, which clients wait
- * for, find a short queue there. The sync that follows has little left to do.
+/* Writes a store's pages to the disk in small steps, so that the disk's queue stays short for the
+ * log's syncs, which clients wait for. The sync that follows has little left to do.
  *
- * The kernel reports a failed write of the file once for each open file: to this call or to the
- * sync, whichever comes first, and then takes the pages for clean. So an error here is final. */
+ * The kernel reports a failed write once for each open file, to this call or to the sync, whichever
+ * comes first, and then takes the pages for clean. So an error here is final. */
 static int write_back(int fd)
 {
 	struct stat stat;
 
 	if (fstat(fd, &stat) != 0)
 		return -errno;
-	/* Without a flag the call does nothing; it fails only where the system does not have it. */
+	/* Without flags the call does nothing. It fails only if the system does not support it. */
 	if (sync_file_range(fd, 0, 1, 0) != 0)
 		return 0;
 	for (off_t at = 0; at < stat.st_size; at += WRITE_BACK_BYTES)
@@ -274,8 +276,8 @@ static int write_back(int fd)
 	return 0;
 }
 
-/* Brings everything that LMDB wrote to a store to the disk. LMDB writes through this descriptor
- * and no other, so that it is the one that hears of every failed write. 0 or a negative errno. */
+/* Syncs everything that LMDB wrote to a store. LMDB writes through this descriptor only, so this
+ * descriptor reports every failed write. 0 or a negative errno. */
 static int sync_store(struct hs_store *store, bool urgent)
 {
 	mdb_filehandle_t fd;
@@ -287,7 +289,7 @@ static int sync_store(struct hs_store *store, bool urgent)
 	return rc == 0 ? -mdb_env_sync(store->env, 1) : rc;
 }
 
-/* The checkpoint thread's work. Returns 0 or a code, with the line in `failure`. */
+/* The checkpoint thread's work. Returns 0, or a code with the reason in `failure`. */
 static int make(struct hs_checkpoint *checkpoint)
 {
 	struct hs_fault fault = {checkpoint->failure, sizeof checkpoint->failure};
@@ -369,7 +371,7 @@ int hs_checkpoint_start(struct hs_checkpoint *checkpoint, const char *folder,
 			return hs_fault_set(fault, HS_EIO, "cannot write '%s': %s", path,
 					    strerror(-rc));
 	}
-	rc = hs_file_sync_folder(folder); /* for a file that was made */
+	rc = hs_file_sync_folder(folder); /* for a file that was created */
 	if (rc != 0)
 		return hs_fault_set(fault, HS_EIO, "cannot sync '%s': %s", folder, strerror(-rc));
 	checkpoint->image = hs_mem_alloc(checkpoint->image_bytes);
@@ -406,7 +408,8 @@ int hs_checkpoint_begin(struct hs_checkpoint *checkpoint, uint64_t lsn)
 	char *at = checkpoint->image + sizeof head;
 
 	hs_check(atomic_load(&checkpoint->state) != HS_CHECKPOINT_RUNNING);
-	/* After one that failed none is believed: the kernel does not report an error twice. */
+	/* After a failed checkpoint there is no other: the kernel does not report a write error
+	 * twice. */
 	if (atomic_load(&checkpoint->state) == HS_CHECKPOINT_FINISHED)
 		return checkpoint->result;
 	head.page_bytes = (uint32_t)checkpoint->stores[0].page_bytes;

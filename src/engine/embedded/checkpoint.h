@@ -1,4 +1,4 @@
-/* Checkpoints: how the log is kept short without ever stopping the writer for the disk.
+/* Checkpoints: they keep the log short, and the writer never waits for the disk because of them.
  *
  *     time ──────────────────────────────────────────────────────────────────►
  *     writer    ─ group ─ group ─┬ group ─ group ─ group ─ group ─┬ group ─
@@ -6,25 +6,27 @@
  *                                │ copy its meta pages, turn log  │ the old log may be reused
  *     thread                     └── sync stores, write file ─────┘
  *
- * LMDB's commits are not synced, so after a power cut any page written since may be garbage. But
- * the pages of a pinned snapshot are not written to, and they were synced before the checkpoint
- * file said so. The file holds each store's meta pages, that is, the way to the pinned snapshot:
- * put back, they make LMDB see exactly that snapshot, whatever lies around it. The log has the
- * rest.
+ * LMDB's commits are not synced, so after a power cut any page written since the last checkpoint
+ * may be garbage. But LMDB never overwrites a page of a pinned snapshot, and these pages are synced
+ * before the checkpoint file is written. The file holds each store's meta pages, which lead to the
+ * pinned snapshot. A start writes them back into the stores: LMDB then sees exactly that snapshot.
+ * The log holds all later changes.
  *
- * There are two files, overwritten in turn and big enough from the start: a checkpoint must not
- * fail for want of disk space. The one that has the higher lsn counts.
+ * There are two files, overwritten in turn, and large enough from the start: a full disk cannot
+ * make a checkpoint fail. The file with the higher lsn counts.
  *
- * Each file holds its checkpoint twice. The second copy is written when the first is synced, and the
- * pins move on when both are. So whatever tears a write leaves one whole copy in each file, of this
- * checkpoint or of the one that the file held before. A file without a whole copy is damaged, and
- * then the other file is no way out: if it is the older one, its pages have been written to since.
+ * Each file holds its checkpoint twice. The second copy is written when the first is synced, and
+ * the pins move on when both are. So after a torn write each file still has one whole copy: of this
+ * checkpoint, or of the one before it in that file. A file without a whole copy is damaged. The
+ * other file does not help then: it may be the older one, and LMDB has reused the pages of the
+ * older snapshot.
  *
- * A checkpoint that fails is the last one: the kernel reports a failed write once, then takes the
- * pages for clean, so that a later sync of the same files would succeed without them. The log
- * keeps what it has, and the writer refuses to write, until a restart has read the files again.
+ * When a checkpoint fails, no other follows. The kernel reports a failed write once and then takes
+ * the pages for clean: a later sync of the same files would succeed without them. The log keeps its
+ * records, and the writer refuses writes until a restart has read the files again.
  *
- * begin, collect and the pins belong to the writer's thread. */
+ * Threads: the writer's thread calls begin and collect and owns the pins. The checkpoint's own
+ * thread syncs and writes. `folder` and `stores` are borrowed for the life of the struct. */
 #ifndef HS_ENGINE_EMBEDDED_CHECKPOINT_H
 #define HS_ENGINE_EMBEDDED_CHECKPOINT_H
 
@@ -45,11 +47,13 @@ struct hs_checkpoint {
 	struct hs_store *stores;
 	uint16_t count;
 	int fd[2];
-	int next; /* the file to write next */
+	int next; /* index of the file to write next */
 	uint64_t seed;
-	uint64_t log_bytes; /* each log file is at least that long: set before the first begin */
-	bool urgent; /* somebody waits for it, and nobody for the log: set while none is running */
-	char *image; /* what goes into the file, twice */
+	uint64_t log_bytes; /* the least size of each log file; set before the first begin */
+	/* sync at full speed: a caller waits, and no client waits for the log. Set only while none
+	 * is running. */
+	bool urgent;
+	char *image; /* one copy of the file; written twice */
 	size_t image_bytes;
 
 	uv_thread_t thread;
@@ -57,8 +61,8 @@ struct hs_checkpoint {
 	uv_cond_t cond;
 	bool stop;			       /* under the mutex */
 	_Atomic int state;		       /* changed under the mutex, read anywhere */
-	int result;			       /* of the one that is over */
-	char failure[HS_PATH_BYTES_MAX + 128]; /* one line, when result is not 0 */
+	int result;			       /* of the checkpoint in state FINISHED */
+	char failure[HS_PATH_BYTES_MAX + 128]; /* one line of text when result is not 0 */
 	struct hs_engine_counters counters;
 };
 
@@ -68,36 +72,38 @@ struct hs_checkpoint_found {
 	uint64_t lsn;
 	uint64_t log_bytes; /* each log file is at least that long */
 	int file;
-	int broken_file;   /* has no whole copy; -1: none */
-	int broken_copies; /* in both files */
+	int broken_file;   /* a file without a whole copy; -1: none */
+	int broken_copies; /* damaged copies in both files together */
 };
 
-/* Finds the last checkpoint. HS_ECORRUPT when a file has no whole copy; then `image`, if not NULL, is
- * the other file's. Writes nothing. */
+/* Reads both files and finds the last checkpoint. Writes nothing. HS_ECORRUPT when a file has no
+ * whole copy; `image` is then the other file's copy, or NULL when neither has one. */
 int hs_checkpoint_find(const char *folder, uint16_t stores, uint64_t seed,
 		       struct hs_checkpoint_found *found, struct hs_fault *fault) HS_MUSTCHECK;
 void hs_checkpoint_found_deinit(struct hs_checkpoint_found *found);
 /* A store's two meta pages, and how long its file must be. */
 struct hs_bytes hs_checkpoint_metas(const struct hs_checkpoint_found *found, uint16_t store,
 				    uint64_t *file_bytes);
-/* Puts it back into the store files. Nothing is written before all of them were found fit. */
+/* Writes the checkpoint's meta pages into the store files and syncs them. It checks all store files
+ * before it writes to the first. */
 int hs_checkpoint_restore(const char *folder, const struct hs_checkpoint_found *found,
 			  uint16_t stores, struct hs_fault *fault) HS_MUSTCHECK;
 const char *hs_checkpoint_file_name(int file);
 
-/* Opens the files, making them when missing, and starts the thread. `next` is the file to be
- * written first: not the one that was restored. */
+/* Opens the files, creates missing ones, and starts the thread. `next` is the file to overwrite
+ * first: not the one that was restored. */
 int hs_checkpoint_start(struct hs_checkpoint *checkpoint, const char *folder,
 			struct hs_store *stores, uint16_t count, uint64_t seed, int next,
 			struct hs_fault *fault) HS_MUSTCHECK;
 void hs_checkpoint_stop(struct hs_checkpoint *checkpoint);
 
-/* Pins the stores as they are and lets the thread do the rest. Everything before `lsn` is in them.
- * None may be running. Fails, with the same line in `failure`, when one has failed before. */
+/* Pins the last commit of every store and hands the rest to the thread. The stores contain
+ * everything before `lsn`. No checkpoint may be running. When an earlier one failed, this fails
+ * with the same text in `failure`. */
 int hs_checkpoint_begin(struct hs_checkpoint *checkpoint, uint64_t lsn) HS_MUSTCHECK;
 
-/* Is none running any more? Takes in the result of one that is over; waits for it if told to.
- * True when idle. `result` is set when one was taken in, else 0. */
+/* Returns true when no checkpoint is running, after taking the result of a finished one. `wait`:
+ * first waits for a running one. `result`: that of the finished checkpoint, 0 if none had finished. */
 bool hs_checkpoint_collect(struct hs_checkpoint *checkpoint, bool wait, int *result);
 
 #endif

@@ -7,12 +7,13 @@
 
 enum {
 	SWEEP_US = 100 * 1000,
-	SWEEP_BUSY_US = 1000, /* while there is a backlog of expired keys */
-	SWEEP_KEYS = 256,     /* per store, when nobody waits */
-	SWEEP_BUSY_KEYS = 32, /* per store, when somebody does */
+	SWEEP_BUSY_US = 1000, /* between sweeps while expired keys remain and operations wait */
+	SWEEP_KEYS = 256,     /* per store, when no operation waits */
+	SWEEP_BUSY_KEYS = 32, /* per store, when operations wait */
 };
 
-/* Either this sees that it sleeps, or it sees what happened before it falls asleep. */
+/* No wake-up is lost: either this thread sees `asleep`, or the committer sees the new operation
+ * before it sleeps. */
 static void wake(struct hs_committer *committer)
 {
 	if (atomic_load(&committer->asleep) && atomic_exchange(&committer->asleep, false)) {
@@ -36,7 +37,7 @@ static uint64_t now_us(struct hs_committer *committer)
 	return committer->host->now(committer->host->context).mono_us;
 }
 
-/* Returns how many there were. */
+/* Takes all queued operations and returns their number. */
 static size_t take(struct hs_committer *committer)
 {
 	struct hs_op *op = hs_mpsc_take(&committer->queue, offsetof(struct hs_op, next)), *next;
@@ -49,8 +50,8 @@ static size_t take(struct hs_committer *committer)
 	return count;
 }
 
-/* Everything that waits; and when the cores are busy, what the others bring when they are let go
- * first. A sync costs the same for one operation or fifty. */
+/* Takes all queued operations. On busy cores other threads run first (sched_yield) and may add
+ * more: a sync costs the same for one operation or fifty. */
 static void gather(struct hs_committer *committer)
 {
 	take(committer);
@@ -60,14 +61,15 @@ static void gather(struct hs_committer *committer)
 	take(committer);
 }
 
-/* Until something is pushed, or what patience waits for, or the next sweep or commit is due. */
+/* Sleeps until an operation is pushed, the group wait ends, or the next sweep or commit is due. */
 static void sleep_a_while(struct hs_committer *committer, bool wait_for_more)
 {
 	const struct hs_group_wait *group_wait = &committer->group_wait;
 	uint64_t now = now_us(committer);
 	uint64_t until = committer->sweep_at_us;
 
-	/* Stores commit with the groups; only when there are none it must be thought of. */
+	/* While there are groups, stores commit with them. The time limit matters only without
+	 * groups. */
 	if (committer->maintain_at_us < until && hs_group_empty(&committer->group) &&
 	    !hs_syncer_busy(&committer->syncer))
 		until = committer->maintain_at_us;
@@ -87,7 +89,7 @@ static void sleep_a_while(struct hs_committer *committer, bool wait_for_more)
 	uv_mutex_unlock(&committer->mutex);
 }
 
-/* Moves the first `count` operations that were taken to those of the group. */
+/* Moves the first `count` operations from `taken` to `run`. */
 static void move_to_group(struct hs_committer *committer, size_t count)
 {
 	while (count-- > 0) {
@@ -111,7 +113,8 @@ static void sweep(struct hs_committer *committer)
 	committer->sweep_at_us = now_us(committer) + (!more ? SWEEP_US : busy ? SWEEP_BUSY_US : 0);
 }
 
-/* Who tracks hears of what the group changed: from here on readers see it, or are sent here. */
+/* Sends the changed keys to the tracking workers. From here on readers see the changes or are
+ * redirected to the writer. */
 static void tell(struct hs_committer *committer)
 {
 	const struct hs_engine_host *host = committer->host;
@@ -127,15 +130,15 @@ static void tell(struct hs_committer *committer)
 	hs_changed_clear(changed);
 }
 
-/* Ends the group and sees to its answers: now, or behind the disk. */
+/* Ends the group. Its replies leave now, or after the syncer has synced the log. */
 static void finish(struct hs_committer *committer)
 {
 	size_t count = committer->group.count;
 	struct hs_op *chain;
 	bool ready;
 
-	/* With nobody waiting there is nothing to run meanwhile, and the hand-over would be in
-	 * vain. */
+	/* With an empty queue nothing can run during the sync, so handing the group to the syncer
+	 * would only cost time. */
 	ready = hs_group_finish(&committer->group,
 				committer->run.first && !hs_mpsc_empty(&committer->queue));
 	tell(committer);
@@ -150,7 +153,7 @@ static void finish(struct hs_committer *committer)
 	}
 }
 
-/* Is the group to wait for more before it is logged? */
+/* Shall the group wait for more operations before it is logged? */
 static bool waits_for_more(struct hs_committer *committer, bool stop)
 {
 	struct hs_group *group = &committer->group;
@@ -161,8 +164,8 @@ static bool waits_for_more(struct hs_committer *committer, bool stop)
 				      hs_counter_get(&group->sync_us), now_us(committer));
 }
 
-/* While the disk is busy with one group the next one is run and grows; when it is done, that is
- * logged and handed over. */
+/* The thread. While the disk is busy with one group, the next one runs and grows; then it is logged
+ * and handed over. */
 static void run(void *argument)
 {
 	struct hs_committer *committer = argument;
@@ -195,8 +198,8 @@ static void run(void *argument)
 		sleep_a_while(committer, wait_for_more);
 	}
 	hs_group_checkpoint(group);
-	/* After a failure of the disk transactions are still open. LMDB wants them ended by the thread that began
-	 * them; the log has what was acknowledged. */
+	/* After a disk failure transactions are still open. LMDB requires that the thread which
+	 * began them ends them. The log has every acknowledged change. */
 	for (uint16_t id = 0; id < committer->database->partitions; id++)
 		hs_store_abort(&committer->database->stores[id]);
 }

@@ -1,9 +1,14 @@
-/* The committer: the one thread that writes, for all stores. It takes whatever the workers have
- * queued, runs it as part of a group (group.h), and when the disk is free logs that group and
- * leaves it to the syncer (syncer.h), who answers it. While the disk is busy the next group grows:
- * the more load, the larger the groups. And when those who were just answered are likely to be back
- * soon, they are waited for (group_wait.h). In between it sweeps expired keys and keeps checkpoints
- * going. It sleeps when there is nothing to do. */
+/* The committer: the one thread that writes, for all stores. It takes the operations that the
+ * workers have queued and runs them as a group (group.h). When the disk is idle it logs the group
+ * and hands it to the syncer (syncer.h), which answers it. While the disk is busy the next group
+ * grows: the higher the load, the larger the groups. When the clients that were just answered are
+ * likely to send again soon, the committer waits for them (group_wait.h). Between groups it removes
+ * expired keys, commits stores and begins checkpoints. It sleeps when there is nothing to do.
+ *
+ * Any thread may push. All other fields belong to the committer's thread, except the queue, the
+ * atomics and what the mutex protects. An operation belongs to the committer from the push until
+ * the engine's host gets it back (hs_engine_host.done). When the disk fails, the committer goes on:
+ * it refuses writes and answers reads (group_disk.c). */
 #ifndef HS_ENGINE_EMBEDDED_COMMITTER_H
 #define HS_ENGINE_EMBEDDED_COMMITTER_H
 
@@ -27,32 +32,33 @@ struct hs_committer {
 	struct hs_snapshot_loans loans;
 	struct hs_syncer syncer;
 
-	struct hs_mpsc queue;	     /* of hs_op, by `next` */
-	_Atomic bool asleep;	     /* somebody must wake it after pushing, */
-	_Atomic int64_t ops_missing; /* unless that leaves it waiting for more */
+	struct hs_mpsc queue; /* of hs_op, by `next` */
+	_Atomic bool asleep;  /* the committer sleeps: wake it after a push, unless */
+	/* it waits for a fuller group and this is still above 0 after the push */
+	_Atomic int64_t ops_missing;
 	_Atomic bool stop;
 	uv_mutex_t mutex;
 	uv_cond_t cond;
 	uv_thread_t thread;
 
-	/* The thread's own. */
+	/* Only for the committer thread. */
 	struct hs_ops taken; /* not yet run */
-	struct hs_ops run;   /* the group not yet ended */
-	size_t syncing;	     /* operations that the syncer has, while it is busy */
+	struct hs_ops run;   /* those of the unfinished group */
+	size_t syncing;	     /* operations in the syncer, while it is busy */
 	struct hs_group_wait group_wait;
 	struct hs_completions completions;
 	uint64_t sweep_at_us;
-	uint64_t maintain_at_us; /* when a store must commit what it keeps */
+	uint64_t maintain_at_us; /* when the next postponed commit is due */
 };
 
 void hs_committer_start(struct hs_committer *committer, struct hs_database *database,
 			const struct hs_engine_host *host);
 
-/* A chain of `count` that leads from the newest to the oldest. Any thread. */
+/* Queues a chain of `count` operations, linked from the newest to the oldest. Any thread. */
 void hs_committer_push(struct hs_committer *committer, struct hs_op *newest, struct hs_op *oldest,
 		       size_t count);
 
-/* Runs what is queued, makes a checkpoint, ends the thread. */
+/* Runs the queued operations, makes a checkpoint and ends the thread. */
 void hs_committer_stop(struct hs_committer *committer);
 
 #endif

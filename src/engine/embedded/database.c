@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The lock is on the folder itself: a lock file could be removed and made anew by another process,
- * and then both would hold one. */
+/* The lock is on the folder itself. A lock file could be removed and created again by another
+ * process, and then both processes would hold a lock. */
 int hs_database_lock(const char *folder, int *lock_fd, struct hs_fault *fault)
 {
 	*lock_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -48,7 +48,7 @@ static int remove_file(const struct hs_database *database, const char *name, str
 				      name, strerror(-rc));
 }
 
-/* LMDB keeps its list of readers there, which is of no value once they are gone. */
+/* Removes LMDB's lock files. They list the readers of the last process, which has ended. */
 static int remove_reader_tables(const struct hs_database *database, struct hs_fault *fault)
 {
 	int rc = 0;
@@ -96,8 +96,8 @@ int hs_database_checkpoint(struct hs_database *database, struct hs_fault *fault)
 	return checkpoint_now(database, database->redo.lsn, fault);
 }
 
-/* A checkpoint of the stores as they are, waited for; the log starts anew behind it, in files of the
- * size asked for. They are never shorter than a checkpoint says: see redo.h. */
+/* Makes the first checkpoint of this start and waits for it; the log starts over behind it, in
+ * files of the configured size. The files are never shorter than a checkpoint says: see redo.h. */
 static int start_anew(struct hs_database *database, uint64_t lsn, int file, struct hs_fault *fault)
 {
 	int rc = hs_redo_grow(&database->redo, fault);
@@ -119,7 +119,7 @@ static int make(struct hs_database *database, const struct hs_embedded_options *
 	int rc;
 
 	if (getrandom(&format.seed, sizeof format.seed, 0) != sizeof format.seed)
-		return hs_fault_set(fault, HS_EIO, "the system gives no random bytes: %s",
+		return hs_fault_set(fault, HS_EIO, "cannot get random bytes from the system: %s",
 				    strerror(errno));
 	database->partitions = format.partitions;
 	database->seed = format.seed;
@@ -127,14 +127,14 @@ static int make(struct hs_database *database, const struct hs_embedded_options *
 	if (rc != 0)
 		return rc;
 
-	/* Left over from a making that was cut short. */
+	/* Store files left over from an interrupted creation. */
 	for (unsigned id = 0; id < HS_PARTITIONS_MAX && rc == 0; id++) {
 		char name[16];
 
 		hs_store_name(name, sizeof name, (uint16_t)id);
 		rc = remove_file(database, name, fault);
 	}
-	/* The second checkpoint: no file is without one from here on. */
+	/* checkpoint_now writes the second checkpoint: from here on each checkpoint file holds one. */
 	if (rc != 0 || (rc = open_stores(database, options, readers, fault)) != 0 ||
 	    (rc = hs_redo_open(&database->redo, database->folder, true, options->log_bytes,
 			       options->sync, database->seed, fault)) != 0 ||
@@ -153,7 +153,7 @@ static int log_damaged(const struct hs_database *database, const char *text, str
 			    text, database->folder);
 }
 
-/* Refuses a log in which something is missing that was on disk. */
+/* Refuses a log that lacks records which were on disk. */
 static int check_log(const struct hs_database *database, const struct hs_checkpoint_found *found,
 		     struct hs_fault *fault)
 {
@@ -171,11 +171,12 @@ static int check_log(const struct hs_database *database, const struct hs_checkpo
 	if (survey.damage)
 		return log_damaged(database, text, fault);
 	hs_log(database->log, HS_LOG_WARN,
-	       "%s; they are dropped: without sync a power cut loses the last writes", text);
+	       "%s; these records are dropped: without sync a power cut loses the last writes",
+	       text);
 	return 0;
 }
 
-/* The checkpoint to go back to, and a log that is whole behind it. Writes nothing. */
+/* Finds the checkpoint to restore and checks the log behind it. Writes nothing. */
 static int find_checkpoint(struct hs_database *database, const struct hs_embedded_options *options,
 			   struct hs_checkpoint_found *found, struct hs_fault *fault)
 {
@@ -186,15 +187,15 @@ static int find_checkpoint(struct hs_database *database, const struct hs_embedde
 		rc = 0;
 	if (rc == 0 && found->broken_copies)
 		hs_log(database->log, HS_LOG_WARN,
-		       "%d of the 4 copies in the checkpoint files of '%s' are not whole: one may "
-		       "be torn by a crash, more are damage to the disk; the others are used",
+		       "%d of the 4 copies in the checkpoint files of '%s' are damaged: a crash "
+		       "can tear one, more mean that the disk is damaged; a whole copy is used",
 		       found->broken_copies, database->folder);
 	if (rc == 0 && !options->repair)
 		rc = check_log(database, found, fault);
 	return rc;
 }
 
-/* Until the next checkpoint is on disk the one just put back must stay whole. */
+/* Pins the restored checkpoint: its pages must stay until the next checkpoint is on disk. */
 static int pin_stores(struct hs_database *database, struct hs_fault *fault)
 {
 	char *metas = hs_mem_alloc(2 * database->stores[0].page_bytes);
@@ -221,7 +222,7 @@ static int come_back(struct hs_database *database, const struct hs_embedded_opti
 	uint64_t lsn;
 	int file, rc;
 
-	/* A repair goes on without a log file that is missing. */
+	/* A repair creates a missing log file and goes on. */
 	rc = hs_redo_open(&database->redo, database->folder, options->repair, options->log_bytes,
 			  options->sync, database->seed, fault);
 	if (rc == 0)
@@ -248,7 +249,7 @@ static int rewrite_format_copy(struct hs_database *database, const struct hs_for
 	if (hs_format_copy(database->folder, &copy))
 		return 0;
 	hs_log(database->log, HS_LOG_WARN,
-	       "the copy of '%s/format' is missing or damaged: writing it anew", database->folder);
+	       "the copy of '%s/format' is missing or damaged: writing it again", database->folder);
 	return hs_format_rewrite(database->folder, format, true, fault);
 }
 
@@ -275,7 +276,9 @@ int hs_database_open(struct hs_database *database, const struct hs_embedded_opti
 		database->seed = format.seed;
 		if (database->partitions != options->partitions)
 			hs_log(log, HS_LOG_WARN,
-			       "the data in '%s' has %u partitions; that stays so",
+			       "the data in '%s' has %u partitions: the configured number is "
+			       "ignored, "
+			       "because it cannot change",
 			       database->folder, (unsigned)database->partitions);
 		rc = rewrite_format_copy(database, &format, fault);
 		if (rc == 0)

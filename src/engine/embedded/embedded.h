@@ -1,21 +1,28 @@
-/* The embedded engine: P stores in LMDB, one redo log, one committer. See embedded.c for how they
- * work together. */
+/* The embedded engine: one LMDB store per partition, one redo log, one committer. This is the
+ * folder's front door; embedded.c shows how the parts work together and explains the words used
+ * here.
+ *
+ * It runs commands on data through keyspace/ and knows no client, no socket and no mitigation.
+ * Workers call it through engine/engine.h, each on its own thread: reads are answered there, writes
+ * go to the committer thread. When the disk fails, writes are refused until a restart and reads go
+ * on (group_disk.c). Damaged files are refused at start with a message that names the file. */
 #ifndef HS_ENGINE_EMBEDDED_EMBEDDED_H
 #define HS_ENGINE_EMBEDDED_EMBEDDED_H
 
 #include "engine/engine.h"
 
 struct hs_embedded_options {
-	const char *data;	  /* folder; made when missing */
-	uint16_t partitions;	  /* of a new database; an existing one keeps its own */
-	bool sync;		  /* acknowledge only what the disk has */
+	const char *data;	  /* the folder; created when missing */
+	uint16_t partitions;	  /* for a new database; an existing one keeps its number */
+	bool sync;		  /* acknowledge a write only when it is on disk */
 	uint64_t store_bytes_max; /* per partition */
 	uint64_t log_bytes;	  /* size of each of the two log files */
-	bool repair;		  /* open damaged data all the same, without what is broken in it */
+	bool repair;		  /* open a damaged folder and leave out what is damaged */
 };
 
-/* Opens or makes the database, recovers it, starts the committer. On failure returns an error code
- * and one line in `error` that names what is wrong and where; nothing on disk was changed. */
+/* Opens or creates the database, recovers it and starts the committer. On failure returns an error
+ * code, and `error` holds one line that names the fault and the file. Damaged checkpoints or a
+ * damaged log are refused before any store or log file is written. */
 int hs_embedded_create(const struct hs_embedded_options *options, const struct hs_engine_host *host,
 		       struct hs_engine **engine, char *error, size_t error_size) HS_MUSTCHECK;
 

@@ -1,5 +1,5 @@
-/* Files as a database needs them: written whole or reported, made durable with their names, filled
- * with zeros beforehand. And the one line that says why a start failed. Any thread. */
+/* File operations for a database: complete writes, syncs of files and of their folder, and zeros
+ * written in advance. Also the one line of text that says why a start failed. No state: any thread. */
 #ifndef HS_ENGINE_EMBEDDED_FILES_H
 #define HS_ENGINE_EMBEDDED_FILES_H
 
@@ -12,13 +12,13 @@
 
 enum { HS_PATH_BYTES_MAX = 1024 };
 
-/* Where the one line goes. */
+/* Where the line with the reason of a failure goes. The caller owns the text. */
 struct hs_fault {
 	char *text;
 	size_t size;
 };
 
-/* Writes the line and returns `code`, so that a failure is one statement. */
+/* Writes the line and returns `code`. */
 int hs_fault_set(struct hs_fault *fault, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
@@ -27,19 +27,19 @@ int hs_file_read(int fd, void *bytes, size_t len, uint64_t at) HS_MUSTCHECK; /* 
 int hs_file_write(int fd, const void *bytes, size_t len, uint64_t at) HS_MUSTCHECK;
 int hs_file_writev(int fd, struct iovec *parts, int count, uint64_t at) HS_MUSTCHECK;
 int hs_file_zero(int fd, uint64_t from, uint64_t to) HS_MUSTCHECK;
-int hs_file_sync(int fd) HS_MUSTCHECK; /* after an error, what the disk holds is unknown */
+int hs_file_sync(int fd) HS_MUSTCHECK; /* after an error the state of the disk is unknown */
 int hs_file_sync_folder(const char *folder) HS_MUSTCHECK;
 
-/* Writes `name` whole: to a new file beside it, synced, then renamed over it. */
+/* Replaces the file `name` atomically: writes a new file beside it, syncs it and renames it. */
 int hs_file_replace(const char *folder, const char *name, const void *bytes,
 		    size_t len) HS_MUSTCHECK;
 
 /* "folder/name" into `path`; false when that is too long. */
 bool hs_file_path(char path[HS_PATH_BYTES_MAX], const char *folder, const char *name);
-/* Opens a file of a folder, and gives its path for messages. A descriptor, or a negative errno. */
+/* Opens a file of a folder; `path` gets its path, for messages. A descriptor, or a negative errno. */
 int hs_file_open(const char *folder, const char *name, int flags,
 		 char path[HS_PATH_BYTES_MAX]) HS_MUSTCHECK;
-/* Removes a file; one that is not there is fine. */
+/* Removes a file. A missing file is no error. */
 int hs_file_remove(const char *folder, const char *name) HS_MUSTCHECK;
 bool hs_file_exists(const char *folder, const char *name);
 

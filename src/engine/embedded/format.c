@@ -14,8 +14,8 @@
 enum { FORMAT_BYTES_MAX = 256, NAMES_BYTES_MAX = 160 };
 
 static const char file_name[] = "format", copy_name[] = "format.copy";
-/* While a database is being made. Found at start, it means that the making was cut short and
- * nothing in the folder was ever used. */
+/* The name of the format file while a database is being created. Found at start, it means that the
+ * creation was interrupted: no data was ever written. */
 static const char unfinished_name[] = "format.new";
 
 static size_t compose(const struct hs_format *format, char text[FORMAT_BYTES_MAX])
@@ -29,7 +29,7 @@ static size_t compose(const struct hs_format *format, char text[FORMAT_BYTES_MAX
 					      "check %016llx\n", (unsigned long long)check);
 }
 
-/* 0, -ENOENT or another negative errno. */
+/* Reads a whole text file. 0, -ENOENT or another negative errno. */
 static int read_text(const char *folder, const char *name, char text[FORMAT_BYTES_MAX])
 {
 	char path[HS_PATH_BYTES_MAX];
@@ -45,7 +45,7 @@ static int read_text(const char *folder, const char *name, char text[FORMAT_BYTE
 	return rc;
 }
 
-/* Is the text, byte for byte, what would be written for the values in it? */
+/* Reads the values and compares the text, byte by byte, with what would be written for them. */
 static bool parse(const char *text, struct hs_format *format)
 {
 	char again[FORMAT_BYTES_MAX];
@@ -71,7 +71,7 @@ bool hs_format_copy(const char *folder, struct hs_format *format)
 	return read_text(folder, copy_name, text) == 0 && parse(text, format);
 }
 
-/* `state` says in words what is wrong with the format file. */
+/* `state`: what is wrong with the format file, in words. */
 static int damaged(const char *folder, const char *state, struct hs_fault *fault)
 {
 	struct hs_format format;
@@ -88,7 +88,7 @@ static int damaged(const char *folder, const char *state, struct hs_fault *fault
 			    folder, file_name, state);
 }
 
-/* Is this the name of a file that every database has? */
+/* Is this the name of a file of a database? */
 static bool is_ours(const char *name)
 {
 	static const char *const names[] = {"format.copy", "log-0", "log-1", "checkpoint-0",
@@ -102,7 +102,7 @@ static bool is_ours(const char *name)
 	       strspn(name + sizeof store - 1, "0123456789") == 3;
 }
 
-/* Names the files of a database in the folder, as many as there is room for. 0 or a negative errno. */
+/* Lists the files of a database in the folder, as many names as fit. 0 or a negative errno. */
 static int list_files(const char *folder, char names[NAMES_BYTES_MAX])
 {
 	const struct dirent *entry;
@@ -122,8 +122,8 @@ static int list_files(const char *folder, char names[NAMES_BYTES_MAX])
 	return rc;
 }
 
-/* Without a format file: 0 when the folder holds no file of a database, or when one was being made.
- * Otherwise an error that names the files: they are never taken for an empty folder. */
+/* The folder has no format file: 0 when it holds no other file of a database, or when one was being
+ * created. Otherwise an error that lists the files: such a folder is never taken for an empty one. */
 static int without_format(const char *folder, struct hs_fault *fault)
 {
 	char state[NAMES_BYTES_MAX + 64], names[NAMES_BYTES_MAX];
@@ -176,9 +176,11 @@ int hs_format_read(const char *folder, struct hs_format *format, struct hs_fault
 	    version == HS_FORMAT_VERSION)
 		return damaged(folder, "is damaged", fault);
 	if (version > HS_FORMAT_VERSION)
-		return hs_fault_set(fault, HS_EVERSION,
-				    "the data in '%s' has format %u; this heatsink knows up to %u",
-				    folder, version, (unsigned)HS_FORMAT_VERSION);
+		return hs_fault_set(
+			fault, HS_EVERSION,
+			"the data in '%s' has format %u; this heatsink reads up to %u: use a "
+			"newer heatsink",
+			folder, version, (unsigned)HS_FORMAT_VERSION);
 	return hs_fault_set(
 		fault, HS_EVERSION,
 		"the data in '%s' has format %u; this heatsink reads format %u only. Serve the "

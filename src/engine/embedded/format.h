@@ -1,14 +1,17 @@
 /* The format file of a data folder: version, number of partitions, seed, and a checksum over them.
- * Without the seed no key would be found and no checksum fit, so there is a copy beside it.
+ * Without the seed no key would be found and no checksum would match, so the folder holds a second
+ * copy.
  *
  *     heatsink data, format 3
  *     partitions 8
  *     seed 0123456789abcdef
  *     check 0123456789abcdef
  *
- * Folders of other formats are refused. Format 1 had no checksums in its records: nothing could tell
- * whether what is converted is still what was written. In format 2 the heads of log records had no
- * check of their own, and checkpoints did not say how long the log files are. */
+ * Folders of other formats are refused. Format 1 had no checksums in its records: a converter could
+ * not know whether the data is undamaged. In format 2 the heads of log records had no checksum of
+ * their own, and checkpoints did not record the size of the log files.
+ *
+ * No state; the thread that opens the database calls it. */
 #ifndef HS_ENGINE_EMBEDDED_FORMAT_H
 #define HS_ENGINE_EMBEDDED_FORMAT_H
 
@@ -27,18 +30,19 @@ struct hs_format {
 };
 
 /* 1 when the folder holds a database, 0 when it holds none, or an error. A damaged format file is
- * an error even when its copy is whole: hs_format_copy reads that. */
+ * an error even when its copy is whole; hs_format_copy reads the copy. */
 int hs_format_read(const char *folder, struct hs_format *format,
 		   struct hs_fault *fault) HS_MUSTCHECK;
-/* True when the copy is there and whole. */
+/* Reads the copy. False: it is missing or damaged. */
 bool hs_format_copy(const char *folder, struct hs_format *format);
 
-/* A database is being made: until hs_format_finish a start begins all over. */
+/* Marks the folder as being created. A start before hs_format_finish creates the database from
+ * scratch. */
 int hs_format_begin(const char *folder, const struct hs_format *format,
 		    struct hs_fault *fault) HS_MUSTCHECK;
 int hs_format_finish(const char *folder, struct hs_fault *fault) HS_MUSTCHECK;
 
-/* Writes the format file, or its copy, anew. */
+/* Replaces the format file or, with `copy`, its copy. */
 int hs_format_rewrite(const char *folder, const struct hs_format *format, bool copy,
 		      struct hs_fault *fault) HS_MUSTCHECK;
 

@@ -8,18 +8,18 @@
 #include <string.h>
 
 enum {
-	FREE_TRIES = 25, /* on a full disk, for what needs no more of it */
+	FREE_TRIES = 25, /* tries of an operation on a full disk that needs no more of it */
 	FREE_TRY_MS = 20,
-	KEEP_US = 2000 * 1000, /* how long a store may put off a commit */
-	SYNC_MEAN = 16,	       /* syncs that count for what one takes, */
-	SYNC_ODD = 4,	       /* each for so many times the usual at most */
+	KEEP_US = 2000 * 1000, /* how long a store may postpone a commit */
+	SYNC_MEAN = 16,	       /* weight of the average of a sync */
+	SYNC_ODD = 4,	       /* one sync counts for so many times the average at most */
 };
 
 #define GROUP_BYTES_MAX (64 * HS_MIB)
-/* Written to stores since the last checkpoint, in all, before the next one is begun: LMDB cannot
- * use those pages again until then, so this much the files grow beyond their contents. */
+/* Bytes written to all stores since the last checkpoint, before the next one begins. LMDB cannot
+ * reuse their pages until then, so the files grow by this much beyond their contents. */
 #define CHURN_BYTES_MAX HS_GIB
-/* An operation smaller than that says something about the disk when it finds no room. */
+/* When an operation smaller than this finds no room, the disk counts as full. */
 #define SMALL_BYTES HS_MIB
 
 void hs_group_init(struct hs_group *group, struct hs_database *database,
@@ -88,8 +88,8 @@ static uint64_t now_us(struct hs_group *group)
 	return group->host->now(group->host->context).mono_us;
 }
 
-/* Begins a checkpoint, after the one before it, with nothing kept and nothing half done: the log's
- * next record is the first that is not in it. */
+/* Begins a checkpoint, when the one before it is finished, all postponed changes are committed and
+ * no group is in progress: the next log record is the first that the checkpoint does not contain. */
 static void begin_checkpoint(struct hs_group *group)
 {
 	struct hs_database *database = group->database;
@@ -119,21 +119,21 @@ void hs_group_checkpoint(struct hs_group *group)
 	collect(group, true);
 }
 
-/* At most one store at a time, so that nobody waits for all of them. Returns when the next is due;
- * UINT64_MAX when nothing is kept. */
+/* Commits at most one store whose postponed changes are due, so that no client waits for all
+ * stores. Returns when the next is due; UINT64_MAX: none has postponed changes. */
 static uint64_t commit_due(struct hs_group *group)
 {
 	uint64_t now = now_us(group), next = UINT64_MAX;
 	bool committed = false;
 
-	/* Nothing is committed any more: what is kept is read in the transaction that has it. */
+	/* Postponed changes stay readable in their open transaction. */
 	if (group->failed)
 		return next;
 	for (uint16_t id = 0; id < group->database->partitions; id++) {
 		struct hs_store *store = &group->database->stores[id];
 		uint64_t at = group->parts[id].commit_at_us;
 
-		/* One that the group has changed is seen to when the group is sealed. */
+		/* A store changed by this group is handled when the group is sealed. */
 		if (store->write.postponed.len == 0 || store->write.pending.entries > 0)
 			continue;
 		if (atomic_load_explicit(&store->redirected_reads, memory_order_relaxed))
@@ -179,8 +179,8 @@ uint64_t hs_group_maintain(struct hs_group *group)
 	return next;
 }
 
-/* Before a group: the log file must have room for it, since turning to the other one in its middle
- * would lose what it keeps. */
+/* Before a group: makes sure that the log file has room for it. Turning to the other file in the
+ * middle of a group would lose that file's records. */
 static void make_log_room(struct hs_group *group)
 {
 	struct hs_redo *redo = &group->database->redo;
@@ -205,7 +205,7 @@ static int touch(struct hs_group *group, uint16_t id)
 	return 0;
 }
 
-/* TRACK and UNTRACK concern no store: what runs behind them is told, or is not. */
+/* TRACK and UNTRACK concern no store: they switch the noting of changed keys on and off. */
 static void run_track(struct hs_group *group, struct hs_group_item *item)
 {
 	struct hs_reply reply = {.out = item->op->out, .resp = item->op->resp};
@@ -245,7 +245,7 @@ static void run_item(struct hs_group *group, struct hs_group_item *item)
 	item->ran = !group->parts[id].rolled_back;
 }
 
-/* The stores of the group that have changes, as parts of a record. */
+/* Collects the changes of the group's stores as parts of a record, and returns the number of parts. */
 static int gather(struct hs_group *group, struct iovec *parts, size_t *bytes)
 {
 	int count = 0;
@@ -265,7 +265,7 @@ static int gather(struct hs_group *group, struct iovec *parts, size_t *bytes)
 	return count;
 }
 
-/* Nothing of the group can be committed. */
+/* Rolls back every store of the group that has changes. */
 static void rollback_all(struct hs_group *group, int failure)
 {
 	for (uint16_t i = 0; i < group->touched_count; i++) {
@@ -278,7 +278,7 @@ static void rollback_all(struct hs_group *group, int failure)
 	}
 }
 
-/* Writes the record. True if there is one now. */
+/* Writes the log record of the group. False: there were no changes, or the write failed. */
 static bool log_group(struct hs_group *group)
 {
 	struct hs_redo *redo = &group->database->redo;
@@ -291,8 +291,7 @@ static bool log_group(struct hs_group *group)
 	group->log_full = !group->failed && !hs_redo_fits(redo, bytes);
 	if (!group->failed && !group->log_full)
 		rc = hs_redo_append(redo, HS_REDO_GROUP, parts, count);
-	/* Only a record longer than a whole file can meet a full disk; then the log is as before.
-	 */
+	/* A full disk can only stop a record longer than a whole file. The log is then as before. */
 	if (rc != 0 && hs_store_error(-rc) != HS_EFULL) {
 		hs_group_fail_log(group, "write", rc);
 		group->outcome_unknown = true;
@@ -314,7 +313,7 @@ static void sync_group(struct hs_group *group)
 	rollback_all(group, -rc);
 }
 
-/* Tells the log that stores did not commit what its last record has for them. */
+/* Logs that stores did not commit their changes of the last record. */
 static void log_abort(struct hs_group *group, const uint16_t *ids, int count)
 {
 	struct hs_redo *redo = &group->database->redo;
@@ -323,7 +322,7 @@ static void log_abort(struct hs_group *group, const uint16_t *ids, int count)
 				 {(void *)(uintptr_t)ids, (size_t)count * sizeof *ids}};
 	int rc;
 
-	/* A checkpoint of what was committed does as well, and needs no room. */
+	/* No room for the abort record: a checkpoint of the committed state has the same effect. */
 	if (redo->at > redo->file_bytes || !hs_redo_fits(redo, 0)) {
 		hs_group_checkpoint(group);
 		group->outcome_unknown = group->failed;
@@ -338,8 +337,9 @@ static void log_abort(struct hs_group *group, const uint16_t *ids, int count)
 	group->outcome_unknown = true;
 }
 
-/* A store could not commit what the log has. True when that counts as done all the same: the log has
- * it on disk, and no more will come. False when the disk is full: the log must be told. */
+/* A store could not commit changes that are in the log. False when the disk is full: its operations
+ * run again, and the log needs an abort record. True for any other failure: the changes count as
+ * done, since they are on disk in the log, and no more writes follow. */
 static bool commit_failed(struct hs_group *group, struct hs_store *store)
 {
 	hs_store_explain(store);
@@ -353,8 +353,8 @@ static bool commit_failed(struct hs_group *group, struct hs_store *store)
 	return true;
 }
 
-/* May the store put off its commit? `due` is how many have been told to commit because their time
- * has come: one in each group, so that nobody waits for all of them. */
+/* May the store postpone its commit? *due counts the stores whose time has come: one per group
+ * commits, so that no client waits for all of them. */
 static bool may_postpone(struct hs_group *group, struct hs_store *store, uint64_t now, int *due)
 {
 	struct hs_group_part *part = &group->parts[store->id];
@@ -372,7 +372,7 @@ static bool may_postpone(struct hs_group *group, struct hs_store *store, uint64_
 	return true;
 }
 
-/* Decides for every store of the group that has changes. True if none of them commits. */
+/* Decides for every changed store whether it commits now. True if none does. */
 static bool plan(struct hs_group *group)
 {
 	uint64_t now = now_us(group);
@@ -393,8 +393,8 @@ static bool plan(struct hs_group *group)
 	return all_postpone;
 }
 
-/* The mean of the last ones, more or less; one that had to wait for somebody else's does not count
- * in full. */
+/* Updates the moving average. A sync that had to wait for another process's sync counts at most
+ * SYNC_ODD times the average. */
 static void note_sync(struct hs_group *group, uint64_t us)
 {
 	uint64_t usual = hs_counter_get(&group->sync_us);
@@ -419,8 +419,8 @@ void hs_group_durable(struct hs_group *group)
 	group->sealed_count = 0;
 }
 
-/* Log and sync, then commit or keep. Stores that fail are left broken. True if the sync was left to
- * the caller: then all were kept. */
+/* Logs and syncs the group, then commits or postpones each store. Stores that fail are left
+ * rolled_back. True: the sync is left to the caller, and all commits are postponed. */
 static bool seal(struct hs_group *group, bool may_defer)
 {
 	uint16_t aborted[HS_PARTITIONS_MAX];
@@ -447,7 +447,8 @@ static bool seal(struct hs_group *group, bool may_defer)
 			continue;
 		}
 		entries = store->write.pending.entries;
-		/* After a failure nothing is written any more, though the log has this group. */
+		/* After a failure no store is written, but the log has this group: its changes stay
+		 * readable. */
 		if (part->postpone || group->failed) {
 			hs_store_postpone_commit(store);
 		} else if (hs_store_commit(store) != 0 && !commit_failed(group, store)) {
@@ -470,7 +471,8 @@ static bool seal(struct hs_group *group, bool may_defer)
 	return defer;
 }
 
-/* What broke the store, and what may help: a checkpoint frees the pages that pins keep. */
+/* Prepares another try after a failure: if the store or disk is full, a checkpoint frees the pages
+ * that pins preserve. */
 static void prepare_retry(struct hs_group *group, struct hs_store *store)
 {
 	int failure = store->write.failure;
@@ -485,8 +487,8 @@ static void prepare_retry(struct hs_group *group, struct hs_store *store)
 		atomic_store(&group->last_error, group->failure);
 }
 
-/* An operation failed even alone. If that was the disk, and not because it is so large, the next
- * ones need not be tried for a while. */
+/* Refuses an operation that failed even alone. If the disk is full for so small an operation,
+ * growing writes are refused untried for a while. */
 static void give_up(struct hs_group *group, struct hs_group_item *item)
 {
 	struct hs_group_part *part = &group->parts[item->op->partition];
@@ -498,7 +500,8 @@ static void give_up(struct hs_group *group, struct hs_group_item *item)
 	hs_group_refuse(group, item);
 }
 
-/* The group did not fit into its log file: on to the other, where everything fits. True if so. */
+/* The record did not fit into the log file: turns to the other file, where every record fits. True
+ * if it did. */
 static bool turn_log(struct hs_group *group)
 {
 	bool full = group->log_full;
@@ -509,7 +512,7 @@ static bool turn_log(struct hs_group *group)
 	return full;
 }
 
-/* One operation as a group of its own. */
+/* Runs one operation as a group of its own. */
 static void run_alone(struct hs_group *group, struct hs_group_item *item)
 {
 	struct hs_group_part *part = &group->parts[item->op->partition];
@@ -524,7 +527,7 @@ static void run_alone(struct hs_group *group, struct hs_group_item *item)
 	} while (part->rolled_back && turn_log(group));
 }
 
-/* Is it only that readers still hold the pages it needs? */
+/* Does the operation fail only because readers still hold pages that it could reuse? */
 static bool room_will_come(struct hs_group *group, struct hs_store *store,
 			   const struct hs_group_item *item)
 {
@@ -537,12 +540,12 @@ static bool room_will_come(struct hs_group *group, struct hs_store *store,
 	return failure != MDB_MAP_FULL && !hs_store_disk_full(store, item->bytes);
 }
 
-/* Runs the operations of a broken store again, each as a group of its own. */
+/* Runs the operations of a rolled back store again, each as a group of its own. */
 static void retry(struct hs_group *group, uint16_t id)
 {
 	struct hs_group_part *part = &group->parts[id];
 	struct hs_store *store = &group->database->stores[id];
-	int tries = FREE_TRIES; /* for all of them: the other stores wait meanwhile */
+	int tries = FREE_TRIES; /* for all operations together, because the other stores wait */
 
 	if (store->write.failure)
 		prepare_retry(group, store);
@@ -554,15 +557,15 @@ static void retry(struct hs_group *group, uint16_t id)
 		if (op->partition != id)
 			continue;
 		part->rolled_back = false;
-		/* Watches are not undone with a transaction, so these have happened. */
+		/* Watches are not rolled back with a transaction: they must not run twice. */
 		if (item->ran && item->lent)
-			continue; /* it reads what was there before the group */
+			continue; /* it reads a snapshot from before its group */
 		if (item->ran &&
 		    (op->kind == HS_OP_WATCH || op->kind == HS_OP_UNWATCH || is_track(op)))
 			continue;
 		run_alone(group, item);
 		while (part->rolled_back && tries-- > 0 && room_will_come(group, store, item)) {
-			/* The pages are there once the readers have let go of them. */
+			/* The pages are free when the readers release their snapshots. */
 			uv_sleep(FREE_TRY_MS);
 			prepare_retry(group, store);
 			run_alone(group, item);
@@ -589,7 +592,8 @@ bool hs_group_full(const struct hs_group *group)
 	       group->reply_bytes >= GROUP_BYTES_MAX || group->cut_short;
 }
 
-/* Commits what a store has kept, with its transaction open again. True: nothing is left uncommitted. */
+/* Commits a store's postponed changes and opens its transaction again. True: no change is
+ * uncommitted. */
 static bool commit_and_begin(struct hs_group *group, struct hs_store *store)
 {
 	if (store->write.postponed.len > 0) {
@@ -597,13 +601,13 @@ static bool commit_and_begin(struct hs_group *group, struct hs_store *store)
 		if (group->parts[store->id].rolled_back)
 			return false;
 	}
-	/* Also when the commit has failed: what runs next needs a transaction, or what stands in for it. */
+	/* Also after a failed commit: the next operation needs a transaction, or the read snapshot. */
 	return hs_group_begin_store(group, store->id) == 0 && !group->failed &&
 	       !group->parts[store->id].given_up;
 }
 
-/* A read that is large runs on its worker's time, on a snapshot of what it found. False: the group has
- * changed its store, so it must wait until that is committed, as the first of the next group. */
+/* Lends a snapshot for a large read, whose reply the worker then writes. False: the group has
+ * changed the store, so the read must wait for the commit and runs first in the next group. */
 static bool lend(struct hs_group *group, struct hs_group_item *item)
 {
 	struct hs_op *op = item->op;
@@ -631,7 +635,7 @@ static bool lend(struct hs_group *group, struct hs_group_item *item)
 	return true;
 }
 
-/* Where a group begins there is nothing half done: the time for checkpoints. */
+/* Begins a group. No operation is half done here: the time for checkpoints. */
 static void begin_group(struct hs_group *group)
 {
 	if (!hs_group_empty(group))
@@ -671,9 +675,9 @@ bool hs_group_finish(struct hs_group *group, bool may_defer)
 {
 	bool deferred;
 
-	/* A sync that failed stays failed: the disk may not say so twice. */
+	/* A failed sync is final: the disk may not report the failure again. */
 	hs_group_await_log(group);
-	/* Before the group is logged: what this does must rest on nothing that is not on disk. */
+	/* Before the group is logged: a commit may only contain changes that are on disk. */
 	commit_due(group);
 	deferred = seal(group, may_defer);
 	turn_log(group);

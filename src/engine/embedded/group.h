@@ -6,20 +6,25 @@
  *     commit   each store: from here on readers see it
  *     answer   by the caller, when it is synced
  *
- * So no reader ever sees what is not durable, and nobody is told of it before.
+ * So readers and clients see only durable changes.
  *
- * Committing costs several pages for every store of every group, so it is put off where nobody
- * looks: the transaction is kept open (hs_store_postpone_commit), more groups run in it, and one commit shows
- * them all, some time later. A read of a key among them is turned away to the queue, where
- * it runs in that transaction, and for a while afterwards its store commits with every group. One
- * with a large reply is left to its worker, on a snapshot of what is committed by then (snapshot_loan.h).
+ * A commit costs several pages for every store of every group, so a store postpones its commit
+ * while no client reads the changed keys: the transaction stays open (hs_store_postpone_commit),
+ * more groups run in it, and one commit shows them all. A read of such a key is redirected to the
+ * committer's queue and runs in that transaction; for a while afterwards the store commits with
+ * every group. A read with a large reply is left to its worker, on a lent snapshot
+ * (snapshot_loan.h).
  *
- * A store that fails on the way loses its transaction, not the group: the other stores go on, and
- * its own operations are run again one by one, so that only those which cannot be done are refused.
- * When the log, a checkpoint or a store's file fails, what the disk holds is unknown; then writes are
- * refused for good, until a restart has read the disk again. Reads go on: group_disk.c.
+ * When a store fails, its transaction is rolled back, and the other stores of the group go on. The
+ * operations of the failed store run again one by one, so that only those that cannot be done are
+ * refused. When the log, a checkpoint or a store's file fails, the state of the disk is unknown:
+ * writes are refused until a restart has read the disk again. Reads go on: group_disk.c.
  *
- * One thread, the committer's, but for hs_group_durable. The counters may be read by any. */
+ * Watch marks, noted key changes and counts are not undone when operations run again: a watch or an
+ * invalidation may then report a change that did not happen, and a hit may count twice.
+ *
+ * The committer's thread calls everything here, with one exception: hs_group_durable. Any thread
+ * may read the counters. */
 #ifndef HS_ENGINE_EMBEDDED_GROUP_H
 #define HS_ENGINE_EMBEDDED_GROUP_H
 
@@ -38,7 +43,7 @@
 
 enum {
 	HS_GROUP_OPS_MAX = 4096,
-	/* How long growing writes are not even tried after the disk was found full. */
+	/* How long growing writes are refused untried after the disk was found full. */
 	HS_GROUP_DISK_FULL_US = 1000 * 1000,
 };
 
@@ -46,74 +51,75 @@ enum {
 
 struct hs_group_item {
 	struct hs_op *op;
-	size_t out_mark; /* where its reply begins */
+	size_t out_mark; /* where its reply begins in op->out */
 	uint64_t bytes;	 /* of its arguments */
 	bool ran;
-	bool refused;	 /* when it was last run */
-	bool large;	 /* a read whose reply was too large to be written here */
-	bool lent;	 /* its worker writes the reply, from a loan */
-	bool reply_here; /* its reply is written here, however large */
-	bool watches_checked,
-		watches_clean; /* an EXEC whose watches were looked at, and what they said */
+	bool refused;	 /* by its last run */
+	bool large;	 /* a read whose reply is too large to be written by the committer */
+	bool lent;	 /* the worker writes the reply from a lent snapshot */
+	bool reply_here; /* the committer writes the reply, however large */
+	/* EXEC: its watched keys were checked, and none had changed */
+	bool watches_checked, watches_clean;
 };
 
-/* What the group knows of one store. */
+/* The state of one store in the group. */
 struct hs_group_part {
 	struct hs_keyspace ks;
-	bool touched;	  /* has a transaction in this group */
-	bool rolled_back; /* lost it: its operations are to be run again */
-	bool given_up;	  /* its store was given up: `read` is all that is left */
+	bool touched;	  /* it has a transaction in this group */
+	bool rolled_back; /* its transaction was rolled back: its operations must run again */
+	bool given_up; /* its store is no longer written: reads use `read`, a snapshot of the last commit */
 	struct hs_store_read read;
-	bool postpone;	       /* puts off its commit */
-	bool retrying;	       /* its operations are run again, one by one, after a checkpoint */
-	bool refused;	       /* one of its operations was refused while it was run again */
-	uint64_t commit_at_us; /* when what it keeps must be committed */
-	uint64_t
-		commit_each_until_us; /* until then it keeps nothing: somebody reads what is written */
+	bool postpone;	       /* postpones its commit when the group is sealed */
+	bool retrying;	       /* its operations are being run again, one by one */
+	bool refused;	       /* an operation of this group was refused */
+	uint64_t commit_at_us; /* when its postponed changes must be committed */
+	/* until then it commits with every group, because clients read what is written */
+	uint64_t commit_each_until_us;
 	uint64_t changes_before;
-	uint64_t disk_full_until_us; /* growing writes are not even tried before */
+	uint64_t disk_full_until_us; /* until then growing writes are refused untried */
 };
 
 struct hs_group {
 	struct hs_database *database;
 	const struct hs_engine_host *host;
 	struct hs_group_part *parts;
-	uint16_t *touched; /* stores with a transaction, in the order they got it */
+	/* ids of the stores with a transaction, in the order in which they got it */
+	uint16_t *touched;
 	uint16_t touched_count;
 	struct hs_group_item *items;
 	size_t count;
 	struct hs_prng prng;
 	struct hs_keyspace_counts counts;
-	bool log_full;	      /* the group did not fit behind the others in its log file */
-	bool failed;	      /* for good */
-	bool outcome_unknown; /* a restart may find the group's record in the log, or not */
-	bool swept;	      /* keys were removed as part of the group */
-	uint32_t trackers;    /* workers that want to know which keys change */
-	/* Which did in this group and are not told yet, while there are trackers. Told by the
-	 * caller when the group is finished, before its answers. */
+	bool log_full;	      /* the record did not fit behind the others in the log file */
+	bool failed;	      /* nothing is written until a restart; see `failure` */
+	bool outcome_unknown; /* a restart may or may not find the group's record in the log */
+	bool swept;	      /* the group removed expired keys */
+	uint32_t trackers;    /* workers with CLIENT TRACKING sessions */
+	/* Keys changed by this group, noted while there are trackers. The caller sends them as
+	 * events when the group is finished, before its replies. */
 	struct hs_changed changed;
-	struct hs_snapshot_loans *loans; /* NULL: nothing is lent */
-	uint64_t number;		 /* of the group */
-	bool cut_short;			 /* ends here, so that what comes next finds it committed */
-	uint64_t reply_bytes;		 /* of the group's replies */
-	uint64_t bytes;			 /* of changes in the group */
-	uint64_t begun_us;		 /* when it began */
-	/* The time at which its operations run. Not when they were asked: a read in between may have
-	 * found a key expired that they must not find alive. */
+	struct hs_snapshot_loans *loans; /* NULL: the committer writes all replies */
+	uint64_t number;		 /* of this group; loans carry it */
+	bool cut_short;	      /* ends early, so that the next operation runs after its commit */
+	uint64_t reply_bytes; /* of the group's replies */
+	uint64_t bytes;	      /* of changes in the group */
+	uint64_t begun_us;
+	/* The wall clock for all operations since hs_group_add. Not the time of receipt: a read may
+	 * have found a key expired after that, and a later operation must not find it alive. */
 	int64_t now_ms;
-	/* The group that was sealed last: its stores with changes, until those are durable. */
+	/* Stores changed by the last sealed group; emptied when that group is durable. */
 	uint16_t *sealed;
 	uint16_t sealed_count;
 	uint64_t sealed_begun_us;
-	uint64_t logged_us; /* when its sync began */
-	/* Waits until what was logged before the group is synced; 0 or a negative errno. NULL when
-	 * it always is. */
+	uint64_t logged_us; /* when the sync of its record began; 0: nothing was logged */
+	/* Waits until earlier groups are synced. 0 or a negative errno. NULL: the group syncs by
+	 * itself, so there is nothing to wait for. */
 	int (*barrier)(void *context);
 	void *barrier_context;
 	char failure[HS_PATH_BYTES_MAX + 256];
 
 	struct hs_engine_counters counters;
-	struct hs_counter sync_us;	  /* what a sync usually takes these days */
+	struct hs_counter sync_us;	  /* moving average of a sync, microseconds */
 	_Atomic(const char *) last_error; /* constant text or `failure`; "" when all is well */
 };
 
@@ -121,56 +127,62 @@ void hs_group_init(struct hs_group *group, struct hs_database *database,
 		   const struct hs_engine_host *host);
 void hs_group_deinit(struct hs_group *group);
 
-/* Runs operations of the chain that begins at `op`, as many as fit into the group, and returns how
- * many. Their replies are written, but may still change. */
+/* Runs operations of the chain that begins at `op`, as many as fit into the group, and returns
+ * their number. Their replies are written, and may change until hs_group_finish. */
 size_t hs_group_add(struct hs_group *group, struct hs_op *op);
-/* Removes up to `limit` expired keys from each store, as part of the group. True when there are
- * more. */
+/* Removes up to `limit` expired keys from each store, as part of the group. True: more keys are
+ * due. */
 bool hs_group_sweep(struct hs_group *group, size_t limit);
 bool hs_group_empty(const struct hs_group *group);
 bool hs_group_full(const struct hs_group *group);
 
-/* Ends the group; the next begins empty. Its replies are final. True: they may be sent. False, only
- * if `may_defer`: first what was logged must be synced, by whoever called this. */
+/* Ends the group: seals it and runs failed operations again. Its replies are final, and the next
+ * group begins empty. True: the replies may be sent. False, only if `may_defer`: the caller must
+ * sync the log first. */
 bool hs_group_finish(struct hs_group *group, bool may_defer);
 
-/* What was sealed is on disk: that took how long, and its stores count it. Called by hs_group_finish; when
- * that left the sync to the caller, by the thread which has done it, before the next group is
- * finished. */
+/* The sealed group is on disk: records how long that took. hs_group_finish calls it itself, unless
+ * it left the sync to the caller: then the thread that did the sync calls it, before the next group
+ * is finished. */
 void hs_group_durable(struct hs_group *group);
 
-/* Between groups: commits what was kept long enough, takes in a finished checkpoint, begins one
- * when enough was written. Says when to come back at the latest. */
+/* Between groups: commits stores whose postponed changes are due, takes the result of a finished
+ * checkpoint, and begins a checkpoint when enough was written. Returns when to call again at the
+ * latest; UINT64_MAX: no commit is pending. */
 uint64_t hs_group_maintain(struct hs_group *group);
-/* Waits until everything is in a checkpoint. */
+/* Makes a checkpoint of everything and waits for it. Nothing to do: returns at once. */
 void hs_group_checkpoint(struct hs_group *group);
 
 /* The parts of the work: group_run.c runs one operation, group.c does the rest. */
 
-/* 0: the reply is written, be it a refusal. Else the store's transaction is lost. */
+/* 0: the reply is written, perhaps an error. Otherwise the store's transaction is lost. */
 int hs_group_run_op(struct hs_group *group, struct hs_group_item *item) HS_MUSTCHECK;
-/* May it make its store larger? */
+/* May the operation make its store larger? */
 bool hs_group_grows(struct hs_group *group, const struct hs_op *op);
-/* Answers an operation that cannot be done, with the store's failure or the engine's. */
+/* Replies with an error: that of the store or, when the group has failed, that of the engine. */
 void hs_group_refuse(struct hs_group *group, struct hs_group_item *item);
 
-/* What happens when the disk fails: group_disk.c. */
+/* Handling of disk failures: group_disk.c. */
 
-/* Nothing is written any more. The first reason stays. */
+/* Refuses all writes from here on, and logs why. A later call changes nothing: the first reason
+ * stays. */
 void hs_group_fail(struct hs_group *group, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 void hs_group_fail_log(struct hs_group *group, const char *verb, int rc);
-/* Waits until the groups before this one are on disk. */
+/* Waits until earlier groups are on disk. When their sync failed: refuses writes and takes back the
+ * changes of the unsynced group, so that no read shows them. */
 void hs_group_await_log(struct hs_group *group);
-/* Readers who were turned away since the last commit: many make the store commit with each group. */
+/* If 4 or more reads were redirected to the queue since the last call, the store commits with every
+ * group for the next 100 ms. */
 void hs_group_check_redirected_reads(struct hs_group *group, struct hs_store *store);
-/* Commits what a store has kept, so that readers see it. */
+/* Commits a store's postponed changes, so that readers see them. */
 void hs_group_commit_postponed(struct hs_group *group, struct hs_store *store);
-/* Takes back what the group did to a store; its operations are to be run again. */
+/* Takes back what the group did to a store; its operations must run again. */
 void hs_group_rollback(struct hs_group *group, uint16_t id);
-/* A store could not commit what the log has, and the disk is not just full. */
+/* A store could not commit changes that are in the log, and the disk is not full: refuses writes,
+ * and keeps the changes readable in an open transaction. */
 void hs_group_commit_failed(struct hs_group *group, struct hs_store *store);
-/* Makes sure of a transaction to run operations in. */
+/* Opens the store's write transaction if it is closed, or a read snapshot if the store is given up. */
 int hs_group_begin_store(struct hs_group *group, uint16_t id) HS_MUSTCHECK;
 
 #endif

@@ -1,17 +1,17 @@
-/* What the committer does when the disk fails.
+/* How the committer handles a failing disk.
  *
  * Reads must go on, and none may show less than what was acknowledged. Acknowledged means: in the
- * log, on disk. A store may hold such changes uncommitted (hs_store_postpone_commit). From the first error on
- * nothing is written any more, to no file: the log stays as it is, and a restart replays it. Until
- * then the changes live in the store's open transaction, in memory:
+ * log, on disk. A store may hold such changes uncommitted (hs_store_postpone_commit). From the
+ * first error on nothing is written, to no file: the log stays as it is, and a restart replays it.
+ * Until then the changes live in the store's open transaction, in memory:
  *
- *     the log fails            the group's own changes are taken back, what was kept stays
- *     a sync fails late        what was kept by the unsynced group is taken back, too
- *     a commit fails           its changes are in the log: they are kept, the transaction made anew
- *     LMDB makes none anew     the store is given up
+ *     the log fails              the group's own changes are rolled back, postponed ones stay
+ *     a sync fails later         the unsynced group's postponed changes are dropped, too
+ *     a commit fails             its changes are in the log: they are made again in a new transaction
+ *     LMDB begins none           the store is given up
  *
- * A store that was given up is read from its last commit. Its keys that were changed since cannot be
- * read until a restart: an error says so. No store's failure is an assertion. */
+ * A store that was given up is read from its last commit. Its keys that were changed since then
+ * cannot be read until a restart: an error says so. A failing store never fails an assertion. */
 
 #include "engine/embedded/group.h"
 
@@ -20,9 +20,10 @@
 #include <string.h>
 
 enum {
-	COMMIT_TRIES = 2,      /* LMDB may have met a full disk for a moment */
-	COMMIT_EACH_READS = 4, /* readers turned away between two commits make a store eager */
-	EAGER_US = 100 * 1000, /* for so long */
+	COMMIT_TRIES = 2, /* the disk may have been full for a moment */
+	/* so many redirected reads between two commits make a store commit with every group */
+	COMMIT_EACH_READS = 4,
+	EAGER_US = 100 * 1000, /* for this long */
 };
 
 void hs_group_fail(struct hs_group *group, const char *format, ...)
@@ -39,7 +40,7 @@ void hs_group_fail(struct hs_group *group, const char *format, ...)
 	hs_log(group->host->log, HS_LOG_ERROR,
 	       "%s; writes are refused until a restart, reads go on. Every acknowledged write is "
 	       "in "
-	       "the log: see that '%s' can be written again, then restart",
+	       "the log: make '%s' writable again, then restart",
 	       group->failure, group->database->folder);
 }
 
@@ -49,7 +50,7 @@ void hs_group_fail_log(struct hs_group *group, const char *verb, int rc)
 		      strerror(-rc));
 }
 
-/* From here on the committer reads the store as workers do. */
+/* Gives a store up: from here on the committer reads it like a worker, from a snapshot. */
 static void lose(struct hs_group *group, struct hs_store *store)
 {
 	struct hs_group_part *part = &group->parts[store->id];
@@ -58,8 +59,8 @@ static void lose(struct hs_group *group, struct hs_store *store)
 	if (part->given_up)
 		return;
 	hs_log(group->host->log, HS_LOG_ERROR,
-	       "'%s': changes of the last moments are in the log alone; their keys cannot be read "
-	       "until a restart",
+	       "'%s': the newest changes are only in the log; their keys cannot be read until a "
+	       "restart",
 	       store->path);
 	part->given_up = true;
 	hs_store_give_up(store);
@@ -67,7 +68,7 @@ static void lose(struct hs_group *group, struct hs_store *store)
 	part->ks.kv = &part->read.kv;
 }
 
-/* Brings the store back to what it keeps. */
+/* Brings the store back to its last commit and the postponed changes. */
 static void rollback_part(struct hs_group *group, uint16_t id)
 {
 	struct hs_group_part *part = &group->parts[id];
@@ -88,8 +89,8 @@ void hs_group_await_log(struct hs_group *group)
 	if (rc == 0)
 		return;
 	hs_group_fail_log(group, "sync", rc);
-	/* Its clients were told that the outcome is unknown. Nobody may read what a restart might
-	 * not find. */
+	/* The clients of the unsynced group got an error: outcome unknown. Its changes must not be
+	 * read, because a restart may not find them. */
 	group->sealed_count = 0;
 	for (uint16_t i = 0; i < count; i++) {
 		hs_store_drop_last_postponed(&group->database->stores[group->sealed[i]]);
@@ -123,7 +124,7 @@ void hs_group_commit_postponed(struct hs_group *group, struct hs_store *store)
 		if (hs_store_rollback(store) != 0)
 			lose(group, store);
 	}
-	/* Room was set aside for it, so this is not a full disk. */
+	/* Room on disk was reserved for this commit, so the disk is not just full. */
 	hs_group_fail(group, "cannot write '%s': %s", store->path, hs_store_failure_text(store));
 }
 
@@ -134,7 +135,8 @@ void hs_group_rollback(struct hs_group *group, uint16_t id)
 	hs_group_await_log(group);
 	group->parts[id].rolled_back = true;
 	rollback_part(group, id);
-	/* Or it would be made anew for each operation that is run again and fails. */
+	/* Commits the postponed changes at once. Otherwise each failing operation that runs again
+	 * would make all of them again. */
 	hs_group_commit_postponed(group, store);
 }
 
@@ -151,7 +153,7 @@ int hs_group_begin_store(struct hs_group *group, uint16_t id)
 	struct hs_store *store = &group->database->stores[id];
 	struct hs_group_part *part = &group->parts[id];
 
-	/* What it keeps is in a transaction that is open already. */
+	/* A store with postponed changes has its transaction open already. */
 	if (!part->given_up && !store->write.txn && hs_store_begin(store) != 0)
 		lose(group, store);
 	if (!part->given_up)

@@ -1,9 +1,10 @@
-/* One operation inside its store's transaction, and what is refused.
+/* Runs one operation inside its store's transaction, and refuses what cannot be done.
  *
- * A store has a limit. Commands that may grow it are tried out in a transaction of their own once
- * it is near: what did not need another page stays, so that room left by deletes inside pages can
- * be used again; what did is taken back. Commands that delete are never refused for that reason:
- * they need new pages too, for a moment, and find them behind the limit. */
+ * A store has a size limit. Near it, commands that may grow the store run in a nested transaction
+ * first. If they needed no other page, the result is committed: so room that deletes left inside
+ * pages is used again. If they did, the nested transaction is aborted and the command is refused.
+ * Deletes are never refused for that reason: for a moment they need new pages, too, and find them
+ * above the limit. */
 
 #include "base/err.h"
 #include "base/limits.h"
@@ -14,7 +15,7 @@
 
 #define NO_LIMIT UINT64_MAX
 
-enum { SPLIT_PAGES = 8 }; /* what one small change may add to the trees */
+enum { SPLIT_PAGES = 8 }; /* pages that one small change may add to the trees */
 
 static struct hs_store *store_of(struct hs_group *group, const struct hs_op *op)
 {
@@ -35,7 +36,7 @@ static uint64_t command_limit(const struct hs_store *store, const struct hs_comm
 	return hs_store_bytes_hard(store);
 }
 
-/* How large the store may be after the operation, and how many bytes it brings. */
+/* The size limit of the store for this operation, and the bytes that the operation brings. */
 static uint64_t op_limit(const struct hs_store *store, const struct hs_op *op, uint64_t *bytes)
 {
 	uint64_t limit = NO_LIMIT;
@@ -86,12 +87,12 @@ void hs_group_refuse(struct hs_group *group, struct hs_group_item *item)
 	struct hs_reply reply = {.out = op->out, .resp = op->resp};
 
 	item->refused = true;
-	part_of(group, op)->refused = true; /* what was judged behind it may have rested on it */
+	part_of(group, op)->refused = true; /* watch checks after it may have seen its changes */
 	if (op->kind == HS_OP_EXEC && op->watcher && !item->watches_checked) {
 		hs_watch_drop(part_of(group, op)->ks.watch, op->watcher);
 		item->watches_checked = true;
 		item->watches_clean =
-			false; /* should it be run again: "changed" may always be said */
+			false; /* if it runs again it fails: EXEC may always report a change */
 	}
 	if (!op->out)
 		return;
@@ -100,7 +101,7 @@ void hs_group_refuse(struct hs_group *group, struct hs_group_item *item)
 		hs_reply_errorf(&reply, "MISCONF %s; %s cannot be read until a restart",
 				group->failure,
 				part_of(group, op)->read.open
-					? "what this asks for was changed just before and"
+					? "a key of this command was changed just before and"
 					: "its store");
 		return;
 	}
@@ -116,7 +117,8 @@ void hs_group_refuse(struct hs_group *group, struct hs_group_item *item)
 		return;
 	}
 	hs_counter_add(&group->counters.full_errors, 1);
-	if (item->bytes <= store->bytes_max) /* what could never fit tells nothing of the room */
+	if (item->bytes <=
+	    store->bytes_max) /* an operation that can never fit says nothing about the room */
 		atomic_store_explicit(&store->full, true, memory_order_relaxed);
 	if (failure == MDB_MAP_FULL || failure == MDB_TXN_FULL)
 		hs_reply_errorf(&reply,
@@ -131,7 +133,7 @@ void hs_group_refuse(struct hs_group *group, struct hs_group_item *item)
 			group->database->folder, (unsigned)store->id, hs_store_failure_text(store));
 }
 
-/* How long the reply buffer of a read may become here; 0: as long as it likes. */
+/* The most bytes that the committer writes for a read, as a length of the buffer; 0: no limit. */
 static size_t reply_max(struct hs_group *group, const struct hs_group_item *item)
 {
 	const struct hs_op *op = item->op;
@@ -144,7 +146,7 @@ static size_t reply_max(struct hs_group *group, const struct hs_group_item *item
 	       (changed ? HS_SNAPSHOT_LOAN_BYTES_MIN_CHANGED : HS_SNAPSHOT_LOAN_BYTES_MIN);
 }
 
-/* Nothing was done: the reply is for its worker to write. */
+/* Undoes a read whose reply is large: its worker writes the reply. */
 static int leave_large(struct hs_keyspace *ks, const struct hs_keyspace_counts *counts,
 		       struct hs_group_item *item)
 {
@@ -186,8 +188,8 @@ static int run_exec(struct hs_group *group, struct hs_group_item *item)
 		if (op->watcher)
 			hs_watch_drop(ks->watch, op->watcher);
 	} else if (op->watcher && part_of(group, op)->refused) {
-		/* Judged when operations before it had run which now have not. To say that a key
-		 * has changed is always allowed; to miss that one has is not. */
+		/* The check saw operations that have since been refused. Reporting a change that
+		 * did not happen is allowed, missing one is not. */
 		item->watches_clean = false;
 	}
 	if (!item->watches_clean) {
@@ -227,13 +229,13 @@ static int run_any(struct hs_group *group, struct hs_group_item *item)
 	case HS_OP_UNWATCH:
 		hs_watch_drop(part_of(group, item->op)->ks.watch, item->op->watcher);
 		return 0;
-	default: /* no engine sees the other kinds */
+	default: /* the core sends no other kind to an engine */
 		hs_check(item->op->kind <= HS_OP_UNWATCH);
 		return HS_EINVAL;
 	}
 }
 
-/* Near the limit: keeps the operation only if the store has not grown beyond it. */
+/* Near the limit: commits the operation only if the store did not grow beyond it. */
 static int try_out(struct hs_group *group, struct hs_group_item *item, uint64_t used,
 		   uint64_t limit)
 {
@@ -271,7 +273,7 @@ static int run_op(struct hs_group *group, struct hs_group_item *item)
 		return 0;
 	}
 	if (limit == NO_LIMIT) {
-		/* Deletes: there may be room again. */
+		/* A delete may have made room. */
 		if (writes(op))
 			part->disk_full_until_us = 0;
 		return run_any(group, item);
@@ -285,13 +287,13 @@ static int run_op(struct hs_group *group, struct hs_group_item *item)
 		part->disk_full_until_us = 0;
 	}
 	if (op->kind == HS_OP_COMMAND && item->bytes > limit) {
-		store->write.failure = MDB_MAP_FULL; /* it can never fit */
+		store->write.failure = MDB_MAP_FULL; /* larger than the whole store */
 		hs_group_refuse(group, item);
 		return 0;
 	}
 	if (hs_store_disk_full(store, item->bytes)) {
-		/* A checkpoint gives back the pages that only a pin reaches: try again after one.
-		 */
+		/* A checkpoint frees the pages that only a pin preserves. HS_EFULL makes the caller
+		 * run one and try again. */
 		if ((store->churn_bytes > 0 || store->write.postponed.len > 0) && !part->retrying)
 			return HS_EFULL;
 		part->disk_full_until_us =

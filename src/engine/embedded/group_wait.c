@@ -6,8 +6,9 @@ void hs_group_wait_answered(struct hs_group_wait *wait, size_t answered, size_t 
 	wait->until_us = 0;
 }
 
-/* One in vain weighs as much as three that were not: clients in a closed loop come back nine times
- * of ten, those who come by chance are there in time about every other time. */
+/* Backs off after a wait that found too few operations: one failed wait weighs as much as three
+ * successful ones. Clients in a closed loop return in time nine times of ten, clients that send at
+ * random about every other time. */
 static void in_vain(struct hs_group_wait *wait)
 {
 	wait->skip = wait->skip_next;
@@ -16,7 +17,7 @@ static void in_vain(struct hs_group_wait *wait)
 		wait->skip_next = HS_GROUP_WAIT_SKIP_MAX;
 }
 
-/* Begins to wait, if it is time to try again. */
+/* Begins a wait, unless groups are to be skipped first. */
 static bool begin(struct hs_group_wait *wait, uint64_t sync_us, uint64_t now_us)
 {
 	if (wait->skip > 0) {

@@ -21,6 +21,7 @@ void hs_pending_redo_deinit(struct hs_pending_redo *pending)
 	hs_mem_free(&pending->cells);
 }
 
+/* Empties the table in O(1): cells of an older age count as empty. */
 static void forget(struct hs_pending_redo *pending)
 {
 	if (++pending->age != 0)
@@ -35,7 +36,7 @@ static struct hs_pending_redo_cell *cell_of(struct hs_pending_redo *pending, uin
 	return &pending->cells[hs_hash(key, tree) % HS_PENDING_REDO_CELLS];
 }
 
-/* Takes the entry that begins at `at` and returns where the next one does. */
+/* Reads the entry at `at` and returns the offset of the next one. */
 static size_t entry_at(const struct hs_pending_redo *pending, size_t at,
 		       struct hs_redo_entry *entry)
 {
@@ -46,7 +47,7 @@ static size_t entry_at(const struct hs_pending_redo *pending, size_t at,
 	return pending->buf.len - rest.len;
 }
 
-/* The entry of a key that may still be changed. */
+/* Finds the entry of a key, if it may be changed: entries from before a nested transaction may not. */
 static bool find(const struct hs_pending_redo *pending, const struct hs_pending_redo_cell *cell,
 		 uint8_t tree, struct hs_bytes key, struct hs_redo_entry *entry, size_t *end)
 {
@@ -56,7 +57,7 @@ static bool find(const struct hs_pending_redo *pending, const struct hs_pending_
 	return entry->tree == tree && hs_bytes_equal(entry->key, key);
 }
 
-/* Another entry takes its place in the record, though not in the buffer. */
+/* Makes an entry void, or removes it if it is the last one. */
 static void retire(struct hs_pending_redo *pending, size_t at, size_t end)
 {
 	pending->entries--;

@@ -1,18 +1,19 @@
-/* What a store's writer has changed and the log does not have yet: the entries of the next record,
- * as redo.h lays them out. A record holds after-images, so of several changes of one key only the
- * last one counts; the entries of one store name different keys, so their order does not. Hence a
- * change takes the place of the one before it of the same key: a key that is counted up a thousand
- * times between two syncs is one entry.
+/* Pending redo entries: changes that a store's writer has made and the log does not have yet, laid
+ * out as redo.h wants them. A record holds after-images, so only the last of several changes of one
+ * key counts. Entries of one store name different keys, so their order does not matter. A change
+ * therefore replaces an earlier one of the same key: a counter that is incremented a thousand times
+ * between two syncs is one entry.
  *
- *     put a 1  put b 1  put a 2      a 2 │ b 1           the same length: in its place
- *     put a 1  put b 1  put a 10     ░░░ │ b 1 │ a 10    another: behind, the old one void
- *     clear                          … │ clear │ …       nothing before it is touched any more
+ *     put a 1  put b 1  put a 2      a 2 │ b 1           the same length: overwritten in place
+ *     put a 1  put b 1  put a 10     ░░░ │ b 1 │ a 10    another length: appended, the old one void
+ *     clear                          … │ clear │ …       entries before it are not touched again
  *
- * The old entry is found through a table of fixed size that remembers where the last one of a key
- * is, as long as no other key wants the place. What it has forgotten is simply noted twice, the
- * newer one behind the older: replaying both gives the same.
+ * A table of fixed size remembers where the last entry of a key is, until another key takes the
+ * cell. A forgotten entry is written twice, the newer one behind the older: replaying both has the
+ * same result.
  *
- * It knows no LMDB and no commands. One thread, the writer's. */
+ * It knows no LMDB and no commands. One thread, the writer's. It owns its buffer; the bytes of pack
+ * are valid until the next call that changes it. */
 #ifndef HS_ENGINE_EMBEDDED_PENDING_REDO_H
 #define HS_ENGINE_EMBEDDED_PENDING_REDO_H
 
@@ -26,46 +27,48 @@
 enum { HS_PENDING_REDO_CELLS = 1024 };
 
 struct hs_pending_redo_cell {
-	uint32_t age; /* of the table when it was remembered; another one's means nothing */
-	uint32_t at;  /* where the entry begins */
+	uint32_t age; /* age of the table when the cell was set; a cell of another age is empty */
+	uint32_t at;  /* offset of the entry in `buf` */
 };
 
 struct hs_pending_redo {
 	struct hs_buf buf;
 	uint16_t store;
-	size_t entries;	   /* that count */
-	size_t void_bytes; /* of those that do not, still in `buf` */
-	uint64_t
-		replaced_bytes; /* of all that were replaced by others of another length, since clear */
+	size_t entries;	   /* that are not void */
+	size_t void_bytes; /* bytes of void entries in `buf` */
+	/* bytes of entries replaced by one of another length, since the last reset */
+	uint64_t replaced_bytes;
 	struct hs_pending_redo_cell *cells;
 	uint32_t age;
-	/* While something is tried out: what was there before, which may not change. */
+	/* The state before a nested transaction. Entries before nested_at are not changed
+	 * meanwhile; 0: none is open. */
 	size_t nested_at, nested_entries, nested_void_bytes;
 };
 
 void hs_pending_redo_init(struct hs_pending_redo *pending, uint16_t store);
 void hs_pending_redo_deinit(struct hs_pending_redo *pending);
 
-/* Notes a value of so many bytes and says where in `buf` they go. False if that is in place of
- * others, as many, of the same key. The key must not lie in `buf`. */
+/* Adds a put with a value of `value_bytes`; the caller writes the value to buf.data + *value_at.
+ * False: it overwrites a value of the same key and length in place. The key must not lie in `buf`. */
 bool hs_pending_redo_put(struct hs_pending_redo *pending, uint8_t tree, struct hs_bytes key,
 			 size_t value_bytes, size_t *value_at);
 void hs_pending_redo_del(struct hs_pending_redo *pending, uint8_t tree, struct hs_bytes key);
 void hs_pending_redo_clear(struct hs_pending_redo *pending);
 
-/* From here on until one of the others is called, what is noted can be taken back alone. */
+/* Begins a nested transaction; commit keeps its entries, abort drops them. */
 void hs_pending_redo_nested_begin(struct hs_pending_redo *pending);
 void hs_pending_redo_nested_commit(struct hs_pending_redo *pending);
 void hs_pending_redo_nested_abort(struct hs_pending_redo *pending);
 
-/* The entries that count, and nothing else: the store's part of a record, as long as nothing else
- * is noted. */
+/* Drops the void entries and returns the rest: the store's part of a log record. Valid until the
+ * next change. */
 struct hs_bytes hs_pending_redo_pack(struct hs_pending_redo *pending);
 
-/* They are logged, or lost: begins anew. Keeps memory up to `keep` bytes. */
+/* Empties it, after the entries were logged or given up. `keep`: a buffer up to this many bytes
+ * stays allocated. */
 void hs_pending_redo_reset(struct hs_pending_redo *pending, size_t keep);
 
-/* How much was noted, what was replaced included: the stores' pages saw all of it. */
+/* Bytes of all changes, replaced ones included: the stores wrote pages for all of them. */
 static inline uint64_t hs_pending_redo_bytes(const struct hs_pending_redo *pending)
 {
 	return pending->buf.len - pending->void_bytes + pending->replaced_bytes;

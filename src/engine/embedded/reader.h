@@ -1,20 +1,21 @@
-/* The reads of one worker, on its own thread, straight from the stores' maps: no lock, no copy
+/* The reads of one worker, on the worker's thread, straight from the stores' maps: no lock, no copy
  * before the reply, no allocation.
  *
- * For each store it keeps one snapshot and uses it for as long as it is the newest. A store's
- * commit count says so: it goes up after a commit is visible and before anybody is told of it.
- * Refresh only marks that the counts must be looked at again; each is then read once per batch, at
- * the first read of its store. The count is read before the snapshot is taken, never after, so a
- * snapshot is at least as new as the count remembered for it.
+ * For each store it holds one snapshot and uses it as long as it is the newest. The store's commit
+ * count goes up after a commit is visible and before its clients are answered, so an unchanged
+ * count means a current snapshot. Refresh only marks the counts as unread; each is then read once
+ * per batch, at the first read of its store. The count is read before the snapshot is taken, never
+ * after: a snapshot is at least as new as its count.
  *
- * A read is dated when its request was received, but never before the data in its snapshot was written:
- * the worker may have been kept from going on in between, and PTTL would answer more than the time to live.
+ * The clock of a read is the time its request was received, or the time of the newest write in the
+ * snapshot if that is later. A write can be newer when the worker's thread was suspended in
+ * between; with the earlier time PTTL would exceed the time to live.
  *
- * A worker does not say by itself that a key has expired: a write that found the key alive may have run and not be
- * shown yet. Such a read is turned away to the writer's queue, too.
+ * Two kinds of reads go to the writer's queue instead. A read that meets an expired key: a write
+ * may have run that found the key alive and is not visible yet. And a read of a key with a
+ * postponed commit (store->changed_in tells); it also makes that store commit soon.
  *
- * The writer may answer before it commits (hs_store_postpone_commit). What it changed so is told by stamps:
- * a read of such a key is turned away to the writer's queue, and makes it commit soon. */
+ * A snapshot keeps old pages alive: hs_reader_idle releases those that are not used. */
 #ifndef HS_ENGINE_EMBEDDED_READER_H
 #define HS_ENGINE_EMBEDDED_READER_H
 
@@ -31,14 +32,14 @@
 struct hs_reader_store {
 	struct hs_store_read read;
 	struct hs_keyspace ks;
-	uint64_t batch; /* the one it was last looked at in */
-	bool used;	/* since the last idle */
+	uint64_t batch; /* the batch in which its commit count was last read */
+	bool used;	/* since the last hs_reader_idle */
 };
 
 struct hs_reader {
 	const struct hs_database *database;
 	struct hs_reader_store *stores;
-	const struct hs_engine_host *host; /* its clock */
+	const struct hs_engine_host *host; /* for its clock */
 	uint16_t count;
 	uint64_t batch;
 	struct hs_prng prng;
@@ -55,15 +56,15 @@ static inline void hs_reader_refresh(struct hs_reader *reader)
 	reader->batch++;
 }
 
-/* Runs a read-only command and writes its reply. False, with nothing done, when it wants a key that
- * only the writer knows yet: then it must queue. */
+/* Runs a read-only command and writes its reply. False, and nothing is written: only the writer can
+ * answer, so the operation must be queued. */
 bool hs_reader_run(struct hs_reader *reader, struct hs_op *op);
 
-/* Writes the reply of a read, or of a transaction that only reads, from a snapshot that the writer has
- * lent for it. */
+/* Writes the reply of a read, or of a read-only transaction, from a lent snapshot. */
 void hs_reader_run_loan(struct hs_reader *reader, struct hs_snapshot_loan *loan, struct hs_op *op);
 
-/* Gives back snapshots not used since the last call, so that their pages can be used again. */
+/* Releases the snapshots that were not used since the last call, so that LMDB can reuse their
+ * pages. */
 void hs_reader_idle(struct hs_reader *reader);
 
 #endif

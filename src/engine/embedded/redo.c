@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* On disk, in the machine's byte order: LMDB's files are not portable either. */
+/* The layout on disk, in the machine's byte order: LMDB's files are not portable either. */
 struct entry_head {
 	uint8_t op;
 	uint8_t tree;
@@ -98,7 +98,7 @@ int hs_redo_entry_take(struct hs_bytes *bytes, struct hs_redo_entry *entry)
 	return 1;
 }
 
-/* Brings a file to at least that size, with zeros on disk behind what it has. */
+/* Extends a file to at least `bytes`, with zeros on disk. */
 static int grow_file(int fd, uint64_t bytes)
 {
 	struct stat stat;
@@ -107,13 +107,13 @@ static int grow_file(int fd, uint64_t bytes)
 	if (fstat(fd, &stat) != 0)
 		return -errno;
 	rc = hs_file_zero(fd, (uint64_t)stat.st_size, bytes);
-	/* Even if it is long enough: a start that was killed may have left that to the system. */
+	/* Also when it is long enough: a start that was killed may not have synced it. */
 	if (rc == 0 && fsync(fd) != 0)
 		rc = -errno;
 	return rc;
 }
 
-/* Brings a file to at most that size. */
+/* Cuts a file to at most `bytes`. */
 static int cut_file(int fd, uint64_t bytes)
 {
 	off_t now = lseek(fd, 0, SEEK_END);
@@ -223,13 +223,13 @@ int hs_redo_turn(struct hs_redo *redo)
 	redo->turn = !redo->turn;
 	redo->at = 0;
 	hs_redo_set_used(redo, redo->turn, 0);
-	/* One that had to be longer than the others gives that back. */
+	/* A file that a long record extended shrinks again. */
 	return cut_file(redo->fd[redo->turn], redo->file_bytes);
 }
 
-/* Seeded with the database's secret, so that a client cannot write a value with heads that pass. The
- * search for records tries every place: without this each forged head would cost a checksum over as
- * many bytes as it claims, and a start could take hours. */
+/* The check of a head, seeded with the database's secret, so that a client cannot write a value
+ * with heads that pass. The search for records tries every place: without this each forged head
+ * would cost a checksum over as many bytes as it claims, and a start could take hours. */
 static uint32_t head_check(uint64_t seed, const struct record_head *head)
 {
 	enum { BEGIN = offsetof(struct record_head, kind) };
@@ -244,7 +244,7 @@ static bool is_kind(uint16_t kind)
 	return kind >= HS_REDO_GROUP && kind <= HS_REDO_MARK;
 }
 
-/* parts[0] is the head. */
+/* The checksum of a record; parts[0] is its head. */
 static uint64_t checksum(uint64_t seed, const struct iovec *parts, int count)
 {
 	XXH64_state_t state;
@@ -256,7 +256,7 @@ static uint64_t checksum(uint64_t seed, const struct iovec *parts, int count)
 	return XXH64_digest(&state);
 }
 
-/* Writes a record where the next one goes. */
+/* Writes a record at redo->at and does not move on. */
 static int write_record(struct hs_redo *redo, enum hs_redo_kind kind, const struct iovec *parts,
 			int count, uint64_t *bytes)
 {
@@ -301,13 +301,13 @@ int hs_redo_sync(struct hs_redo *redo)
 	rc = hs_file_sync(redo->fd[redo->turn]);
 	if (rc != 0)
 		return rc;
-	/* Behind a record that made its file longer there are no blocks for a mark. */
+	/* Behind a record that extended its file no blocks are allocated for a mark. */
 	if (redo->at + sizeof(struct record_head) > redo->file_bytes)
 		return 0;
 	return write_record(redo, HS_REDO_MARK, NULL, 0, &bytes);
 }
 
-/* The record at `at` of a file, if a whole one numbered from `lsn` to `last` is there. */
+/* Reads the record at `at` of a file, if a whole one with a number from `lsn` to `last` is there. */
 static bool record_at(struct hs_redo_reader *reader, int file, size_t at, uint64_t lsn,
 		      uint64_t last, struct hs_redo_record *record)
 {
@@ -332,8 +332,8 @@ static bool record_at(struct hs_redo_reader *reader, int file, size_t at, uint64
 	return head.checksum == checksum(reader->seed, parts, 2);
 }
 
-/* Reads a file once, through a buffer. A place that the disk cannot read is an error here; met through
- * a mapping it would end the process with a signal that names no file. */
+/* Reads a file once, through a buffer. A block that the disk cannot read is an error here; met
+ * through the mapping it would end the process with a signal that names no file. */
 static int read_through(const struct hs_redo *redo, int file, uint64_t bytes,
 			struct hs_fault *fault)
 {
@@ -410,14 +410,15 @@ bool hs_redo_reader_next(struct hs_redo_reader *reader, struct hs_redo_record *r
 	return true;
 }
 
-/* The first whole record or mark numbered from `lsn` to `last`, at or behind `at` of a file. */
+/* Finds the first whole record or mark with a number from `lsn` to `last`, at or behind *at of a
+ * file. */
 static bool find_record(struct hs_redo_reader *reader, int file, size_t *at, uint64_t lsn,
 			uint64_t last, struct hs_redo_record *record)
 {
 	size_t bytes = reader->map_bytes[file];
 	uint16_t kind;
 
-	/* Most of a log is zeros, which are no kind. */
+	/* Fast path: most of a log is zeros, and 0 is no kind. */
 	for (; *at + sizeof(struct record_head) <= bytes; *at += ALIGN_BYTES) {
 		memcpy(&kind, reader->map[file] + *at + offsetof(struct record_head, kind),
 		       sizeof kind);
@@ -452,7 +453,7 @@ bool hs_redo_reader_leap(struct hs_redo_reader *reader, struct hs_redo_place *pl
 	return any;
 }
 
-/* Looks for whole records from survey->end_lsn on, anywhere in a file. */
+/* Looks for whole records numbered survey->end_lsn or higher, anywhere in a file. */
 static void survey_file(struct hs_redo_reader *reader, int file, struct hs_redo_survey *survey)
 {
 	struct hs_redo_record found;
@@ -460,8 +461,9 @@ static void survey_file(struct hs_redo_reader *reader, int file, struct hs_redo_
 	for (size_t at = 0; find_record(reader, file, &at, survey->end_lsn, UINT64_MAX, &found);
 	     at += aligned(sizeof(struct record_head) + found.body.len)) {
 		if (found.kind == HS_REDO_MARK && found.lsn == survey->end_lsn)
-			continue; /* the last record before it is the last of all */
-		/* A start writes its first record when its checkpoint is on disk, syncs or not. */
+			continue; /* the mark belongs to the last record that was read */
+		/* A start writes its first record when its checkpoint is on disk, with syncs or
+		 * without. */
 		if (found.synced || found.lsn >= hs_redo_lsn_leap(survey->end_lsn))
 			survey->damage = true;
 		survey->beyond += found.kind != HS_REDO_MARK;
@@ -485,7 +487,8 @@ int hs_redo_survey(const struct hs_redo *redo, uint64_t lsn, struct hs_redo_surv
 	survey->end_at = reader.end_at;
 	for (int file = 0; rc == 0 && file < 2; file++)
 		survey_file(&reader, file, survey);
-	/* The mark behind the last record of a file: the record that is missing began the other. */
+	/* The file ends with the mark of the last record: the missing record was the first of the
+	 * other file. */
 	if (survey->end_access >= 0 && record_at(&reader, survey->end_access, survey->end_at,
 						 reader.lsn, reader.lsn, &record)) {
 		survey->end_access = !survey->end_access;
@@ -524,7 +527,7 @@ void hs_redo_survey_text(const struct hs_redo_survey *survey, const char *folder
 			 folder, file_names[survey->end_access], (unsigned long long)survey->end_at,
 			 (unsigned long long)survey->end_lsn);
 	snprintf(text, size,
-		 "%s, and %llu whole records lie behind (the first trace of them at byte %llu of "
+		 "%s, and %llu whole records follow (the first trace of them at byte %llu of "
 		 "'%s')",
 		 where, (unsigned long long)survey->beyond, (unsigned long long)first->at,
 		 file_names[first->turn]);

@@ -1,29 +1,29 @@
-/* The redo log: what was changed, written down and synced before any reader sees it. Two files,
- * used in turn, filled with zeros when they are made, so that syncing one later moves no metadata:
- * that is what makes a commit cheap.
+/* The redo log: changes, written down and synced before any reader sees them. Two files, used in
+ * turn and filled with zeros when they are made, so that a later sync moves no metadata: that makes
+ * a commit cheap.
  *
  *     log-0   | 7 | 8 | 9 | 10 |  3 | 4 |  zeros      <- 3 and 4 are left over from an earlier turn
  *     log-1   | 11 | 12 |  zeros
  *
- * Records carry consecutive numbers and a checksum. Reading stops at the first that does not fit:
- * a torn one, or one left over, whose number is smaller. After each start the numbers leap ahead,
- * so that nothing from before a crash can ever fit behind what is written after it. The checksum is
- * seeded with the database's secret: a client cannot write a value that reads as a record. So is the
- * check of a record's head alone: a client cannot write a value with heads that are worth a look at
- * what follows them, so that searching a file takes time in proportion to its length.
+ * Records carry consecutive numbers and a checksum. Reading stops at the first record that does not
+ * fit: a torn one, or one left over, which has a smaller number. After each start the numbers leap
+ * ahead, so that nothing from before a crash can fit behind a newer record. The checksum is seeded
+ * with the database's secret: a client cannot write a value that reads as a record. The record's
+ * head has a check of its own with the same seed: a client cannot forge heads either, so a search
+ * through a file takes time in proportion to its length.
  *
- * A power cut may tear the last record: it was not synced, so nobody was told of it. A torn record
- * and a damaged one look the same; what lies behind them tells them apart. The writer appends a
- * record only when the one before it is synced, and says so in it (unless syncs are off). So a
- * whole record with a higher number proves that the broken one was on disk: that is damage, and
- * reading must not pass it off as the end. For the same reason each sync is followed by a mark, an
- * empty record that the next real one overwrites: it vouches for the last record of all. The mark
- * itself is not synced. A killed process leaves it in the system's memory; after a power cut it may
- * be missing, and then damage to the last record alone goes unnoticed.
+ * A power cut may tear the last record: it was not synced, so no client was answered for it. A torn
+ * record and a damaged one look the same; what lies behind them tells them apart. The writer
+ * appends a record only when the one before it is synced, and says so in it (unless syncs are off).
+ * So a whole record with a higher number proves that the broken one was on disk: that is damage,
+ * and reading must not pass it off as the end. For the same reason each sync is followed by a mark,
+ * an empty record that the next real one overwrites: it proves that the last record of all was
+ * synced. The mark itself is not synced. After a killed process it is in the system's memory; after
+ * a power cut it may be missing, and then damage to the last record alone goes unnoticed.
  *
  * The checkpoint says how long both files are at least: a shorter or missing one is damage. A file
- * is made longer before a checkpoint says so, and shorter after one does. So a crash between the two
- * steps leaves files that are longer than the checkpoint says, never shorter.
+ * is made longer before a checkpoint says so, and shorter after one does. So a crash between the
+ * two steps leaves files that are longer than the checkpoint says, never shorter.
  *
  * Three kinds of damage look like the end of the log and stay unseen:
  *   - zeros or older bytes in place of the last records and the mark behind them, from some record
@@ -33,11 +33,11 @@
  *     than the checkpoint says. No mark is written behind such a record.
  *
  * A record holds after-images, entry by entry, of all stores that one group touched; applying it
- * twice is the same as once. Should a store fail to commit what the log already has, an abort
- * record follows which names it.
+ * twice is the same as once. When a store fails to commit changes that the log already has, an
+ * abort record follows that names the store.
  *
- * One thread at a time: the committer's, or the syncer's while that one waits. Nothing here knows
- * LMDB or commands. */
+ * One thread at a time: the committer, or the syncer while the committer waits for it. Nothing here
+ * knows LMDB or commands. */
 #ifndef HS_ENGINE_EMBEDDED_REDO_H
 #define HS_ENGINE_EMBEDDED_REDO_H
 
@@ -51,7 +51,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-/* VOID never reaches a log: an entry that was overtaken by another (pending_redo.h). */
+/* VOID never reaches a log: an entry that a newer one replaced (pending_redo.h). */
 enum hs_redo_op { HS_REDO_VOID, HS_REDO_PUT, HS_REDO_DEL, HS_REDO_CLEAR };
 
 /* One change. CLEAR empties both trees. */
@@ -70,7 +70,7 @@ void hs_redo_entry_void(struct hs_buf *buf, size_t at);
 /* Takes the first entry off `bytes`. 1, 0 at the end, HS_ECORRUPT. */
 int hs_redo_entry_take(struct hs_bytes *bytes, struct hs_redo_entry *entry) HS_MUSTCHECK;
 
-/* MARK: everything before it is synced; never given out by a reader. */
+/* MARK: everything before it is synced; readers never return it. */
 enum hs_redo_kind { HS_REDO_GROUP = 1, HS_REDO_ABORT, HS_REDO_MARK };
 
 struct hs_redo_record {
@@ -83,7 +83,7 @@ struct hs_redo_record {
 struct hs_redo {
 	int fd[2];
 	char path[2][HS_PATH_BYTES_MAX];
-	uint64_t file_bytes; /* a record that needs more makes its file longer for once */
+	uint64_t file_bytes; /* a longer record makes its file longer until the next turn */
 	bool sync;
 	uint64_t seed;
 	int turn;	  /* the file written now */
@@ -93,30 +93,30 @@ struct hs_redo {
 	struct hs_engine_counters counters;
 };
 
-/* Opens the two files and makes those that are missing if `make`. Without, a missing one reads as
- * empty: ask hs_redo_file_short before anything is written. */
+/* Opens the two files. `make`: creates missing ones. Otherwise a missing file reads as empty: call
+ * hs_redo_file_short before anything is written. */
 int hs_redo_open(struct hs_redo *redo, const char *folder, bool make, uint64_t file_bytes,
 		 bool sync, uint64_t seed, struct hs_fault *fault) HS_MUSTCHECK;
 /* Opens the two files for readers only; a missing one reads as empty. */
 int hs_redo_open_to_read(struct hs_redo *redo, const char *folder, uint64_t seed,
 			 struct hs_fault *fault) HS_MUSTCHECK;
 void hs_redo_close(struct hs_redo *redo);
-/* So many bytes of the file are records that may be needed. */
+/* Sets how many bytes of the file are records that a restart may need. */
 void hs_redo_set_used(struct hs_redo *redo, int turn, uint64_t bytes);
-/* Makes files that are shorter than asked for longer, on disk. They keep what they hold. */
+/* Extends files that are shorter than file_bytes, on disk. They keep their contents. */
 int hs_redo_grow(struct hs_redo *redo, struct hs_fault *fault) HS_MUSTCHECK;
-/* Makes files that are longer than asked for shorter. Only while neither holds anything needed. */
+/* Cuts files that are longer than file_bytes. Only while neither holds a record that is needed. */
 int hs_redo_cut(struct hs_redo *redo, struct hs_fault *fault) HS_MUSTCHECK;
 /* Is the file missing or shorter than its checkpoint says? Then `text` says so in one line. */
 bool hs_redo_file_short(const struct hs_redo *redo, int turn, uint64_t bytes_min, char *text,
 			size_t size);
 
-/* Does a record of so many bytes fit behind the others, with an abort record behind it? An empty
- * file takes any. */
+/* Does a record with `body_bytes` fit behind the others, with room for an abort record after it? An
+ * empty file takes any. */
 bool hs_redo_fits(const struct hs_redo *redo, size_t body_bytes);
-/* The other file, from its start. What it held must be needed no more. 0 or a negative errno. */
+/* Goes on in the other file, from its start; its contents are overwritten. 0 or a negative errno. */
 int hs_redo_turn(struct hs_redo *redo) HS_MUSTCHECK;
-/* The file written now, for messages. */
+/* Path of the file written now, for messages. */
 static inline const char *hs_redo_path(const struct hs_redo *redo)
 {
 	return redo->path[redo->turn];
@@ -124,8 +124,8 @@ static inline const char *hs_redo_path(const struct hs_redo *redo)
 /* Writes one record. 0 or a negative errno: then the log is as before. */
 int hs_redo_append(struct hs_redo *redo, enum hs_redo_kind kind, const struct iovec *parts,
 		   int count) HS_MUSTCHECK;
-/* Brings what was written to disk and marks it so, unless told not to bother. 0 or a negative errno:
- * then what the disk holds is unknown. */
+/* Syncs what was written and writes the mark. Does nothing when syncs are off. 0 or a negative
+ * errno: then the state of the disk is unknown. */
 int hs_redo_sync(struct hs_redo *redo) HS_MUSTCHECK;
 
 /* Reads the records from `lsn` on, through both files. */
@@ -137,7 +137,7 @@ struct hs_redo_reader {
 	const char *map[2];
 	size_t map_bytes[2];
 	size_t at;
-	int end_access; /* where reading ended; -1: no file begins with the first record */
+	int end_access; /* the file in which reading ended; -1: no file begins with the first record */
 	size_t end_at;
 	uint64_t summed_bytes; /* of bodies whose checksum was computed */
 };
@@ -150,42 +150,42 @@ void hs_redo_reader_close(struct hs_redo_reader *reader);
 
 const char *hs_redo_file_name(int turn);
 
-/* Where a whole record lies. */
+/* The place of a whole record. */
 struct hs_redo_place {
 	uint64_t lsn;
 	int turn;
 	uint64_t at;
 };
 
-/* What the log holds from a checkpoint on. */
+/* The state of the log from a checkpoint on. */
 struct hs_redo_survey {
-	uint64_t records; /* that follow one another without a gap */
-	uint64_t end_lsn; /* the number behind them */
-	int end_access;	  /* where that record would lie */
+	uint64_t records; /* consecutive ones, from the checkpoint on */
+	uint64_t end_lsn; /* the number that comes next */
+	int end_access;	  /* the file in which that record would lie */
 	uint64_t end_at;
 	uint64_t beyond;		   /* whole records of this or a higher number, anywhere */
 	struct hs_redo_place beyond_first; /* the lowest of them, or a mark; lsn 0: none */
-	bool damage;	       /* they prove that what is missing before them was on disk */
+	bool damage;	       /* they show that a missing record before them was on disk */
 	uint64_t summed_bytes; /* of bodies whose checksum was computed */
 };
 
 int hs_redo_survey(const struct hs_redo *redo, uint64_t lsn, struct hs_redo_survey *survey,
 		   struct hs_fault *fault) HS_MUSTCHECK;
 
-/* Says in one line where the log is broken and what lies behind. */
+/* Writes one line that says where the log is broken and what lies behind. */
 void hs_redo_survey_text(const struct hs_redo_survey *survey, const char *folder, char *text,
 			 size_t size);
 
-/* Goes on behind a gap: to the whole record of the lowest number that is at least reader->lsn,
- * wherever it lies. Next gives it out. False when there is none. */
+/* Skips a gap: moves to the whole record with the lowest number not below reader->lsn, in either
+ * file; next then returns it. False: there is no such record. */
 bool hs_redo_reader_leap(struct hs_redo_reader *reader, struct hs_redo_place *place);
 
-/* The body of a broken record at `at`, as far as it can be told, up to `end`: entries may be read off
- * it until one makes no sense. Borrowed until close. */
+/* The body of a broken record at `at`, up to `end`. The caller may take entries off it until one
+ * makes no sense. Borrowed until close. */
 struct hs_bytes hs_redo_broken_body(const struct hs_redo_reader *reader, int turn, size_t at,
 				    size_t end);
 
-/* The first number of a new start: beyond all that the last one can have used. */
+/* The first number of a new start: higher than any number that the last one can have used. */
 static inline uint64_t hs_redo_lsn_leap(uint64_t lsn)
 {
 	return ((lsn >> 40) + 1) << 40;

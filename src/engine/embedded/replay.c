@@ -1,7 +1,7 @@
-/* Replaying the log. A record is applied store by store in large transactions: nobody reads yet, so
- * there is no need for one commit per group, and far fewer pages are written than the first time.
- * Applying is idempotent, so a crash in here changes nothing: the next start begins again from the
- * same checkpoint, whose pages are pinned all along. */
+/* Replays the log. Records are applied in large transactions: no client reads yet, so one commit
+ * per group is not needed, and far fewer pages are written than the first time. Applying is
+ * idempotent. After a crash during a replay the next start begins again from the same checkpoint,
+ * whose pages stay pinned all along. */
 
 #include "base/err.h"
 #include "base/limits.h"
@@ -15,8 +15,8 @@ struct replay {
 	struct hs_database *database;
 	struct hs_fault *fault;
 	uint64_t groups, changes;
-	uint64_t pending; /* changes not yet committed; a large value counts as many */
-	uint64_t gaps;	  /* passed over: places where records are missing */
+	uint64_t pending; /* changes not yet committed; a large value counts as several */
+	uint64_t gaps;	  /* places where records are missing, skipped by a repair */
 };
 
 static int store_failed(struct replay *replay, struct hs_store *store, int rc)
@@ -53,7 +53,7 @@ static int apply(struct replay *replay, const struct hs_redo_entry *entry)
 	return rc == 0 ? each_store(replay, hs_store_begin) : rc;
 }
 
-/* Does `abort` take back what `record` did to this store? */
+/* Does `abort` cancel the changes of `record` to this store? */
 static bool aborted(const struct hs_redo_record *abort, const struct hs_redo_record *record,
 		    uint16_t store)
 {
@@ -70,7 +70,7 @@ static bool aborted(const struct hs_redo_record *abort, const struct hs_redo_rec
 	return false;
 }
 
-/* `after` is the record behind it: an abort follows at once or never. */
+/* `after`: the next record or NULL. An abort follows its record at once or never. */
 static int apply_record(struct replay *replay, const struct hs_redo_record *record,
 			const struct hs_redo_record *after)
 {
@@ -93,7 +93,7 @@ static int apply_record(struct replay *replay, const struct hs_redo_record *reco
 	return rc;
 }
 
-/* The next record; behind a gap, too, if that is wanted. */
+/* The next record; `over_gaps`: also one behind a gap. */
 static bool next_record(struct replay *replay, struct hs_redo_reader *reader, bool over_gaps,
 			struct hs_redo_record *record)
 {
@@ -131,7 +131,8 @@ int hs_replay(struct hs_database *database, uint64_t *lsn, bool over_gaps, struc
 		       "replayed %llu changes in %llu groups from the log",
 		       (unsigned long long)replay.changes, (unsigned long long)replay.groups);
 	if (rc == 0 && replay.gaps)
-		hs_log(database->log, HS_LOG_WARN, "passed over %llu gaps in the log",
+		hs_log(database->log, HS_LOG_WARN,
+		       "skipped %llu gaps in the log: the changes in them are lost",
 		       (unsigned long long)replay.gaps);
 	return rc;
 }

@@ -1,18 +1,19 @@
-/* Loans: snapshots of a store that the committer lends to workers, for reads with large replies.
+/* Snapshot loans: snapshots of a store that the committer lends to workers, for reads with large
+ * replies.
  *
- * A read that must be ordered behind writes of its connection, or that wants a key whose commit is
- * put off, goes to the committer. Copying a large value there would hold up everybody's writes. So
- * the committer only notes that the reply is large, makes sure that everything before the read is
- * committed, and lends a snapshot of exactly that state. The worker writes the reply itself, when it
- * knows that the client can take it:
+ * A read goes to the committer when it must run after writes of its connection, or when it wants a
+ * key whose commit is postponed. Copying a large value there would delay every client's writes. So
+ * the committer only notices that the reply is large, commits everything before the read, and lends
+ * a snapshot of exactly that state. The worker writes the reply itself, when it knows that the
+ * client can take it:
  *
  *     committer   … SET k ─ GET k: large ─ commit ─ lend ─ SET k …
  *     worker                                         └─ reads k as of then, gives the loan back
  *
  * Reads of one worker in one group that find the same state share a loan. A store lends at most
- * HS_STORE_LOANS snapshots; beyond that the committer writes the reply after all.
+ * HS_STORE_LOANS snapshots; beyond that the committer writes the reply itself.
  *
- * The committer's thread gets loans. The thread of the worker uses them and gives them back. */
+ * The committer's thread gets loans. The worker's thread uses them and gives them back. */
 #ifndef HS_ENGINE_EMBEDDED_SNAPSHOT_LOAN_H
 #define HS_ENGINE_EMBEDDED_SNAPSHOT_LOAN_H
 
@@ -23,17 +24,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* From this size on a reply is large: where nothing has to be committed for it first, and where it
- * ends the group early. */
+/* A reply of this size is large: the first when nothing must be committed before the read, the
+ * second when the read ends the group early. */
 #define HS_SNAPSHOT_LOAN_BYTES_MIN (64 * HS_KIB)
 #define HS_SNAPSHOT_LOAN_BYTES_MIN_CHANGED (256 * HS_KIB)
 
 struct hs_snapshot_loan {
 	struct hs_store_read read;
 	_Atomic bool lent;
-	_Atomic uint32_t users; /* operations that will read it */
+	_Atomic uint32_t users; /* operations that will read from it */
 	uint32_t worker;
-	uint64_t group; /* the number of the group that it was lent in */
+	uint64_t group; /* the group in which it was lent */
 };
 
 struct hs_snapshot_loans {
@@ -43,9 +44,9 @@ struct hs_snapshot_loans {
 
 void hs_snapshot_loans_init(struct hs_snapshot_loans *loans, struct hs_database *database);
 void hs_snapshot_loans_deinit(
-	struct hs_snapshot_loans *loans); /* all operations are completed or will never be */
+	struct hs_snapshot_loans *loans); /* no operation may use a loan any more */
 
-/* A snapshot of the last commit for one more operation of `worker`. NULL: all are lent. */
+/* A snapshot of the last commit, for one more operation of `worker`. NULL: all are lent. */
 struct hs_snapshot_loan *hs_snapshot_loan_get(struct hs_snapshot_loans *loans, uint16_t store,
 					      uint32_t worker, uint64_t group);
 void hs_snapshot_loan_put(struct hs_snapshot_loan *loan);

@@ -14,22 +14,22 @@
 #include <sys/stat.h>
 
 enum {
-	PINS = 2,	   /* the checkpoint on disk, and the one being made */
-	COMMITTER = 1,	   /* reads a store that it has given up writing */
-	READERS_SPARE = 2, /* for LMDB's own tools on a running server */
+	PINS = 2,	   /* snapshots: the checkpoint on disk, and the one being made */
+	COMMITTER = 1,	   /* snapshot of the committer on a store that was given up */
+	READERS_SPARE = 2, /* snapshots for LMDB's own tools on a running server */
 	PENDING_BUF_BYTES = 1 << 20,
-	/* How many pages a commit writes, from above: each changed entry its leaf and a branch,
-	 * each commit the roots and the list of free pages. */
+	/* Estimate of the pages that a commit writes: for each changed entry its leaf and a branch,
+	 * for each commit the roots and the list of free pages. */
 	PAGES_PER_CHANGE = 2,
 	PAGES_PER_COMMIT = 8,
-	/* The same, but never to be exceeded: room on disk is set aside for it. */
+	/* An upper bound of the same, for reserving room on disk. */
 	PAGES_PER_CHANGE_MAX = 4,
 	PAGES_PER_COMMIT_MAX = 64,
 	KEPT_CHANGES_MAX = 32768,
 };
 
 #define POSTPONED_BYTES_MAX (8 * HS_MIB)
-/* Set aside for deletes, which need pages before they free any. */
+/* Reserved for deletes, which need pages before they free any. */
 #define DELETE_ROOM_BYTES HS_MIB
 #define HEADROOM_BYTES_MIN (64 * HS_MIB)
 
@@ -43,8 +43,9 @@ void hs_store_name(char *name, size_t size, uint16_t id)
 	snprintf(name, size, "store-%03u", (unsigned)id);
 }
 
-/* The order of bytes, LMDB's own; but the first eight, which hold slot and hash or a time, are compared
- * as one number. That decides nearly always, and a lookup compares ten times or more. */
+/* Byte order, as LMDB's own compare has it. The first eight bytes, which hold slot and hash or a
+ * time, are compared as one number: that decides nearly always, and a lookup compares ten times or
+ * more. */
 static int compare(const MDB_val *a, const MDB_val *b)
 {
 	size_t len = a->mv_size < b->mv_size ? a->mv_size : b->mv_size;
@@ -106,8 +107,8 @@ static int open_env(struct hs_store *store, uint32_t readers)
 							     READERS_SPARE)) != 0 ||
 	    (rc = mdb_env_set_mapsize(store->env, map_bytes(store))) != 0)
 		return rc;
-	/* Not WRITEMAP: there a full disk is a SIGBUS. NORDAHEAD: keys lie in hash order, so what
-	 * is next to the one asked for is of no use. */
+	/* Not WRITEMAP: with it a full disk raises SIGBUS. NORDAHEAD: keys lie in hash order, so
+	 * the neighbours of a key are of no use. */
 	rc = mdb_env_open(store->env, store->path,
 			  MDB_NOSUBDIR | MDB_NOSYNC | MDB_NOTLS | MDB_NORDAHEAD, 0600);
 	if (rc != 0 || (rc = mdb_env_stat(store->env, &stat)) != 0)
@@ -192,7 +193,7 @@ static int failed(struct hs_store *store, int rc)
 	return hs_store_error(rc);
 }
 
-/* Forgets what belonged to the transaction that has just ended. LMDB has freed its cursors. */
+/* Clears the state of a transaction that has just ended. LMDB has freed its cursors. */
 static void reset(struct hs_store_write *write)
 {
 	write->txn = NULL;
@@ -237,11 +238,12 @@ int hs_store_commit(struct hs_store *store)
 	if (rc == 0) {
 		reset(write);
 	} else {
-		/* What was kept is still owed: hs_store_rollback brings it back. */
+		/* The postponed changes are still needed: hs_store_rollback makes them again. */
 		write->txn = NULL;
 		memset(write->cursors, 0, sizeof write->cursors);
 	}
-	/* A commit that failed may have written pages too, but may write to the same ones again. */
+	/* A failed commit may have written pages, too, but a later one may write to the same pages
+	 * again. */
 	if (rc == 0) {
 		store->churn_bytes += churn;
 		atomic_fetch_add_explicit(&store->commits, 1, memory_order_release);
@@ -262,8 +264,8 @@ void hs_store_abort(struct hs_store *store)
 	reset(write);
 }
 
-/* Blocks for `more` bytes behind the last committed page, from the disk now rather than at the
- * commit. MDB_MAP_FULL or the system's code when there are none. */
+/* Allocates disk blocks for `more` bytes behind the last committed page, so that a later commit
+ * cannot fail for want of room. Without room: MDB_MAP_FULL or errno. */
 static int set_aside(struct hs_store *store, uint64_t more)
 {
 	MDB_envinfo info;
@@ -288,14 +290,14 @@ static int set_aside(struct hs_store *store, uint64_t more)
 	return 0;
 }
 
-/* What the commit of the open transaction may write, with `more` bytes of changes to come. */
+/* An upper bound of the bytes that the commit may write, with `more` bytes of changes to come. */
 static uint64_t commit_bytes_max(const struct hs_store *store, uint64_t more)
 {
 	const struct hs_store_write *write = &store->write;
 	uint64_t copies = write->changed * PAGES_PER_CHANGE_MAX * store->page_bytes;
 	uint64_t tree = hs_counter_get(&store->bytes_used);
 
-	/* A commit writes each page of the tree once at most, and pages for what is new. */
+	/* A commit writes each page of the tree at most once, and pages for new entries. */
 	return (copies < tree ? copies : tree) + PAGES_PER_COMMIT_MAX * store->page_bytes +
 	       2 * (hs_store_write_bytes(write) + more);
 }
@@ -309,7 +311,7 @@ bool hs_store_disk_full(struct hs_store *store, uint64_t more)
 	if (rc == MDB_MAP_FULL || hs_store_error(rc) != HS_EFULL ||
 	    mdb_env_info(store->env, &info) != 0)
 		return false;
-	/* Pages inside the file that nothing reaches any more, not even a pin, will do as well. */
+	/* Pages inside the file that neither a tree nor a pin reaches can be used instead. */
 	used = store->write.txn ? hs_store_used(store) : hs_counter_get(&store->bytes_used);
 	if ((info.me_last_pgno + 1) * store->page_bytes >= used + store->churn_bytes + need)
 		return false;
@@ -322,7 +324,8 @@ bool hs_store_can_postpone(struct hs_store *store)
 	const struct hs_store_write *write = &store->write;
 	uint64_t commits = atomic_load_explicit(&store->commits, memory_order_relaxed);
 
-	/* A clear writes a long list of free pages: committed at once, where failing is allowed. */
+	/* A clear writes a long list of free pages: it is committed at once, where a failure is
+	 * allowed. */
 	if (atomic_load_explicit(&store->cleared_in, memory_order_relaxed) == (uint32_t)commits + 1)
 		return false;
 	return write->changed <= KEPT_CHANGES_MAX &&
@@ -330,7 +333,7 @@ bool hs_store_can_postpone(struct hs_store *store)
 	       set_aside(store, commit_bytes_max(store, 0)) == 0;
 }
 
-/* What was noted is among what is kept from now on. */
+/* Moves the pending changes to the postponed ones. */
 static void append_to_postponed(struct hs_store *store)
 {
 	struct hs_store_write *write = &store->write;
@@ -339,7 +342,8 @@ static void append_to_postponed(struct hs_store *store)
 	hs_buf_append_bytes(&write->postponed, hs_pending_redo_pack(&write->pending));
 	write->postponed_replaced_bytes += write->pending.replaced_bytes;
 	hs_pending_redo_reset(&write->pending, POSTPONED_BYTES_MAX);
-	/* Before anybody is answered, and behind the stamps: who sees this sees them. */
+	/* Before any client is answered, and after changed_in was set: a reader that sees this
+	 * number sees the marks, too. */
 	atomic_store_explicit(&store->pending_commit,
 			      atomic_load_explicit(&store->commits, memory_order_relaxed) + 1,
 			      memory_order_release);
@@ -394,13 +398,13 @@ int hs_store_rollback(struct hs_store *store)
 	write->postponed = postponed;
 	write->postponed_synced = synced;
 	if (rc == 0)
-		write->failure = failure; /* of what was taken back */
+		write->failure = failure; /* the cause of the rollback, for messages */
 	return rc;
 }
 
-/* LMDB refuses everything, new snapshots included, once it could not write a meta page. The pages
- * of the last commit are all there, and nobody writes to the file any more: it is opened
- * once more, for reading. Without LMDB's lock file, which a process may open only once. */
+/* After a failed write of a meta page LMDB refuses everything, new snapshots included. The pages of
+ * the last commit are all there, and the file is no longer written, so it is opened once more for
+ * reading. MDB_NOLOCK: a process may open LMDB's lock file only once. */
 static void open_fallback(struct hs_store *store)
 {
 	struct hs_store_fallback *fallback = &store->fallback_memory;
@@ -491,7 +495,7 @@ void hs_store_nested_abort(struct hs_store *store)
 
 uint64_t hs_store_pages(MDB_txn *txn, const MDB_dbi trees[HS_KV_TREES])
 {
-	/* LMDB's own two trees, of free pages and of trees, come first. */
+	/* LMDB's own trees come first: 0 holds the free pages, 1 the names of the trees. */
 	const MDB_dbi all[] = {0, 1, trees[HS_KV_KEYS], trees[HS_KV_EXPIRES]};
 	uint64_t pages = 2;
 
@@ -519,7 +523,7 @@ void hs_store_explain(struct hs_store *store)
 	if (store->write.failure != EIO || mdb_env_get_fd(store->env, &fd) != 0 ||
 	    fstat(fd, &stat) != 0)
 		return;
-	/* Behind its end, in a page that no tree has, nothing can be harmed. */
+	/* A byte behind the end of the file is in no tree and harms nothing. */
 	rc = hs_file_write(fd, &byte, 1, (uint64_t)stat.st_size + store->page_bytes - 1);
 	if (rc != 0)
 		store->write.failure = -rc;

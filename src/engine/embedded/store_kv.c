@@ -1,6 +1,7 @@
-/* The keyspace's trees on LMDB, for readers and for the writer. The writer also notes down every
- * change for the log. A put's value is filled in by the caller after put has returned, straight
- * into LMDB's page; it is copied to the note when the next call comes, or when the note is used. */
+/* The keyspace's trees on LMDB, for readers and for the writer. The writer also adds every change
+ * to `pending`, for the log. put returns the place of the value inside LMDB's page, and the caller
+ * fills it afterwards. The value is copied to `pending` at the next call, or when `pending` is
+ * used. */
 
 #include "base/err.h"
 #include "engine/embedded/redo.h"
@@ -66,14 +67,15 @@ static struct hs_store_read *reader(struct hs_kv *kv)
 	return (struct hs_store_read *)kv;
 }
 
-/* Where readers and the writer meet over a physical key: by the low bytes of the hash in it. */
+/* The cell of a physical key in changed_in, by the low bytes of its hash. Two keys may share a
+ * cell: then a read of one is redirected for the other. */
 static _Atomic uint32_t *mark_of(struct hs_store *store, struct hs_bytes key)
 {
 	_Static_assert(HS_STORE_CHANGED_CELLS == 1 << 16, "two bytes of hash");
 	return &store->changed_in[(unsigned char)key.data[6] << 8 | (unsigned char)key.data[7]];
 }
 
-/* Was the key changed by what is kept and not committed? Then only the writer can read it. */
+/* Was the key changed by a postponed commit? Then only the writer can read it. */
 static bool hidden(struct hs_store_read *read, struct hs_bytes key)
 {
 	struct hs_store *store = read->store;
@@ -91,7 +93,7 @@ static bool hidden(struct hs_store_read *read, struct hs_bytes key)
 	return true;
 }
 
-/* Was any key? */
+/* Was any key of the store changed by a postponed commit? */
 static bool any_hidden(struct hs_store_read *read)
 {
 	if (atomic_load_explicit(&read->store->pending_commit, memory_order_acquire) <=
@@ -156,7 +158,7 @@ static int read_count(struct hs_kv *kv, enum hs_kv_tree tree, uint64_t *entries)
 	return hs_store_error(count_in(read->txn, read->trees[tree], entries));
 }
 
-/* A command that writes is never sent to a reader. */
+/* The engine sends no writing command to a reader. */
 static int refuse_write(void)
 {
 	bool reader_may_write = false;
@@ -223,7 +225,7 @@ static uint32_t next_commit(struct hs_store *store)
 	return (uint32_t)atomic_load_explicit(&store->commits, memory_order_relaxed) + 1;
 }
 
-/* Leaves word which commit changes the key, for readers who come before it. */
+/* Marks the key with the number of the commit that will show its change. */
 static void mark(struct hs_store *store, struct hs_bytes key)
 {
 	atomic_store_explicit(mark_of(store, key), next_commit(store), memory_order_relaxed);
@@ -237,7 +239,7 @@ static int write_get(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes key
 	return write_failed(write, get(write->txn, write->store->trees[tree], key, value));
 }
 
-/* A key handed in may lie in the very page that is about to change, and is noted down after. */
+/* Copies a key: it may lie in the page that is about to change, and `pending` needs it afterwards. */
 static struct hs_bytes copy_key(char copy[HS_KV_KEY_MAX], struct hs_bytes key)
 {
 	hs_check(key.len <= HS_KV_KEY_MAX);
@@ -259,7 +261,7 @@ static int write_put(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes key
 	rc = mdb_put(write->txn, write->store->trees[tree], &at, &value, MDB_RESERVE);
 	if (rc != 0)
 		return write_failed(write, rc);
-	/* In place of as many bytes of the same key: the pages it needs are this transaction's. */
+	/* False: overwritten in place, so the transaction has the pages already. */
 	if (hs_pending_redo_put(&write->pending, (uint8_t)tree, key, len, &write->room_at))
 		write->changed++;
 	if (tree == HS_KV_KEYS)

@@ -34,13 +34,13 @@ void hs_completions_send(struct hs_completions *completions, struct hs_op *chain
 	}
 }
 
-/* The disk did not take it: nobody knows what it holds now. */
+/* Replaces the replies of a group whose sync failed: its record may be on disk or not. */
 static void tell_failure(struct hs_op *chain, const char *path, int rc)
 {
 	for (; chain; chain = chain->next) {
 		struct hs_reply reply = {.out = chain->out, .resp = chain->resp};
 
-		/* One that is reply_unwritten only reads what is on disk. */
+		/* A worker writes an unwritten reply itself, from durable data. */
 		if (!chain->out || chain->reply_unwritten)
 			continue;
 		chain->out->len = 0;

@@ -1,11 +1,19 @@
-/* The syncer: waits for the disk so that the committer need not. It gets one group at a time, syncs
- * the log and sends the group's answers; meanwhile the committer runs the next group on top.
+/* The syncer: waits for the disk, so that the committer need not. It gets one group at a time,
+ * syncs the log and sends the group's replies; meanwhile the committer runs the next group on top.
  *
  *     committer   run 1 │ log 1 ─ run 2 ───────── │ log 2 ─ run 3 ───
  *     syncer                └─ sync 1 ─ answer 1     └─ sync 2 ─ answer 2
  *
- * A group is handed over only when the one before it is answered, so answers keep their order and
- * an answer never leaves before what it rests on is on disk. */
+ * A group is handed over only when the one before it is answered. So replies keep their order, and
+ * a reply never leaves before the writes that it depends on are on disk.
+ *
+ * When a sync fails, the syncer replaces every reply of the group, reads included, by a MISCONF
+ * error: the outcome is unknown, and writes are refused until a restart. Replies that a worker
+ * writes from a lent snapshot stay: they show durable data. `result` keeps the errno; the committer
+ * sees it and takes the group's changes back (group_disk.c).
+ *
+ * The committer's thread calls start, submit, wait and stop; run, `synced` and `idle` are on the
+ * syncer's thread. The syncer owns a chain from submit until its replies are sent. */
 #ifndef HS_ENGINE_EMBEDDED_SYNCER_H
 #define HS_ENGINE_EMBEDDED_SYNCER_H
 
@@ -18,7 +26,7 @@
 #include <stdbool.h>
 #include <uv.h>
 
-/* Operations on their way back: one chain per worker. For one thread. */
+/* Finished operations on their way back, one chain per worker. For one thread. */
 struct hs_completions {
 	const struct hs_engine_host *host;
 	struct hs_ops *ready; /* by worker */
@@ -26,14 +34,15 @@ struct hs_completions {
 
 void hs_completions_init(struct hs_completions *completions, const struct hs_engine_host *host);
 void hs_completions_deinit(struct hs_completions *completions);
-/* Sends all operations of the chain that ends with NULL back to their workers, in order. */
+/* Sends the operations of the chain, which ends with NULL, back to their workers in order. */
 void hs_completions_send(struct hs_completions *completions, struct hs_op *chain);
 
 struct hs_syncer {
 	struct hs_redo *redo;
 	struct hs_completions completions;
-	void (*synced)(void *context); /* called when the disk has a group, before its answers go */
-	void (*idle)(void *context);   /* called when it can take another */
+	void (*synced)(
+		void *context); /* called when a group is on disk, before its replies are sent */
+	void (*idle)(void *context); /* called when it can take another group */
 	void *context;
 	uv_thread_t thread;
 	uv_mutex_t mutex;
@@ -41,7 +50,7 @@ struct hs_syncer {
 	struct hs_op *chain; /* being synced */
 	_Atomic bool busy;
 	bool stop;	    /* under the mutex */
-	_Atomic int result; /* negative errno of the first sync that failed: for good */
+	_Atomic int result; /* negative errno of the sync that failed; never reset */
 };
 
 void hs_syncer_start(struct hs_syncer *syncer, struct hs_redo *redo,
@@ -54,9 +63,9 @@ static inline bool hs_syncer_busy(struct hs_syncer *syncer)
 	return atomic_load(&syncer->busy);
 }
 
-/* Syncs what is logged, then answers the chain. It is not busy. */
+/* Syncs the log, then sends the replies of the chain. It must not be busy. */
 void hs_syncer_submit(struct hs_syncer *syncer, struct hs_op *chain);
-/* Until it is not busy. 0, or why it failed. */
+/* Waits until it is not busy. 0, or the negative errno of the failed sync. */
 int hs_syncer_wait(struct hs_syncer *syncer) HS_MUSTCHECK;
 
 #endif
