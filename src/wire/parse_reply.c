@@ -205,11 +205,11 @@ static size_t bulk_bytes(const char *data, size_t len)
 int64_t hs_parse_reply_scan(struct hs_parse_reply_scan *scan, const char *data, size_t len)
 {
 	size_t at = scan->at;
-	int64_t missing_less_one = scan->missing_less_one + 1;
+	int64_t missing = scan->missing_less_one + 1;
 	struct hs_parsed_reply parsed;
 
 	/* fast path: one element that has arrived in full */
-	if (at == 0 && missing_less_one == 1) {
+	if (at == 0 && missing == 1) {
 		int64_t used = hs_parse_reply_head(&parsed, data, len);
 
 		if (used > 0 && parsed.type < HS_PARSED_ARRAY) {
@@ -217,12 +217,12 @@ int64_t hs_parse_reply_scan(struct hs_parse_reply_scan *scan, const char *data, 
 			return used;
 		}
 	}
-	while (missing_less_one > 0) {
+	while (missing > 0) {
 		int64_t used = hs_parse_reply_head(&parsed, data + at, len - at);
 
 		if (used == 0) {
 			scan->at = at;
-			scan->missing_less_one = missing_less_one - 1;
+			scan->missing_less_one = missing - 1;
 			scan->need = at + bulk_bytes(data + at, len - at);
 			return 0;
 		}
@@ -232,8 +232,8 @@ int64_t hs_parse_reply_scan(struct hs_parse_reply_scan *scan, const char *data, 
 		if (parsed.type == HS_PARSED_MAP || parsed.type == HS_PARSED_ATTRIBUTE)
 			parsed.count *= 2;
 		if (parsed.type != HS_PARSED_ATTRIBUTE)
-			missing_less_one--;
-		if (__builtin_add_overflow(missing_less_one, parsed.count, &missing_less_one))
+			missing--;
+		if (__builtin_add_overflow(missing, parsed.count, &missing))
 			return HS_EPROTO;
 	}
 	*scan = (struct hs_parse_reply_scan){0};

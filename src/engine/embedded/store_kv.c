@@ -226,7 +226,7 @@ static uint32_t next_commit(struct hs_store *store)
 }
 
 /* Marks the key with the number of the commit that will show its change. */
-static void mark(struct hs_store *store, struct hs_bytes key)
+static void mark_changed(struct hs_store *store, struct hs_bytes key)
 {
 	atomic_store_explicit(mark_of(store, key), next_commit(store), memory_order_relaxed);
 }
@@ -265,7 +265,7 @@ static int write_put(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes key
 	if (hs_pending_redo_put(&write->pending, (uint8_t)tree, key, len, &write->room_at))
 		write->changed++;
 	if (tree == HS_KV_KEYS)
-		mark(write->store, key);
+		mark_changed(write->store, key);
 	*room = value.mv_data;
 	write->room = len ? value.mv_data : NULL;
 	write->room_bytes = len;
@@ -288,7 +288,7 @@ static int write_del(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes key
 	hs_pending_redo_del(&write->pending, (uint8_t)tree, key);
 	write->changed++;
 	if (tree == HS_KV_KEYS)
-		mark(write->store, key);
+		mark_changed(write->store, key);
 	return 0;
 }
 
