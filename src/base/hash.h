@@ -1,5 +1,4 @@
-/* The hash of all tables: XXH3 with a secret seed. A client that could predict hashes could fill one bucket on
- * purpose (hash flooding). */
+/* The hash function: XXH3. Tables whose keys come from clients use a secret seed: a client that could predict hashes could fill one bucket on purpose (hash flooding). */
 #ifndef HS_BASE_HASH_H
 #define HS_BASE_HASH_H
 

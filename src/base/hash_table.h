@@ -39,7 +39,8 @@ struct hs_hash_table {
 	     entry = hs_hash_entry(hs_hash_table_after(table, &(entry)->member), type, member))
 
 void hs_hash_table_init(struct hs_hash_table *table);
-void hs_hash_table_deinit(struct hs_hash_table *table); /* the table is empty */
+void hs_hash_table_deinit(
+	struct hs_hash_table *table); /* frees the array; the caller has removed all nodes */
 
 void hs_hash_table_add(struct hs_hash_table *table, struct hs_hash_node *node, uint64_t hash);
 void hs_hash_table_remove(struct hs_hash_table *table, struct hs_hash_node *node);

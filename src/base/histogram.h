@@ -17,7 +17,7 @@ enum {
 
 struct hs_histogram {
 	uint64_t count;
-	uint64_t sum; /* sum of all values; wraps at */
+	uint64_t sum; /* sum of all values, modulo 2^64 */
 	uint64_t min; /* exact; `min` and `max` are undefined while count is 0 */
 	uint64_t max;
 	uint64_t buckets[HS_HISTOGRAM_BUCKETS];

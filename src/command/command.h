@@ -36,7 +36,7 @@ enum hs_command_merge {
 	HS_MERGE_NONE,
 	HS_MERGE_BY_KEY, /* MGET: element i is that of key i */
 	HS_MERGE_SUM,	 /* DEL, EXISTS, DBSIZE */
-	HS_MERGE_OK,	 /* MSET, FLUSHALL: OK when every part is OK */
+	HS_MERGE_OK,	 /* MSET, FLUSHALL: OK when no part is an error */
 	HS_MERGE_CONCAT, /* KEYS */
 	HS_MERGE_FIRST,	 /* RANDOMKEY: the first part that is not null */
 	/* For numbers, and for arrays of numbers element by element. */

@@ -57,7 +57,7 @@ void hs_local_cluster_slots(struct hs_core *core, struct hs_session *session,
 	hs_reply_bulk(reply, endpoint.host);
 	hs_reply_int(reply, endpoint.port);
 	hs_reply_bulk(reply, node_id(core));
-	hs_reply_map(reply, 0); /* other names of the node */
+	hs_reply_map(reply, 0); /* metadata of the node: no other host names */
 }
 
 void hs_local_cluster_shards(struct hs_core *core, struct hs_session *session,

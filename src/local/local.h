@@ -3,22 +3,20 @@
  *
  *     commands.c     the table; PING, ECHO, TIME, COMMAND and other small ones
  *     hello.c        HELLO, AUTH, RESET
- *     client_self.c  CLIENT, as far as it is about the connection that asks
+ *     client_self.c  CLIENT about the connection itself (CLIENT TRACKING is in push/)
  *     client_admin.c CLIENT LIST, KILL, PAUSE, UNBLOCK
  *     acl_command.c  ACL, as far as it only reads
  *     cluster.c      CLUSTER, READONLY
  *     workers.c      other commands that every worker runs a part of: SLOWLOG, ACL LOG, HEAT PLAN
  *
- * It must not know engines. It knows push/ for two things: RESET ends tracking and subscriptions, and CLIENT
- * LIST shows them.
+ * It must not know engines. It knows push/ for three things: the table in commands.c takes the functions of SUBSCRIBE, PUBLISH, PUBSUB and CLIENT TRACKING from there, RESET ends tracking and subscriptions, and CLIENT LIST shows them.
  *
  * Threads. A command runs on its client's worker. A command for all workers runs its `check` on the worker that
  * received it, its `part` on every worker, and its `merge` on the receiving worker when all parts have come.
  * Every worker answers its part in its event loop, so a part is not lost; a worker that is busy delays the
  * reply.
  *
- * Memory. Replies go to the caller's hs_reply; a session owns the texts set here. Bad input gets Redis's error
- * text, before any worker has changed anything. */
+ * Memory. Replies go to the caller's hs_reply; a session owns the texts set here. Bad input gets Redis's error text; a command for all workers is checked before any worker changes anything. */
 #ifndef HS_LOCAL_LOCAL_H
 #define HS_LOCAL_LOCAL_H
 

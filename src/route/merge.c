@@ -1,4 +1,4 @@
-/* One function for each way to merge (enum hs_command_merge), behind a dispatch on the command's row. */
+/* One function for each way to merge (struct hs_merge.how); hs_merge_replies chooses it. */
 #include "route/merge.h"
 
 #include "base/limits.h"

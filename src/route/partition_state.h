@@ -1,5 +1,4 @@
-/* The state and the figures of one partition, as its engine last measured them. The engine writes the struct;
- * INFO, HEAT and the metrics show copies. The functions here are pure. */
+/* The state and the figures of one partition, as its engine last measured them. The caller owns the struct: the control thread (the main thread at the start and the end) hands it to hs_engine_calls.partition_stats, and the engine fills it in from its own counters, under its own lock. No other thread sees it. The functions here are pure. */
 #ifndef HS_ROUTE_PARTITION_STATE_H
 #define HS_ROUTE_PARTITION_STATE_H
 
@@ -59,9 +58,9 @@ struct hs_engine_partition {
 	char unavailable_reason[HS_PARTITION_REASON_BYTES];
 	uint64_t keys;
 	uint64_t expires;    /* keys with an expiry */
-	uint64_t bytes_used; /* of pages in use */
+	uint64_t bytes_used; /* of pages in use; of a server, used_memory of INFO */
 	uint64_t bytes_max;
-	uint64_t queued; /* writes waiting at this moment */
+	uint64_t queued; /* operations waiting at this moment; of the embedded engine, writes */
 	/* From the server's INFO; 0 for the embedded engine. */
 	double cpu; /* CPU time as a share of one core: 1 is a whole core */
 	uint64_t clients;

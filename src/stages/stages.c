@@ -1,5 +1,5 @@
 /* The order of the stages is part of the design. On the way out a request passes them from first to last, on
- * the way back from last to first.
+ * the way back from last to first. core/stage.h explains `admit`, departing and internal calls.
  *
  *     push      Remembers the keys that a client with CLIENT TRACKING reads. It is first, so that it sees every
  *               command of such a client, even if a later stage answers it.
@@ -9,7 +9,7 @@
  *               enter behind it, so that the stages behind see a batch as one operation. It takes a request only
  *               if the request departs in the same dispatch as its `admit`; a request that an earlier stage has
  *               delayed is sent unfolded.
- *     versions  Bumps a key's version when a write leaves and when it is answered, whether a batch of fold, a
+ *     versions  A key's version counts its writes (absorb/versions.h); the cache and copies use no value of an older version. This stage bumps the version when a write leaves and when it is answered, whether a batch of fold, a
  *               write-through of the cache or a client sends it. It also decides which commands must wait for
  *               reads that travel outside the connection's order (fetches, reads of copies). The cache enforces
  *               that, so CLIENT LIST shows held=cache. Replies pass versions before fold and cache: the version
