@@ -1,8 +1,8 @@
-# heatsink's build. `make help` lists what it can do; CONTRIBUTING.md says how to add to it.
+# heatsink's build. `make help` lists the targets; CONTRIBUTING.md says how to add to it.
 #
-# Sources are found by folder, so a new file needs no line here. All objects but main.o go into one
-# archive that the server, the unit tests and the fuzz targets link. Every compiler and sanitizer
-# has a folder of its own, so switching between them rebuilds nothing.
+# Sources are found by folder, so a new file needs no line here. All objects except main.o go into one archive, which
+# the server, the unit tests, the fuzz targets and the benchmarks link. Every combination of compiler and sanitizer
+# has its own folder below build/, so switching between them rebuilds nothing.
 
 CC := $(if $(filter default,$(origin CC)),gcc,$(CC))
 SAN ?=
@@ -15,37 +15,36 @@ ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += -j$(shell nproc)
 endif
 
-# What is linked, by pkg-config name. xxHash is used from its header alone.
+# Linked libraries, by pkg-config name. xxHash is used as a header only.
 LIBRARIES := libuv lmdb jansson libmicrohttpd ncursesw openssl
 HEADERS := libxxhash
 
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla
-# Instrumented code makes gcc warn of what cannot happen; its plain build has the warnings that count.
+# With a sanitizer gcc gives false warnings, because it warns after instrumentation; its plain build has the valid ones.
 # clang warns before it instruments.
 CLANG := $(findstring clang,$(notdir $(CC)))
 ERRORS := $(if $(and $(SAN),$(if $(CLANG),,gcc)),,$(if $(filter true 1,$(CI) $(WERROR)),-Werror))
 SAN_address := -fsanitize=address,undefined -fno-sanitize-recover=undefined $(CLANG:clang=-D__SANITIZE_ADDRESS__)
 SAN_undefined := -fsanitize=undefined -fno-sanitize-recover=all
 SAN_thread := -fsanitize=thread
-# Null pointers are seen by the address sanitizer, odd addresses by the tests: without checks of these two
-# the fuzz targets are compiled in half of the time.
+# Without the checks for null and alignment the fuzz targets compile in half of the time. The address sanitizer finds
+# null pointers, and the tests find misaligned addresses.
 SAN_fuzz := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize=null,alignment -fno-sanitize-recover=all
 SANITIZE := $(if $(SAN),$(or $(SAN_$(SAN)),$(error SAN is address, undefined or thread)) -fno-omit-frame-pointer)
 
-# Sanitizers are told by the code, not by how it is optimized; -O1 is made in half the time.
+# Sanitizers find the same bugs at -O1, which compiles in half the time.
 CFLAGS ?= $(if $(SAN),-O1,-O2) -g
 FLAGS := -std=gnu11 $(CFLAGS) -D_GNU_SOURCE -Isrc -I. -I$(B)/made -pthread $(WARNINGS) $(SANITIZE) \
 	$(shell pkg-config --cflags $(LIBRARIES) $(HEADERS) 2>/dev/null)
 LINK := $(CFLAGS) $(LDFLAGS) $(SANITIZE) -pthread
-# Test sources are large and run for a moment: optimizing them takes longer than it saves. -Og still has
-# gcc's warnings about data flow; clang's -Og is its -O1. gold links a program in half of the time; it
-# complains about clang's sanitizers.
+# Test sources are large and run briefly, so optimizing them takes longer than it saves. gcc's -Og still gives data flow
+# warnings; clang's -Og equals its -O1. gold links in half of the time, but does not work with clang's sanitizers.
 TEST_CFLAGS := $(if $(CLANG),-O0,-Og)
 TEST_LINK := $(LINK) $(if $(CLANG),,$(if $(shell command -v ld.gold),-fuse-ld=gold))
 LIBS := $(shell pkg-config --libs $(LIBRARIES) 2>/dev/null) -lm
 
 SOURCES := $(sort $(shell find src sim -name '*.c'))
-# Fuzz targets take bytes apart; they need no server around it.
+# Fuzz targets parse bytes and need no server around the code.
 NOT_FUZZED := $(if $(filter fuzz,$(SAN)),src/cli/% src/serve/% src/http/%)
 HEADS := $(sort $(shell find src sim tests bench -name '*.h'))
 UNIT := $(sort $(wildcard tests/unit/test_*.c))
@@ -57,8 +56,8 @@ DRIVERS := $(sort $(wildcard tests/drivers/*.c))
 PRELOADS := $(sort $(wildcard tests/preload/*.c))
 ALL_C := $(SOURCES) $(UNIT) $(UNIT_LIB) $(FUZZ) $(BENCH) $(CLIENTS) $(DRIVERS) $(PRELOADS) tools/make-cells.c
 
-# clang's analyzer follows every path until it has taken NODES steps in a function: with 5000 it is done in
-# a fraction of the time that 75000 take. DEEP=yes has those, the tests, and cppcheck.
+# clang's analyzer follows paths up to NODES steps per function: 5000 take a fraction of the time of 75000. DEEP=yes
+# uses 75000, and adds the tests and cppcheck.
 DEEP ?=
 NODES := $(if $(DEEP),75000,5000)
 TIDIED := $(B)/tidy$(DEEP:%=-deep)
@@ -68,8 +67,8 @@ ARCHIVE := $(B)/libheatsink.a
 UNIT_ARCHIVE := $(B)/libtests.a
 MAIN := $(B)/obj/src/cli/main.o
 OBJECTS := $(patsubst %.c,$(B)/obj/%.o,$(filter-out src/cli/main.c $(NOT_FUZZED),$(SOURCES)))
-# The thread sanitizer sees nothing in programs without threads, so they are not made for it, but for
-# `make test-rest`, whose modules call some of them.
+# The thread sanitizer finds nothing in programs without threads, so these are not built for it, except for `make
+# test-rest`, whose modules call some of them.
 UNIT_BIN := $(if $(filter thread,$(SAN)$(EVERY_UNIT)),$(addprefix $(B)/tests/,$(shell $(PYTHON) \
 	tools/run-tests --sanitizer thread --build $(B) --units)),$(UNIT:tests/unit/%.c=$(B)/tests/%))
 DRIVER_BIN := $(DRIVERS:tests/drivers/%.c=$(B)/drivers/%)
@@ -87,8 +86,8 @@ say = @printf '  %-5s %s\n'
 
 all: $(HEATSINK) ## build the server: build/heatsink
 
-# --- what people ask for -------------------------------------------------------------------------
-# `run` and `test` call make again, because pkg-config answers only once the packages are there.
+# --- targets for developers -----------------------------------------------------------------------
+# `run` and `test` call make again, because pkg-config works only after the packages are installed.
 
 run: ## install what is missing, build, start the server in the foreground (ARGS=...)
 	@tools/install-packages run
@@ -181,7 +180,7 @@ help: ## this list
 	@echo 'SAN=address (with undefined), undefined, thread and CC=clang build apart, each in a folder below build/.'
 	@echo 'WERROR=1 makes warnings errors, V=1 shows the commands.'
 
-# --- how things are made -------------------------------------------------------------------------
+# --- rules for files ------------------------------------------------------------------------------
 
 $(HEATSINK): $(MAIN) $(ARCHIVE)
 	$(say) LINK $@
@@ -191,7 +190,7 @@ $(ARCHIVE): $(OBJECTS)
 	@rm -f $@
 	@ar rcs $@ $^
 
-# Out of archives each program gets what it uses and no more: run-tests goes by that.
+# From an archive a program gets only the objects that it uses; run-tests relies on that (has_threads).
 $(UNIT_ARCHIVE): $(UNIT_LIB:%.c=$(B)/obj/%.o)
 	@rm -f $@
 	@ar rcs $@ $^
@@ -201,13 +200,13 @@ $(B)/tests/%: $(B)/obj/tests/unit/%.o $(UNIT_ARCHIVE) $(ARCHIVE)
 	$(say) LINK $@
 	$(Q)$(CC) $(TEST_LINK) -o $@ $^ -lcmocka $(LIBS)
 
-# What a test moves by hand: a part of heatsink without the rest around it.
+# Drivers: a part of heatsink as a program that an integration test controls.
 $(B)/drivers/%: $(B)/obj/tests/drivers/%.o $(ARCHIVE)
 	@mkdir -p $(@D)
 	$(say) LINK $@
 	$(Q)$(CC) $(LINK) -o $@ $^ $(LIBS)
 
-# What a test puts between a server and the C library. Without a sanitizer: those want to come first.
+# Libraries preloaded into a server. Built without a sanitizer, because a sanitizer's library must be loaded first.
 $(B)/preload/%.so: tests/preload/%.c $(HEADS) $(B)/flags
 	@mkdir -p $(@D)
 	$(say) LINK $@
@@ -225,7 +224,7 @@ $(B)/fuzz/%: $(B)/obj/fuzz/%.o $(ARCHIVE)
 
 $(B)/obj/tests/%.o: OPTIMIZE := $(TEST_CFLAGS) $(if $(SAN),-fno-sanitize=undefined)
 $(B)/obj/fuzz/%.o: OPTIMIZE := -fsanitize=fuzzer-no-link
-# With a sanitizer these folders are compiled without optimization: tests spend little time in them.
+# With a sanitizer these folders are not optimized, because tests spend little time in them.
 $(addprefix $(B)/obj/src/,cli/%.o serve/%.o http/%.o telemetry/%.o command/%.o acl/%.o): OPTIMIZE := $(if $(SAN),-O0)
 
 $(B)/obj/%.o: %.c $(B)/flags
@@ -233,7 +232,7 @@ $(B)/obj/%.o: %.c $(B)/flags
 	$(say) CC $<
 	$(Q)$(CC) $(FLAGS) $(OPTIMIZE) $(ERRORS) -MMD -MP -c -o $@ $<
 
-# The cells in which names of commands are looked up come from the rows of the command table.
+# The hash table of command names is computed from the rows of the command table.
 CELLS := $(B)/made/command/cells.h
 $(CELLS): tools/make-cells.c src/command/command.h src/command/name.h $(wildcard src/command/*.def) $(B)/flags
 	@mkdir -p $(@D)
@@ -243,7 +242,7 @@ $(CELLS): tools/make-cells.c src/command/command.h src/command/name.h $(wildcard
 
 $(B)/obj/src/command/table.o $(TIDIED)/src/command/table.c: $(CELLS)
 
-# In tests each assertion is one more fork of paths for the analyzer, so they go without it.
+# The analyzer does not run over tests, because each assertion doubles its paths.
 $(TIDIED)/%: TIDY := $(addprefix --extra-arg=,-Xclang -analyzer-config -Xclang max-nodes=$(NODES))
 $(TIDIED)/tests/%: TIDY := --checks=-clang-analyzer-*
 
@@ -253,7 +252,7 @@ $(TIDIED)/%: % .clang-tidy
 	$(Q)clang-tidy --quiet --warnings-as-errors='*' $(TIDY) $< -- $(FLAGS)
 	@touch $@
 
-# Remembers the flags, so that changed ones rebuild; says which libraries are missing.
+# Stores the flags, so that a change of flags rebuilds; names missing libraries.
 $(B)/flags: .FORCE
 	@pkg-config --exists --print-errors $(LIBRARIES) $(HEADERS) || \
 		{ echo "heatsink: libraries are missing; 'make packages' installs them"; exit 1; } >&2

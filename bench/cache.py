@@ -1,16 +1,16 @@
-"""The cache section of `make bench`: what reads under the contract `cache` cost, and how old they are.
+"""The cache section of `make bench`: cost and age of reads under the contract `cache`.
 
   direct      clients at one redis-server
-  nutcracker  twemproxy in front of it: what a proxy without a cache does
-  heatsink    in front of it, with a rule that grants its keys a staleness
+  nutcracker  twemproxy in front of it, as a proxy without a cache
+  heatsink    in front of it, with a rule that allows some staleness
 
-The load orders the requests of each key (`storm --ordered`): a read has one right answer, the last value
-written, so that one old answer is a mismatch. The keys are there before the run, written past heatsink,
-and every run has a heatsink that has just been started. Reads that reach the server are those of its own
-commandstats. Who begins changes every round, ratios are taken round by round: the median, and in brackets
-their range. What was asked for stands beside what was measured.
+The load sends requests of each key one after the other (`storm --ordered`), so a read has one right reply, the last
+value written, and an old reply counts as a mismatch. Mismatches are printed with up to three texts; the run goes on.
+The keys are written directly at the server before the run, and every run starts a new heatsink. The server's own
+commandstats count the reads that reach it. The candidates change their order every round, and ratios are computed per
+round: the line shows the median, and the range in brackets. Each line shows the target next to the measured value.
 
-The ratio row is about a worker's cache by itself: what it finds and what that costs (cache_ratio.c).
+The ratio rows measure a worker's cache alone: its hit ratio and its cost (cache_ratio.c).
 """
 import json
 import os
@@ -27,7 +27,7 @@ from heat import run_program
 from proxy import Nutcracker, Plain, allow_files, median, nutcracker_path, ranged, ratios, turns
 
 KEYS, OPERATIONS, WRITES, CLIENTS = 1_000, 100_000, 0.05, 32
-SHAPES = {"uniform": 97.52, "80/20": 97.97, "99/1": 99.20, "flash": 99.13}  # % of reads cut, at least
+SHAPES = {"uniform": 97.52, "80/20": 97.97, "99/1": 99.20, "flash": 99.13}  # reads to cut, in %
 LATENCY_SHAPE, LATENCY_MAX = "99/1", 1.0
 HOT_NULL_MAX, HOT_REDIS_MAX = 1.35, 1.0
 STALE_MS, BEHIND_MAX_MS = 100, 5
@@ -35,8 +35,8 @@ RULE = f"* cache stale={STALE_MS}ms admit=all"
 VALUE_BYTES = 100
 READERS = 2
 EXPIRY_CLIENTS, EXPIRY_MS = 1_000, 500
-GAP_S = EXPIRY_MS / 2000  # reads of two endings are further apart
-NEAR_S = 0.1  # a read so shortly before a key's end is one of its end
+GAP_S = EXPIRY_MS / 2000  # reads further apart belong to different expiries
+NEAR_S = 0.1  # a read this shortly before a key's end counts for its end
 
 LOAD = {shape: f"cache load {shape}" for shape in SHAPES}
 HOT, THROUGH, BEHIND, EXPIRY = ("cache hot GET P16", "cache write through", "cache write behind",
@@ -47,7 +47,7 @@ ROWS = [*SERVED, RATIO]
 
 
 class Cached(Heatsink):
-    """In front of an engine, with rules."""
+    """heatsink in front of an engine, with rules."""
 
     def __init__(self, port, workers, *rules):
         super().__init__("off")
@@ -62,7 +62,7 @@ class Cached(Heatsink):
 # ---- load ----
 
 def storm(server, *args):
-    """What storm says of a run, mismatches included."""
+    """Storm's JSON result; mismatches are accepted."""
     command = [HEATSINK, "storm", "--target", f"127.0.0.1:{server.port}", "--json", "--value-size",
                str(VALUE_BYTES), *map(str, args)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=GUARD_S)
@@ -76,20 +76,20 @@ def storm(server, *args):
 
 
 def seed(redis, keys, prefix="key:"):
-    """An empty server with these keys and no statistics."""
+    """Empties the server, writes the keys, and resets its statistics."""
     ask(redis, "FLUSHALL")
     storm(redis, "--load", "--command", "get", "--keys", keys, "--prefix", prefix, "--count", 1)
     ask(redis, "CONFIG", "RESETSTAT")
 
 
 def read_commands(redis):
-    """The names of all commands that read."""
+    """The names of all read-only commands."""
     return set(re.findall(r"\$\d+\r\n(\S+)\r\n", ask(redis, "COMMAND", "LIST", "FILTERBY", "ACLCAT",
                                                      "read")))
 
 
 def commands(redis):
-    """{name: how often redis-server has run it}"""
+    """{command: calls counted by redis-server}"""
     return {name.removeprefix("cmdstat_"): int(re.search(r"calls=(\d+)", text).group(1))
             for name, text in info(redis, "commandstats").items() if name.startswith("cmdstat_")}
 
@@ -123,7 +123,7 @@ def run_load(redis, shape, options, saved):
 
 
 def cut(runs, *names):
-    """Per cent of the reads asked for that did not reach the server, a round each."""
+    """For each round, the per cent of the clients' reads that did not reach the server."""
     return [100 * (1 - sum(run[name] for name in names) / run["asked"]) for run in runs]
 
 
@@ -158,8 +158,8 @@ def print_load(shape, seen):
 # ---- one hot key ----
 
 def run_hot(load, redis, options, saved):
-    """Against the null server as it is, with one thread; and like with like: one worker against one thread, and as
-    many threads as workers."""
+    """One hot key: heatsink against the null server with one thread, one worker against one thread, and as many
+    threads as workers."""
     seed(redis, 1)
     workers = options.workers or os.cpu_count()
     ours, single = Cached(redis.port, workers, RULE), Cached(redis.port, 1, RULE)
@@ -238,7 +238,7 @@ def run_stale(redis, name, options, saved):
 # ---- expiry ----
 
 class Monitor:
-    """When redis-server ran which read of a key, by its own MONITOR."""
+    """The times at which redis-server ran GETs, by its MONITOR."""
 
     def __init__(self, redis):
         self.socket = socket.create_connection(("127.0.0.1", redis.port))
@@ -264,7 +264,7 @@ class Monitor:
         self.socket.close()
 
     def bursts(self):
-        """How many reads came together, time after time."""
+        """The numbers of reads that came together, in order of time."""
         sizes, last = [], None
         for at in self.times:
             if last is None or at - last > GAP_S:
@@ -275,8 +275,8 @@ class Monitor:
 
 
 def read_by_many(redis, rule, ends_s, seconds, options):
-    """The reads that reached the server, and what storm says. Clients of another storm have read the key
-    before, so that connections are there. Staleness is not what this is about: the bound is wide."""
+    """The reads that reached the server, and storm's result. Another storm reads the key first, so that connections to
+    the server exist. The staleness bound is wide, because this row measures expiry."""
     seed(redis, 1)
     ours = Cached(redis.port, options.workers, f"* cache stale=1s admit=all {rule}").start()
     storm(ours, "--command", "get", "--keys", 1, "--duration", "300ms")
@@ -293,7 +293,7 @@ def read_by_many(redis, rule, ends_s, seconds, options):
 
 
 def run_expiry(redis, options, saved):
-    """An entry that ends by its rule, again and again; and a key that ends by itself, once."""
+    """A cache entry that expires by its rule repeatedly, and a key that expires once by its own TTL."""
     seconds = 2 if options.quick else 5
     monitor, done = read_by_many(redis, f"ttl={EXPIRY_MS}ms", None, seconds, options)
     sizes = monitor.bursts()
@@ -317,7 +317,7 @@ def run_served(load, options, wanted, saved):
     allow_files()
     print(f"\ncache: rule {RULE}, {options.workers or os.cpu_count()} workers; load: {KEYS:,} keys, "
           f"{OPERATIONS:,} operations, {WRITES:.0%} SET, {CLIENTS} clients\n"
-          f"{'':30}{'asked':44}measured", flush=True)
+          f"{'':30}{'target':44}measured", flush=True)
     redis = Plain().start()
     try:
         for shape, name in LOAD.items():
@@ -335,11 +335,11 @@ def run_served(load, options, wanted, saved):
 
 
 def run(load, options, wanted):
-    """Prints the section's rows that are wanted and returns their figures."""
+    """Prints the selected rows of this section; returns their figures."""
     saved = {}
     if any(wanted(name) for name in SERVED):
         run_served(load, options, wanted, saved)
     if wanted(RATIO):
-        print(f"\n{'a cache by itself':66}{'asked':32}measured", flush=True)
+        print(f"\n{'a cache by itself':66}{'target':32}measured", flush=True)
         run_program("cache_ratio", saved)
     return saved

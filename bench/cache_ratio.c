@@ -1,13 +1,12 @@
-/* What a worker's cache finds, and what it costs.
+/* Benchmarks a worker's cache alone: hit ratio and cost. One thread, no server.
  *
- * Requests for ten million keys, Zipf 0.99, all values of one size, a read that misses is filled; the
- * share that is found, against the best that any cache of that many entries could do: having the
- * hottest keys always. Then nanoseconds for a hit, from the bytes of the key to a reply that may be given,
- * and for a miss with its fill; and ten million keys that are asked for once each, which must neither
- * take more memory, nor more time as they go on, nor push out what is in use.
+ * Part 1: requests for ten million keys, Zipf 0.99, values of one size; a miss fetches the value. The hit ratio is
+ * compared with the best possible one for this number of entries, which is to hold the hottest keys at all times.
+ * Part 2: nanoseconds for a hit, from the bytes of the key to a reply that may be sent, and for a miss with its
+ * fetch. Part 3: ten million keys that are requested once each must not need more memory, become slower, or push out
+ * the keys in use.
  *
- *     cache_ratio      prints lines of: what | asked | measured
- */
+ *     cache_ratio      prints lines of: what | target | measured; exits with 0 also if a target is MISSED */
 #include "absorb/cache/store.h"
 #include "absorb/shared.h"
 #include "base/check.h"
@@ -20,12 +19,12 @@
 
 enum {
 	KEYS = 10000000,
-	WARM = 50, /* requests for each entry before anything is counted, and those that are */
+	WARM = 50, /* requests per entry before counting; COUNTED: while counting */
 	COUNTED = 200,
 	REQUESTS_MIN = 2000000,
 	VALUE_BYTES = 100,
-	HITS = 1000,	 /* keys in use while others pass by */
-	ONCE = 10000000, /* keys that are asked for once */
+	HITS = 1000,	 /* keys in use during part 3 */
+	ONCE = 10000000, /* keys that are requested once */
 	TENTH = ONCE / 10,
 	SEED = 1,
 	ENTRY_BYTES_MAX = 1 << 20,
@@ -66,7 +65,7 @@ static struct hs_bytes key_text(uint64_t number, char text[24])
 	return (struct hs_bytes){text, (size_t)len};
 }
 
-/* As a worker does it. True: it was found. */
+/* Looks a key up, and fetches it after a miss, as a worker does. True: a hit. */
 static bool request(struct world *world, struct hs_bytes key)
 {
 	struct hs_bytes argv[2];
@@ -151,7 +150,8 @@ static void run_ratio(struct world *world, size_t entries)
 	fflush(stdout);
 }
 
-/* Keys in use, one request for each ten of the others, and whether they are found. */
+/* Part 3: ten million keys are requested once each. After every tenth, one of HITS hot keys is requested: counts how
+ * often it is still cached. */
 static void run_once(struct world *world)
 {
 	uint64_t bytes = 10 * HITS * world->entry_bytes, used = 0, found = 0;

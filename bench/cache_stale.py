@@ -1,13 +1,13 @@
-"""How old answers are: one process writes growing numbers to a key, others read it all the time, and
-afterwards the two are laid side by side by the clock that all processes share.
+"""Measures how old replies are: one process writes growing numbers to a key, others read it all the time. Afterwards
+the two logs are compared by the monotonic clock that all processes share.
 
     writer   ──[SET 7 sent … answered]──────────────────────
-    reader   ────────────────────────────[GET sent … 6]─────    6 was old for at least this long:
-                                        └──┘                    from the answer to the asking
+    reader   ────────────────────────────[GET sent … 6]─────    6 was stale for at least this long:
+                                        └──┘                    from the reply to SET to the sending of GET
 
-That is what can be proven: 6 had been overwritten when 7 was answered, and it was given out after it was
-asked for. Delays of this machine make it shorter, never longer. What an answer may have been at most, from
-the SET sent to the GET answered, is told too.
+The SET of 7 was answered before the GET was sent, yet the GET returned 6. This is a lower bound of the staleness:
+delays of the machine make it shorter, never longer. The upper bound, from SET sent to GET answered, is printed, too. A
+process that dies ends the benchmark with status 1.
 """
 import array
 import bisect
@@ -16,8 +16,8 @@ import random
 import socket
 import time
 
-CONNECTIONS = 8  # of a reader
-SEEN_S = 10  # a reader that sees nothing for so long gives up
+CONNECTIONS = 8  # connections per reader
+SEEN_S = 10  # a connection without a reply for this long is an error
 
 
 def _connect(port):
@@ -31,7 +31,7 @@ def _set(key, number):
 
 
 def _write(port, key, count, gap_s, begin, out):
-    """Numbers from 1 on, with pauses of gap_s on average. Sends [sent, answered] in ns of each."""
+    """Writes numbers from 1 on, with pauses of gap_s on average. Puts ([sent], [answered]) in ns into `out`."""
     draw, log = random.Random(1), (array.array("q"), array.array("q"))
     with _connect(port) as connection:
         begin.wait()
@@ -47,7 +47,7 @@ def _write(port, key, count, gap_s, begin, out):
 
 
 def _read(port, key, begin, end, out):
-    """All connections ask, then all are listened to. Sends [asked, answered, number]."""
+    """All connections send a GET, then all replies are read. Puts ([sent], [answered], [number]) into `out`."""
     request = b"*2\r\n$3\r\nGET\r\n$%d\r\n%s\r\n" % (len(key), key)
     asked, answered, numbers = (array.array("q") for _ in range(3))
     connections = [_connect(port) for _ in range(CONNECTIONS)]
@@ -69,11 +69,11 @@ def _read(port, key, begin, end, out):
 
 
 class Seen:
-    """What a run has come to. Times in ms; `ages` and `most` have one of each write, sorted."""
+    """The result of a run. For each write, sorted, in ms: `ages` lower bounds of staleness, `most` upper bounds."""
 
     def __init__(self, writes, reads):
         sent, answered = writes
-        last_asked, last_answered = {}, {}  # of every number, by any reader
+        last_asked, last_answered = {}, {}  # for each number the last time that any reader sent, or received, it
         self.reads = self.stale = 0
         for asked, heard, numbers in reads:
             self.reads += len(numbers)
@@ -86,7 +86,7 @@ class Seen:
 
     @staticmethod
     def _ages(written, last):
-        """For each write, how long something older was still answered."""
+        """For each write, how long an older number was still returned."""
         ages, latest = [], 0
         for number, at in enumerate(written, 1):
             latest = max(latest, last.get(number - 1, 0))
@@ -99,7 +99,7 @@ class Seen:
 
 
 def watch(write_port, read_port, key, count, gap_s, readers):
-    """Seen: `count` writes at one port while so many processes read at the other."""
+    """Runs `count` writes at one port while `readers` processes read at the other; returns Seen."""
     begin, end = multiprocessing.Event(), multiprocessing.Event()
     with _connect(write_port) as connection:
         connection.sendall(_set(key, 0))
@@ -111,7 +111,7 @@ def watch(write_port, read_port, key, count, gap_s, readers):
         read_port, key, begin, end, pipe[1])) for pipe in pipes[1:]]
     for child, (_, theirs) in zip(children, pipes):
         child.start()
-        theirs.close()  # so that one that dies is noticed
+        theirs.close()  # so that a dead child closes the pipe
     begin.set()
     try:
         writes = pipes[0][0].recv()

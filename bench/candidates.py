@@ -1,4 +1,4 @@
-"""The servers that `make bench` compares, each as a process: start, stop, CPU and memory so far."""
+"""The servers that `make bench` compares, one process each: start, stop, CPU time and memory."""
 import os
 import re
 import shutil
@@ -17,8 +17,8 @@ GUARD_S = 300
 
 
 class Server:
-    """One process on a free port. `ready` is what its log says when it listens; everything it logs
-    is read, so that it never waits for us, and the last lines are kept for the day it dies."""
+    """One process on a free port. `ready`: the log text that means it is listening. A thread reads the log, so that
+    the server never blocks on it; the last lines are shown if it dies."""
 
     ready = None
 
@@ -64,13 +64,13 @@ class Server:
         shutil.rmtree(self.data, ignore_errors=True)
 
     def cpu_s(self):
-        """User and system time of all its threads."""
+        """User and system CPU time of all threads, in seconds."""
         with open(f"/proc/{self.child.pid}/stat", encoding="ascii") as stat:
             fields = stat.read().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / TICKS
 
     def memory(self):
-        """Its own resident bytes, and those with mapped files."""
+        """Resident private bytes, and resident bytes with mapped files."""
         with open(f"/proc/{self.child.pid}/status", encoding="ascii") as status:
             text = status.read()
 
@@ -83,7 +83,7 @@ class Server:
 
 
 class Null(Server):
-    """Answers +OK, or a value when one is asked for."""
+    """The null server (null.c): answers +OK, or a value if value_bytes is set."""
     name, ready = "null", "listening"
 
     def __init__(self, value_bytes, threads=1):
@@ -97,8 +97,8 @@ class Null(Server):
 
 
 class Redis(Server):
-    """With the durability of heatsink's --sync: `off` is the append-only file without fsync,
-    `always` with one before every reply."""
+    """redis-server with the durability of heatsink's --sync: `off` is an append-only file without fsync, `always` one
+    with an fsync before every reply."""
     name, ready = "redis", "Ready to accept connections"
 
     def __init__(self, sync):
@@ -125,7 +125,7 @@ class Heatsink(Server):
 
 
 def first_answer_s(server):
-    """How long a start takes until the first request is answered."""
+    """Starts the server; returns the seconds until the first reply."""
     begin = time.monotonic()
     server.start()
     with server.connect() as connection:

@@ -1,13 +1,13 @@
 """The fold section of `make bench`: requests for one hot key, folded and not.
 
-  engine    heatsink in front of one redis-server, with `fold yes` and with `fold no`, taking turns; and
-            clients at that server without heatsink, where that tells something
-  embedded  the same on heatsink's own engine, and redis-server with the same durability
+  engine    heatsink in front of one redis-server, with `fold yes` and with `fold no` in turns, and clients directly
+            at that server where that is useful
+  embedded  the same with the embedded engine, and redis-server with the same durability
 
-What was asked for stands beside what was measured. Figures of the engine (its commands and its CPU
-time) are redis-server's own, per request of a client. A key is hot before its turn is measured: what
-comes before is the same with and without folding. Who begins changes every round, ratios are taken
-round by round: the median, and in brackets their range.
+Each line shows the target next to the measured value. Figures of the server (its commands and its CPU time) are
+redis-server's own, per request of a client. Each turn heats its key before it measures; this part is the same with and
+without folding. The candidates change their order every round, and ratios are computed per round: the line shows the
+median, and the range in brackets.
 """
 import argparse
 import os
@@ -19,16 +19,16 @@ from candidates import ROOT, Heatsink, Redis
 from proxy import Plain, median, ranged, ratios, turns, verdict
 
 CLIENTS = 200
-FIELDS = 1000  # of the costly hash
+FIELDS = 1000  # size of the hash for costly reads
 WARM_UP = argparse.Namespace(seconds=0.3)
-VERIFIED = 200_000  # requests whose replies are checked one by one
+VERIFIED = 200_000  # number of requests in the run with --verify
 COMMANDS_MIN, CPU_MIN, COSTLY_MIN = 50, 20, 5
 LATENCY_MAX, COLD_MAX = 1.05, 1.03
 SYNC_CLIENTS = (50, 200)
 
 INCR, COSTLY, READS, LATENCY = ("fold INCR one key", "fold HGETALL", "fold GET in flight",
                                 "fold one client")
-# Pipelines: over several hot keys of one server, and of one hot key among others.
+# Pipelines over several hot keys of one server, and of one hot key among cold ones.
 PIPED_CLIENTS = 50
 PIPED = {f"fold INCR {name}": args for name, args in {
     "4 keys P4": ("--keys", 4, "--pipeline", 4),
@@ -43,7 +43,7 @@ ROWS = [INCR, COSTLY, READS, LATENCY, *PIPED, *COLD.values(), EMBEDDED]
 # ---- candidates ----
 
 class Folding(Heatsink):
-    """With `fold yes` or `fold no`; in front of an engine, or on its own one."""
+    """heatsink with `fold yes` or `fold no`, in front of an engine or with the embedded one."""
 
     def __init__(self, fold, workers, engine=None, sync="off"):
         super().__init__(sync)
@@ -61,7 +61,7 @@ def pair(workers, engine=None, sync="off"):
 
 
 def ask(server, *words):
-    """The first piece of the reply, which is all of it unless it is long."""
+    """Sends a request; returns the first piece of the reply, which is the whole reply unless it is long."""
     with server.connect() as connection:
         connection.sendall(b"*%d\r\n" % len(words) + b"".join(
             b"$%d\r\n%s\r\n" % (len(word), word) for word in map(str.encode, words)))
@@ -72,35 +72,35 @@ def ask(server, *words):
 
 
 def info(server, section):
-    """{field: text}"""
+    """A section of INFO, {field: text}."""
     return dict(re.findall(r"^([a-z_0-9|]+):(.*?)\r?$", ask(server, "INFO", section), re.M))
 
 
 def cpu_us(redis):
-    """What redis-server says it has used: finer than the ticks of /proc."""
+    """redis-server's own CPU time in µs, which is finer than the ticks of /proc."""
     fields = info(redis, "cpu")
     return 1e6 * (float(fields["used_cpu_user"]) + float(fields["used_cpu_sys"]))
 
 
 def calls(redis, *names):
-    """How often redis-server has run these commands."""
+    """The number of calls of these commands at redis-server."""
     fields = info(redis, "commandstats")
     return sum(int(re.search(r"calls=(\d+)", fields.get(f"cmdstat_{name}", "calls=0")).group(1))
                for name in names)
 
 
 class Counting:
-    """A relay in front of redis-server that knows how many GETs are under way there at most. It is
-    slow; what it counts does not depend on that."""
+    """A relay in front of redis-server that counts the largest number of GETs in flight. It is slow, but the count
+    does not depend on speed."""
 
     def __init__(self, port):
         sys.path.append(os.path.join(ROOT, "tests", "lib"))
-        from relay import Relay  # the tests' own; it wants python3-redis
+        from relay import Relay  # from tests/lib; needs python3-redis
         counting, lock = self, threading.Lock()
         self.under_way = self.most = self.total = 0
 
         class Pass:
-            """What happens to a GET: its reply is counted and goes on."""
+            """The fault for each GET: counts its reply and passes it on."""
             asked = None
 
             @staticmethod
@@ -202,7 +202,7 @@ def redis_us(redis, name):
 
 
 def run_reads(load, redis, options, saved):
-    """Through the relay, with a key that is there."""
+    """Reads of an existing key, through the relay."""
     ask(redis, "SET", "key:000000000000", "value")
     counting = Counting(redis.port)
     server = Folding(True, options.workers, f"redis://127.0.0.1:{counting.relay.port}").start()
@@ -266,7 +266,7 @@ def run_cold(load, servers, engine, command, options, saved):
 
 
 def run_embedded(load, options, saved):
-    """Three that keep every write: redis-server with appendfsync always is the one to match."""
+    """Three candidates with sync always; the target is redis-server with appendfsync always."""
     redis = Redis("always")
     servers = [redis.start(), *pair(options.workers, sync="always")]
     fields = ("commits", "store_writes")
@@ -334,10 +334,10 @@ def run_colds(load, servers, engine, options, wanted, saved):
 
 
 def run(load, options, wanted):
-    """Prints the section's rows that are wanted and returns their figures."""
+    """Prints the selected rows of this section; returns their figures."""
     saved = {}
     print(f"\nfold: {CLIENTS} clients, {options.workers or os.cpu_count()} workers\n"
-          f"{'':30}{'asked':44}measured", flush=True)
+          f"{'':30}{'target':44}measured", flush=True)
     if any(map(wanted, [INCR, COSTLY, READS, LATENCY, *PIPED] +
                [name for (engine, _), name in COLD.items() if engine == "engine"])):
         run_engine(load, options, wanted, saved)

@@ -1,12 +1,11 @@
-/* What counting heat costs: nanoseconds per access, the reader's time, memory.
+/* Benchmarks the counting of heat: nanoseconds per access, the reader's time, memory. One thread, no server.
  *
- * The keys of a stream lie in memory before anything is measured. Each round goes over the stream
- * three times: bare (everything but the counting), in batches of 16 as a worker does it, and singly.
- * What counting costs is the difference to the bare turn of the same round; shown is the median over
- * the rounds, and the thread's own CPU time is what is measured, so that a busy machine disturbs
- * little.
+ * The keys of a stream are in memory before the measurement. Each round passes over the stream three times: bare
+ * (everything except the counting), in batches of 16 as a worker does it, and singly. The cost of counting is the
+ * difference to the bare pass of the same round, in the thread's own CPU time, so that a busy machine disturbs little;
+ * the line shows the median over the rounds.
  *
- *     heat      prints lines of: what | asked | measured
+ *     heat      prints lines of: what | target | measured; exits with 0 also if a target is MISSED
  */
 #include "base/check.h"
 #include "base/mem.h"
@@ -34,8 +33,8 @@ enum {
 struct stream {
 	const char *name;
 	struct hs_storm_shape shape;
-	const char *form; /* of a key: its number, its tenant's */
-	char *keys;	  /* one after the other, all of one length */
+	const char *form; /* printf format of a key: its number, its tenant's number */
+	char *keys;	  /* all keys in a row, each key_len bytes */
 	uint16_t *slots;
 	size_t key_len;
 	size_t draws;
@@ -45,9 +44,9 @@ static const struct hs_storm_shape zipf = {.kind = HS_STORM_ZIPF, .exponent = 0.
 
 struct turn {
 	const struct stream *stream;
-	struct hs_heat *heat; /* NULL: the bare turn */
+	struct hs_heat *heat; /* NULL: the bare pass */
 	uint64_t now_us;
-	uint64_t touched; /* so that no turn gets away without looking at the keys */
+	uint64_t touched; /* a sum over the keys, so that the compiler cannot skip reading them */
 };
 
 static uint64_t cpu_ns(void)
@@ -91,13 +90,13 @@ static void stream_fill(struct stream *stream)
 	}
 }
 
-/* What stands in for the counting in a bare turn: a call that does nothing. */
+/* Replaces the counting in a bare pass: a call that does nothing. */
 __attribute__((noinline)) static void nothing(const struct hs_heat_access *access)
 {
 	__asm__ volatile("" ::"r"(access) : "memory");
 }
 
-/* One turn over the stream at a million requests a second. */
+/* One pass over the stream, at a simulated million requests per second. Returns ns per access. */
 static double turn_ns(struct turn *turn, bool batched)
 {
 	const struct stream *stream = turn->stream;
@@ -164,7 +163,7 @@ static void measure_stream(struct stream *stream, bool asked)
 	hs_heat_destroy(&heat);
 }
 
-/* Full tables, so that there is something to read. */
+/* Fills the tables, for the measurement of the reader. */
 static void fill(struct hs_heat *heat, uint64_t seed)
 {
 	struct hs_storm_keys keys;
@@ -213,7 +212,7 @@ static void measure_reader(void)
 		hs_heat_destroy(&heats[i]);
 }
 
-/* All memory that it will ever use. */
+/* All its memory; the tables never grow. */
 static size_t bytes_of(const struct hs_heat *heat)
 {
 	return sizeof *heat + malloc_usable_size(heat->memory);

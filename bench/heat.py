@@ -1,12 +1,12 @@
-"""The heat section of `make bench`: what detection costs, what it finds and how soon.
+"""The heat section of `make bench`: what detection costs, what it finds, and how soon.
 
-  cost      nanoseconds per access, and memory, of the tables alone (bench/heat.c)
-  accuracy  recall, bounds and giants in simulated time (bench/heat_accuracy.c)
-  delay     how soon a key that jumps is shown, in simulated time (bench/heat_delay.c)
+  cost      nanoseconds per access, and memory, of the heat tables alone (bench/heat.c)
+  accuracy  recall, bounds, and large values among small ones, in simulated time (bench/heat_accuracy.c)
+  delay     how soon a key that becomes hot is shown, in simulated time (bench/heat_delay.c)
   off, on   CPU per operation of two builds of the server side by side, one without detection
-  live      a running server under load, and a client that jumps on one key
+  live      a running server under load, and a client that suddenly requests one key
 
-The programs print lines of "what | asked | measured"; here they are put in columns.
+The C programs print lines of "what | target | measured"; this module aligns them.
 """
 import glob
 import json
@@ -22,8 +22,8 @@ import time
 from candidates import GUARD_S, HEATSINK, ROOT, Heatsink
 
 PROGRAMS = os.path.join(os.path.dirname(HEATSINK), "bench")
-OFF = os.environ.get("HEATSINK_HEAT_OFF")  # a build with -DHS_HEAT_OFF
-# Real requests, where somebody has put them beside the repository.
+OFF = os.environ.get("HEATSINK_HEAT_OFF")  # the server built with -DHS_HEAT_OFF
+# A trace of real requests, used if the file exists beside the repository.
 TRACE = os.path.join(os.path.dirname(ROOT), "shared", "data", "web07.trace.xz")
 ROWS = ["heat cost", "heat accuracy", "heat delay", "heat off and on", "heat live"]
 CPU_MAX = 1.03
@@ -63,7 +63,7 @@ def run_accuracy(trace, saved):
 # ---- two builds of the server ----
 
 class HeatOff(Heatsink):
-    """The same server, built without detection."""
+    """The server built without detection."""
     name = "heat off"
 
     def command(self, port):
@@ -71,8 +71,8 @@ class HeatOff(Heatsink):
 
 
 def cpu_s(server):
-    """Time on a processor of all its threads, to the nanosecond: the usual clock ticks are too
-    coarse to tell a hundredth."""
+    """CPU time of all threads, in nanoseconds resolution: clock ticks are too coarse for a difference of one per
+    cent."""
     total = 0
     for path in glob.glob(f"/proc/{server.child.pid}/task/*/schedstat"):
         with open(path, encoding="ascii") as stat:
@@ -84,8 +84,8 @@ WARM_S = 0.3
 
 
 def cpu_per_operation(load, server, options):
-    """Of a fresh process: where its memory lies decides more than what is asked here, and is drawn
-    anew each time."""
+    """CPU per operation of a new process. Each measurement uses a new one, because the random layout of its memory has
+    more influence than the difference to be measured."""
     server.start()
     try:
         load.run(server, "get", options.keys, 16, seconds=WARM_S)
@@ -97,8 +97,8 @@ def cpu_per_operation(load, server, options):
 
 
 def run_off_and_on(load, options, saved):
-    """Both builds over the same data, one after the other; who begins changes with the rounds. Two
-    processes of one build differ by several per cent, so it takes many rounds, and their medians."""
+    """Both builds with the same data, one after the other, in alternating order. Two processes of one build differ by
+    several per cent, so the row shows medians of many rounds."""
     if not OFF or not os.access(OFF, os.X_OK):
         print("two builds: HEATSINK_HEAT_OFF names no program; make bench builds it")
         return
@@ -128,7 +128,7 @@ def run_off_and_on(load, options, saved):
 # ---- a live server ----
 
 def ask(connection, request):
-    """One request in text, and the bytes of its reply; the PING behind it ends them."""
+    """Sends an inline request and a PING; returns the bytes before the reply to the PING."""
     connection.sendall(request + b"\r\nPING\r\n")
     reply = b""
     while not reply.endswith(b"+PONG\r\n"):
@@ -140,7 +140,7 @@ def ask(connection, request):
 
 
 class Jumper(threading.Thread):
-    """Asks for one key as fast as it can, from `begin` on."""
+    """Requests one key as fast as it can, from `begin` on."""
 
     def __init__(self, server):
         super().__init__(daemon=True)
@@ -153,13 +153,13 @@ class Jumper(threading.Thread):
         while not self.stopped:
             self.connection.sendall(self.batch)
             answered = 0
-            while answered < JUMP_BATCH:  # each answers $-1
+            while answered < JUMP_BATCH:  # the reply to each GET is $-1
                 answered += self.connection.recv(1 << 16).count(b"$")
             self.done += JUMP_BATCH
 
 
 def wait_for(connection, shown, limit_s):
-    """Seconds until HEAT TOP lists the key, or no longer does; None: not within the limit."""
+    """Seconds until HEAT TOP lists the key (or stops listing it); None: not within the limit."""
     begin = time.monotonic()
     while time.monotonic() - begin < limit_s:
         if (JUMP_KEY in ask(connection, b"HEAT TOP COUNT 10 WINDOW short")) == shown:
@@ -180,7 +180,7 @@ def run_live(options, saved):
             if ask(connection, b"HEAT TOP").startswith(b"-"):
                 print("live: this build has no HEAT TOP")
                 return
-            time.sleep(1.5)  # the load's own hot keys fill the windows
+            time.sleep(1.5)  # until the load's own hot keys fill the windows
             jumper = Jumper(server)
             jumper.start()
             shown_s = wait_for(connection, True, 2)
@@ -205,9 +205,9 @@ def milliseconds(seconds):
 
 
 def run(load, options, wanted):
-    """Prints the section's rows that are wanted and returns their figures."""
+    """Prints the selected rows of this section; returns their figures."""
     saved = {}
-    print(f"\n{'heat':66}{'asked':32}measured")
+    print(f"\n{'heat':66}{'target':32}measured")
     parts = (lambda: run_program("heat", saved), lambda: run_accuracy(options.trace, saved),
              lambda: run_program("heat_delay", saved),
              lambda: run_off_and_on(load, options, saved), lambda: run_live(options, saved))

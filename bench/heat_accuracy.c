@@ -1,21 +1,21 @@
-/* What heat finds and how sure it is: recall, bounds, giants.
+/* Measures the accuracy of heat in simulated time: recall of the hottest keys, correctness of the bounds, and the
+ * rank of a key with large values among small ones. One thread, no server.
  *
- * Requests come at a steady rate in simulated time (heat_world.h) and every key is counted exactly
- * beside the tables.
+ * Requests come at a steady simulated rate (heat_world.h), and every key is also counted exactly, for comparison.
  *
- *     heat_accuracy [TRACE]     prints lines of: what | asked | measured
+ *     heat_accuracy [TRACE]     prints lines of: what | target | measured; exits with 0 also if a target is MISSED
  *
- * TRACE is a file of key numbers, four bytes each, the highest first: a real stream to try on. */
+ * TRACE: a file of real requests as key numbers, four bytes each, most significant byte first. */
 #include "bench/heat_world.h"
 
 enum {
 	TOP = 100,
-	SAMPLES = 20000, /* keys looked up to see whether their intervals are right */
+	SAMPLES = 20000, /* keys whose bounds are checked */
 };
 
 static const char *const window_names[] = {"short", "long"};
 
-/* The rate of the key that is number TOP. */
+/* The exact rate of the key with rank TOP. */
 static double truth_top(const struct truth *truth, enum hs_heat_window w)
 {
 	double best[TOP] = {0};
@@ -47,7 +47,7 @@ static void score_row(const struct truth *truth, const struct hs_heat_row *row, 
 		const struct hs_heat_rates *rates = &row->window[w];
 		double ops = truth_rate(truth, key, w), bytes = ops * VALUE_BYTES;
 
-		/* A thousandth of it, and of a request in the window, is rounding. */
+		/* Tolerance for rounding: a thousandth of the rate, and of one request in the window. */
 		double off = ops * 1e-3 + 1e-3 / window_s[w];
 
 		score->intervals += 2;
@@ -71,12 +71,12 @@ static struct score score_of(struct world *world, struct hs_heat *const *heats, 
 		uint64_t key = key_number(&rows[i]);
 
 		score_row(truth, &rows[i], key, &score);
-		/* Of equals it does not matter who is shown. */
+		/* Of keys with equal rates any may be shown. */
 		score.recall += i < TOP && truth_rate(truth, key, w) >= least * (1 - 1e-9);
 	}
 	score.recall /= TOP;
 	for (uint64_t i = 0; i < SAMPLES; i++) {
-		/* The hottest, and some from everywhere. */
+		/* The hottest keys, and random ones. */
 		uint64_t key = i < SAMPLES / 2 ? i : hs_prng_below(&world->prng, truth->keys - 1);
 		struct hs_heat_row row;
 		char text[KEY_BYTES];
@@ -125,7 +125,7 @@ static void run_recall(double exponent, uint64_t per_second, unsigned seconds, b
 	world_deinit(&world);
 }
 
-/* ---- a giant among small values ---- */
+/* ---- a key with large values among small ones ---- */
 
 static void run_giant(uint64_t giant_bytes, uint64_t per_second, unsigned seconds)
 {
@@ -174,7 +174,7 @@ static void run_giant(uint64_t giant_bytes, uint64_t per_second, unsigned second
 	world_deinit(&world);
 }
 
-/* ---- a real stream ---- */
+/* ---- a trace of real requests ---- */
 
 static void run_trace(const char *path)
 {
@@ -227,7 +227,7 @@ int main(int argc, char **argv)
 {
 	run_recall(0.99, 1000000, 8, true);
 	run_recall(0.99, 20000, 20, false);
-	/* The median and the steepest of 54 production caches. */
+	/* The median and the largest Zipf exponent of 54 production caches. */
 	run_recall(1.21, 1000000, 5, false);
 	run_recall(2.68, 1000000, 3, false);
 	run_giant(1000000, 1000000, 4);

@@ -1,26 +1,26 @@
-/* How soon heat shows a key that has become hot, and how long after it has cooled.
+/* Measures how soon heat shows a key that has become hot, and how long it shows one that has cooled. One thread, no
+ * server.
  *
- * A key jumps to a share of a million requests a second and stops again, in simulated time
- * (heat_world.h), and the list of the hottest is looked at every millisecond. Beside the delay stands
- * when the key is there by exact counts, and the statistical limit: how many requests anybody needs to
- * see, however they count, to be sure.
+ * A key jumps to a share of a million requests per second and stops again, in simulated time (heat_world.h); the list
+ * of the hottest keys is read every simulated millisecond. For comparison the lines show when the key is in the list
+ * by exact counts, and the statistical limit: the smallest time after which any method could tell with this
+ * confidence that the key is hot.
  *
- *     heat_delay      prints lines of: what | asked | measured
- */
+ *     heat_delay      prints lines of: what | target | measured; exits with 0 also if a target is MISSED */
 #include "bench/heat_world.h"
 
 enum { WARM_MS = 1000, HOT_MS = 600, COOL_MS = 1300, PER_MS = 1000, RIVALS = 64, SEEDS = 5 };
 static const double share_before = 1e-5;
 
 struct delay {
-	double true_ms;	  /* by exact counts it is among the first */
-	double shown_ms;  /* it is listed among them */
-	double proven_ms; /* its lower bound says that it belongs there */
-	double out_ms;	  /* after it stopped: no longer among the first */
-	double gone_ms;	  /* after it stopped: no longer listed at all */
+	double true_ms;	  /* by exact counts the key is among the first FIRST */
+	double shown_ms;  /* heat lists it among them */
+	double proven_ms; /* its lower bound shows that it belongs there */
+	double out_ms;	  /* after the requests stopped: not among the first FIRST */
+	double gone_ms;	  /* after the requests stopped: not listed at all */
 };
 
-/* The number of the key among the rows, from 1; 0: not there. */
+/* The rank of the key in the rows, from 1; 0: not listed. */
 static size_t place_of(const struct hs_heat_row *rows, size_t count, uint64_t key)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -30,7 +30,7 @@ static size_t place_of(const struct hs_heat_row *rows, size_t count, uint64_t ke
 	return 0;
 }
 
-/* At most FIRST - 1 others may be as hot as it. */
+/* True if by the bounds at most FIRST - 1 other keys can be as hot. */
 static bool is_proven(const struct hs_heat_row *rows, size_t count, size_t place)
 {
 	size_t rivals = 0;
@@ -41,9 +41,9 @@ static bool is_proven(const struct hs_heat_row *rows, size_t count, size_t place
 	return rivals < FIRST;
 }
 
-/* Exact counts of the few that can be in its way, and of the key, in the short window. */
+/* Exact counts in the short window, of the key and of the few others that can be hotter. */
 struct rivals {
-	double sum[RIVALS + 1]; /* the last is the key */
+	double sum[RIVALS + 1]; /* the last one is the key's */
 };
 
 static bool rivals_ms(struct rivals *rivals)
@@ -57,7 +57,7 @@ static bool rivals_ms(struct rivals *rivals)
 	return hotter < FIRST;
 }
 
-/* What a look at the list in this millisecond says. */
+/* Reads the list in this millisecond, and notes the events that it shows. */
 static void look(struct world *world, uint64_t key, int since_ms, struct delay *delay)
 {
 	static struct hs_heat_row rows[ROWS];
@@ -111,7 +111,7 @@ static struct delay run_delay(double exponent, double share, uint64_t seed)
 }
 
 struct figure {
-	double value; /* the one in the middle; what never happened is the largest */
+	double value; /* the median; an event that did not happen counts as the largest value */
 	double worst;
 	char text[32];
 };
@@ -135,7 +135,7 @@ static struct figure figure_of(const struct delay *delays, size_t offset)
 	return figure;
 }
 
-/* How long nobody can be sure of it (one false alarm in a million), however they count. */
+/* The time before which no method can be sure that the key is hot, with one false alarm in a million. */
 static double limit_ms(double share)
 {
 	double divergence = share * log(share / share_before) +

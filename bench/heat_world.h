@@ -1,5 +1,5 @@
-/* What the heat benchmarks share: requests in simulated time, counted by heat and, when wanted,
- * exactly beside it. Nothing here depends on the speed of the machine. */
+/* Shared by the heat benchmarks: a stream of requests in simulated time, counted by heat and, if wanted, exactly. The
+ * results do not depend on the speed of the machine. One thread; each program has one world, freed at its end. */
 #ifndef HS_BENCH_HEAT_WORLD_H
 #define HS_BENCH_HEAT_WORLD_H
 
@@ -14,7 +14,7 @@
 enum {
 	KEYS = 10000000,
 	PARTITIONS = 8,
-	FIRST = 10, /* what HEAT TOP shows */
+	FIRST = 10, /* the length of HEAT TOP */
 	ROWS = 400,
 	WORKERS = 4,
 	KEY_BYTES = 16,
@@ -26,12 +26,13 @@ enum {
 
 static const double window_s[] = {HS_HEAT_SHORT_US / 1e6, HS_HEAT_LONG_US / 1e6};
 
-/* ---- the truth ---- */
+/* ---- exact counts ---- */
 
 struct truth {
-	double (*sum)[HS_HEAT_WINDOWS]; /* by key */
+	double (*sum)[HS_HEAT_WINDOWS]; /* exact sums by key number */
 	size_t keys;
-	double one[HS_HEAT_WINDOWS]; /* what a request weighs now */
+	double one
+		[HS_HEAT_WINDOWS]; /* weight of a request at now_us; grows instead of decaying all sums */
 	uint64_t now_us;
 };
 
@@ -54,7 +55,7 @@ static inline void truth_now(struct truth *truth, uint64_t now_us)
 	truth->now_us = now_us;
 }
 
-/* Requests per second, as heat says it. */
+/* The exact rate in requests per second, as heat defines it. */
 static inline double truth_rate(const struct truth *truth, size_t key, enum hs_heat_window w)
 {
 	double full = -expm1(-(double)(truth->now_us - START_US) / 1e6 / window_s[w]);
@@ -69,10 +70,11 @@ static inline int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* ---- the stream ---- */
+/* ---- the stream of requests ---- */
 
 struct world {
-	struct hs_heat *one, *many[WORKERS]; /* the same requests: all to one, and dealt out */
+	struct hs_heat *one,
+		*many[WORKERS]; /* the same requests in one table, and spread over one table per worker */
 	struct truth truth;
 	struct hs_storm_keys keys;
 	struct hs_prng prng;
@@ -90,7 +92,7 @@ static inline void world_init(struct world *world, double exponent, size_t keys,
 	hs_prng_init(&world->prng, seed);
 	hs_storm_keys_init(&world->keys, &shape, keys, seed);
 	if (with_truth)
-		truth_init(&world->truth, keys + 1); /* one more: of whoever runs it */
+		truth_init(&world->truth, keys + 1); /* one more for the program's own key */
 	world->one = hs_heat_create(&options);
 	hs_heat_now(world->one, START_US);
 	for (int i = 0; i < WORKERS; i++) {

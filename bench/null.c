@@ -1,15 +1,7 @@
-/* A server that does nothing: the ceiling of this machine. It takes bytes from its clients and
- * answers a constant for every request in them, with the same system calls as any server: wait, read,
- * write. What a real server needs beyond this is its own work. With several threads it deals
- * connections out to them, one after the other, as a server with several workers does.
- *
- * It parses nothing. A request is an array, so it begins with '*'; as long as no key and no value
- * has one in it, counting them counts requests, wherever the bytes were cut.
- *
- *     null PORT VALUE_BYTES [THREADS]
- *
- * PORT 0 takes any free port; VALUE_BYTES 0 answers +OK, more a value of that size.
- */
+/* A server that does no work: the upper bound of this machine. It reads bytes from its clients and answers a constant
+ * for every request in them, with the same system calls as any server: wait, read, write. The difference of a real
+ * server to it is the real server's own work. With several threads it distributes connections to them in turn, as a
+ * server with several workers does. It runs until it is killed. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -31,14 +23,14 @@ enum {
 };
 
 struct replies {
-	char *bytes;	/* the reply, REPLIES times */
-	size_t one_len; /* of a single one */
+	char *bytes;	/* REPLIES copies of the reply */
+	size_t one_len; /* bytes of one reply */
 };
 
-/* Connections and what they are answered. The first thread listens, too. */
+/* A thread with its connections and their reply. The first thread also accepts connections. */
 struct thread {
 	int epoll;
-	int listener; /* -1: another thread's */
+	int listener; /* -1: not the accepting thread */
 	const struct replies *replies;
 	struct thread *threads; /* all of them */
 	int threads_count;
@@ -90,8 +82,8 @@ static void watch(int epoll, int fd)
 		die("epoll_ctl");
 }
 
-/* Sends what the bytes ask for. The socket blocks; clients that wait for their answers before they
- * send more never make it. */
+/* Sends a reply for each request in the bytes. The socket is blocking: a client that reads all replies before it sends
+ * more never makes it wait. */
 static int answer(int fd, const char *bytes, size_t len, const struct replies *replies)
 {
 	size_t requests = 0;

@@ -1,17 +1,17 @@
-"""The proxy section of `make bench`: heatsink in front of redis-server against nutcracker (Debian's
-twemproxy) in front of the very same servers.
+"""The proxy section of `make bench`: heatsink in front of redis-server against nutcracker (Debian's twemproxy) in
+front of the same servers.
 
   redis    one redis-server behind either proxy
   cluster  six nodes, three masters with a replica each
 
-nutcracker knows no Cluster. But its crc16 and modula over servers whose weights are the sizes of
-the masters' slot ranges come to the slot, exactly: 5461 + 5461 + 5462 = 16384, the low bits of the
-same checksum. So as long as nothing moves it sends every key to its owner, and is a fair opponent
-there. It fills the cluster, and a key that landed wrong would be an error and end the run.
+nutcracker does not know Redis Cluster. But with hash crc16, distribution modula, and weights equal to the sizes of the
+masters' slot ranges (5461 + 5461 + 5462 = 16384), it computes the slot itself (crc16 mod 16384) and picks the slot's
+owner. So as long as no slot moves it sends every key to its owner, and the comparison is fair. nutcracker also fills
+the cluster: a key sent to a wrong node would give an error, which ends the run with status 1.
 
-Counted is the proxy's CPU time per operation, never that of the servers or of the load. The proxies
-take turns in one round, who begins changes, and the ratio is taken round by round: the median, and
-in brackets its range.
+The section measures the proxy's CPU time per operation, without the time of the servers and of the load. The proxies
+take turns in each round and change their order, and ratios are computed per round: the line shows the median, and the
+range in brackets.
 """
 import os
 import re
@@ -35,7 +35,7 @@ SAMPLE_S = 0.05
 
 
 class Row:
-    """Load through a proxy, and the most CPU per operation in multiples of nutcracker's."""
+    """A row of load through a proxy, and its target: CPU per operation as a multiple of nutcracker's."""
 
     def __init__(self, engine, command, pipeline, cpu_max):
         self.engine, self.command, self.pipeline, self.cpu_max = engine, command, pipeline, cpu_max
@@ -52,7 +52,7 @@ ROWS = [row.name for row in LOAD] + LATENCY + [IDLE_ROW, MANY_ROW]
 # ---- candidates ----
 
 class Plain(Redis):
-    """redis-server that keeps nothing on disk."""
+    """redis-server without persistence."""
     name = "direct"
 
     def __init__(self):
@@ -64,7 +64,7 @@ class Plain(Redis):
 
 
 class Nutcracker(Server):
-    """In front of these ports; `weights` are their shares of the slots."""
+    """nutcracker in front of these ports; `weights` are their numbers of slots."""
     name, ready = "nutcracker", "started on pid"
 
     def __init__(self, ports, weights):
@@ -84,7 +84,7 @@ class Nutcracker(Server):
                 "-p", os.path.join(self.data, "pid"), "-a", "127.0.0.1", "-s", str(stats)]
 
     def start(self):
-        """It does not say when it listens."""
+        """Polls the port, because nutcracker does not log when it listens."""
         super().start()
         while True:
             try:
@@ -96,12 +96,12 @@ class Nutcracker(Server):
 
 
 def nutcracker_path():
-    """Debian keeps it where only root looks."""
+    """Debian installs it in /usr/sbin, which may not be in PATH."""
     return shutil.which("nutcracker") or shutil.which("nutcracker", path="/usr/sbin")
 
 
 class Proxy(Heatsink):
-    """heatsink in front of an engine; without one its own stands in, to try the section itself."""
+    """heatsink in front of an engine; without an engine the embedded one, to try the section itself."""
 
     def __init__(self, engine, workers):
         super().__init__("off")
@@ -114,11 +114,11 @@ class Proxy(Heatsink):
 
 
 class World:
-    """Everything that runs. `candidates` has for each engine those that take turns."""
+    """All running processes. `candidates`: for each engine, the servers that take turns."""
 
     def __init__(self, options):
         sys.path.append(os.path.join(ROOT, "tests", "lib"))
-        from cluster import Cluster  # the tests' own; it wants python3-redis
+        from cluster import Cluster  # from tests/lib; needs python3-redis
         self.running = []
         try:
             direct = self._start(Plain())
@@ -152,7 +152,7 @@ class World:
 # ---- turns ----
 
 def turns(candidates, rounds, measure):
-    """{name: [measured, a round each]}; who begins changes every round."""
+    """{name: [result of each round]}; each round begins with another candidate."""
     seen = {server.name: [] for server in candidates}
     for turn in range(rounds):
         first = turn % len(candidates)
@@ -166,7 +166,7 @@ def median(values):
 
 
 def ratios(ours, theirs):
-    """Round by round."""
+    """The ratio of each round."""
     return [one / other for one, other in zip(ours, theirs) if other > 0]
 
 
@@ -207,7 +207,7 @@ def run_row(load, world, row, options, saved):
 
 
 def fill(load, world, options):
-    """The cluster through nutcracker: its errors would tell that a key landed wrong."""
+    """Fills the cluster through nutcracker; a key at a wrong node would be an error and end the run."""
     for engine in world.candidates:
         load.fill(world.candidates[engine][0], options.proxy_keys)
         if options.stand_in:
@@ -217,8 +217,8 @@ def fill(load, world, options):
 # ---- latency ----
 
 def run_latency(load, world, engine, options, saved):
-    """One client, one request at a time. What a proxy adds is what is left without the direct
-    way's; a cluster's nodes answer directly as the lone server does."""
+    """One client, one request at a time. The latency added by a proxy is the difference to the direct connection; a
+    Cluster's nodes answer as fast as the single server, so that is measured once."""
     direct = world.candidates["redis"][0]
     proxies = world.candidates[engine][-2:]
 
@@ -246,7 +246,7 @@ def run_latency(load, world, engine, options, saved):
 # ---- connections ----
 
 def allow_files():
-    """As many as the system lets us; children inherit it."""
+    """Raises RLIMIT_NOFILE to the hard limit, which children inherit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -254,7 +254,7 @@ def allow_files():
 
 
 def open_idle(server, count):
-    """Connections that have asked the engine once."""
+    """Opens idle connections that have sent one request to the engine."""
     idle = []
     for i in range(count):
         connection = server.connect()
@@ -296,7 +296,7 @@ def ports_of(pid):
 
 
 def connections_per_node(world, server):
-    """{node: how many connections of the server's it has}"""
+    """{node: number of the server's connections to it}"""
     counts = {}
     for node in world.cluster.nodes:
         rows = node.call("CLIENT", "LIST").text.decode()
@@ -306,7 +306,7 @@ def connections_per_node(world, server):
 
 
 def run_many(world, options, saved):
-    """Looked at all the time while a thousand clients ask; the most there ever were."""
+    """The largest number of connections per node while a thousand clients send requests."""
     most = {}
     for server in world.candidates["cluster"]:
         counts = {node.name: 0 for node in world.cluster.nodes}
@@ -329,7 +329,7 @@ def run_many(world, options, saved):
 # ---- the section ----
 
 def run(load, options, wanted):
-    """Prints the section's rows that are wanted and returns their figures."""
+    """Prints the selected rows of this section; returns their figures."""
     if not nutcracker_path():
         print("\nproxy: nutcracker is missing; tools/install-packages bench finds it")
         return {}

@@ -3,6 +3,8 @@
 Clients use one key, in turns: at redis-server itself, through nutcracker (a plain proxy), and through heatsink without a
 rule (folding alone) and with `cache stale=100ms`. All four use the same redis-server, one process on one core.
 
+One read is costly: HGETALL of a hash with 1,000 fields.
+
 Figures are redis-server's own, per request of a client: the commands that it ran (`total_commands_processed`) and its CPU
 time (`used_cpu_user` and `used_cpu_sys`). heatsink's own CPU time per request stands beside them, since relief for the
 server is no relief if it costs more elsewhere. Medians over the rounds; every round begins with another candidate.
@@ -15,7 +17,9 @@ from proxy import Nutcracker, Plain, median, nutcracker_path, turns
 
 CLIENTS = 100
 WARM_UP_MS = 500
+FIELDS = 1000  # of the costly hash
 ROWS = {"relief hot read": ("--command", "get"),
+        "relief hot HGETALL": ("--request", "HGETALL big"),
         "relief hot read, 5 % writes": ("--command", "mixed", "--writes", "0.05"),
         "relief hot counter": ("--command", "incr"),
         "relief hot SET": ("--command", "set")}
@@ -63,6 +67,7 @@ def run(load, options, wanted):
         servers += [front.start() for front in fronts]
         for name in filter(wanted, ROWS):
             ask(redis, "FLUSHALL")
+            ask(redis, "HSET", "big", *(f"{kind}:{i:06}" for i in range(FIELDS) for kind in ("field", "value")))
             seen = turns(servers, options.rounds, lambda server: measure(load, redis, server, options, name))
             saved[name] = seen
             for server in servers:

@@ -1,12 +1,11 @@
-/* What it costs to find a key's rule: nanoseconds per lookup, with few rules and with many.
+/* Benchmarks finding a key's rule: nanoseconds per lookup, with few rules and with many. One thread, no server.
  *
- * Rules are of the kinds people write, in equal parts: a tenant's keys, a kind of object of a shop, one
- * key by its name, a field of a user. Keys are drawn before anything is measured: those that have a
- * rule, and those that look alike and have none, so that the table must be asked. Each round goes over
- * the keys bare and with lookups; shown is the median of the differences, in the thread's own CPU time.
+ * The rules are of the kinds that people write, in equal parts: the keys of a tenant, a kind of object of a shop, one
+ * key by its name, a field of a user. Keys are drawn before the measurement: keys that have a rule, and similar keys
+ * without one, so that the table is searched. Each round passes over the keys bare and with lookups; the line shows
+ * the median of the differences, in the thread's own CPU time.
  *
- *     rules      prints lines of: what | asked | measured
- */
+ *     rules      prints lines of: what | target | measured; exits with 0 also if a target is MISSED */
 #include "base/check.h"
 #include "base/mem.h"
 #include "base/prng.h"
@@ -23,7 +22,7 @@ struct key {
 	char text[KEY_BYTES - 1];
 };
 
-/* The glob of a rule, and a key that fits it, by the rule's number and one of the key's own. */
+/* The glob of a rule, and the form of a matching key, by the rule's number and the key's own number. */
 static const char *const globs[KINDS] = {"tenant%u:*", "shop:%u:item:*", "page:%u",
 					 "user:%u:*:name"};
 static const char *const forms[KINDS] = {"tenant%u:session:%08x", "shop:%u:item:%010u", "page:%u",
@@ -67,7 +66,7 @@ static const struct hs_rules *make_rules(unsigned count)
 	return rules;
 }
 
-/* Keys of rules `from` and up. */
+/* Draws keys of the rules from number `from` on. */
 static void draw_keys(struct key *keys, unsigned from, unsigned count)
 {
 	struct hs_prng prng;
@@ -82,7 +81,7 @@ static void draw_keys(struct key *keys, unsigned from, unsigned count)
 	}
 }
 
-/* What stands in for the lookup in a bare turn. */
+/* Replaces the lookup in a bare pass. */
 __attribute__((noinline)) static const struct hs_rule *nothing(const struct hs_rules *rules,
 							       struct hs_bytes key)
 {

@@ -1,17 +1,26 @@
-"""`make bench`: one table, all candidates taking turns in one run.
+"""`make bench`: prints one table in which all candidates take turns in one run. It is not part of `make test`.
 
-  null      answers a constant and parses nothing: the ceiling of this machine
+  null      answers a constant and parses nothing: the upper bound of this machine
   redis     redis-server with the same durability
   heatsink  the server of this repository
 
-Behind them come the heat section: what detection costs, finds and misses (heat.py), the rules section: what
-it costs to find a key's rule (rules.py), the fold section: one hot key, folded and not (fold.py), the relief
-section: what one hot key costs redis-server (relief.py), the cache section: reads that a rule lets be a little old (cache.py), and the proxy section: heatsink in front of
-redis-server and of a cluster, against nutcracker (proxy.py).
+Further sections follow, a module each: heat (what detection costs, finds and misses), rules (finding a key's rule),
+fold (one hot key, folded and not), relief (what one hot key costs redis-server), cache (reads under a staleness
+bound), proxy (heatsink against nutcracker, in front of redis-server and of a Cluster).
 
-Absolute numbers drift on a shared machine, so every row measures the candidates in short turns,
-one after the other, several rounds, and shows medians. What to steer by is the server's CPU time
-per operation and its ratio to the others in the same row. Nothing is saved unless --out says where.
+How to read it. Absolute numbers drift on a shared machine, so every row measures the candidates in short turns, one
+after the other, in several rounds, and shows medians; brackets show the range of ratios over the rounds. Compare the
+server's CPU time per operation and its ratio to the others in the same row, never numbers of two runs. Where a row has
+a target, the line ends with "met" or "MISSED".
+
+This process starts the candidates and `heatsink storm`, the load, as child processes on free ports and ends them; the C
+programs in this folder are single-threaded child processes, except null.c. A MISSED target or a wrong value in the
+cache section does not change the exit status, which is 0. An error reply or a lost request in the other sections, a
+server that does not start, or a load that does not end within GUARD_S (300 s) stops the run with status 1.
+
+Run one section or row with ARGS="--rows fold" (--help lists the options). Nothing is saved unless --out names a file.
+The folder may use internal headers (heat/internal.h, cli/storm.h) and tests/lib/cluster.py and relay.py; nothing
+includes the folder.
 """
 import argparse
 import csv
@@ -37,8 +46,8 @@ MIB = 1 << 20
 
 
 class Row:
-    """One line of load. `keys` 1 is the one hot key, None all of them. The targets are the most CPU
-    per operation, and the fewest operations a second, in multiples of redis-server's."""
+    """One row of load. `keys`: 1 for one hot key, None for all keys. Targets, as multiples of redis-server's values:
+    cpu_max per operation, ops_min per second."""
 
     def __init__(self, command, keys, pipeline, sync, cpu_max=None, ops_min=None):
         self.command, self.keys, self.pipeline, self.sync = command, keys, pipeline, sync
@@ -68,18 +77,18 @@ ROWS = [
     Row("set", 1, 1, "always"),
 ]
 
-# What is no load, by the names that --rows knows.
+# Rows that measure no load, by their names for --rows.
 START, IDLE, LEVEL = "start", "idle connection", "memory level"
 
 
 # ---- load ----
 
 class Storm:
-    """heatsink storm as the source of load."""
+    """Load by heatsink storm."""
     name = "heatsink storm"
 
     def figures(self, server, *args):
-        """Everything that storm says about a run; a later argument wins."""
+        """Storm's JSON result; later arguments override. Errors or lost requests end the benchmark."""
         command = [HEATSINK, "storm", "--target", f"127.0.0.1:{server.port}", "--json",
                    "--connections", str(CLIENTS), "--value-size", str(VALUE_BYTES), *args]
         done = subprocess.run(command, capture_output=True, text=True, timeout=GUARD_S)
@@ -94,7 +103,7 @@ class Storm:
         self.figures(server, "--load", "--command", "get", "--keys", str(keys), "--count", "1")
 
     def run(self, server, command, keys, pipeline, seconds=None, count=None):
-        """Operations done, and the seconds they took."""
+        """Number of operations, and seconds."""
         limit = ["--count", str(count)] if count else ["--duration", f"{int(seconds * 1000)}ms"]
         result = self.figures(server, "--command", command, "--keys", str(keys), "--pipeline",
                               str(pipeline), *limit)
@@ -102,8 +111,8 @@ class Storm:
 
 
 class RedisBenchmark:
-    """redis-benchmark, where storm cannot be used. It counts requests, not seconds, so the count
-    is guessed from the pipeline."""
+    """Load by redis-benchmark (--load). It runs a number of requests, not a time, so the number is estimated from the
+    pipeline depth."""
     name = "redis-benchmark"
 
     def _run(self, server, count, pipeline, keys, *words):
@@ -136,7 +145,7 @@ def measure(load, server, row, options):
 
 
 def measure_row(load, servers, row, options):
-    """{name: (operations a second, CPU µs per operation)}; who begins changes every round."""
+    """{name: (operations per second, CPU µs per operation)}; each round begins with another candidate."""
     seen = {server.name: [] for server in servers}
     for turn in range(options.rounds):
         first = turn % len(servers)
@@ -176,11 +185,11 @@ def print_row(row, result):
     print(line.rstrip(), flush=True)
 
 
-# ---- facts that are no load ----
+# ---- rows without load ----
 
 def idle_connection_bytes(server, connections):
-    """Own memory per connection that asked once and then sits there."""
-    with server.connect() as warm:  # what the first connection of all costs is not theirs
+    """Private memory per idle connection that has sent one request."""
+    with server.connect() as warm:  # excludes the one-time cost of the first connection
         warm.sendall(b"PING\r\n")
         warm.recv(64)
     before, _ = server.memory()
@@ -197,7 +206,7 @@ def idle_connection_bytes(server, connections):
 
 
 def memory_growth(load, server, options):
-    """Own memory after a tenth of the requests, and after all of them."""
+    """Private memory after a tenth of the requests, and after all of them."""
     sizes = []
     for share in (0.1, 0.9):
         for command in ("set", "get"):
@@ -230,7 +239,7 @@ def print_level(load, servers, options, saved):
 
 
 def restart(servers, sync):
-    """Every server comes back with its data: {name: seconds until it answers}."""
+    """Restarts every server with its data: {name: seconds until it answers}."""
     seconds = {}
     for server in servers:
         server.stop()
@@ -284,7 +293,7 @@ def run(load, servers, options):
     if wanted(options, IDLE):
         print_idle(servers, options, saved)
     if wanted(options, LEVEL):
-        restart(servers, "off")  # ten million requests need not wait for the disk
+        restart(servers, "off")  # the fill of ten million requests runs without sync
         print_level(load, servers, options, saved)
     return saved
 

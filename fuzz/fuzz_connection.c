@@ -1,16 +1,20 @@
-/* Whole connections through the simulated world: whatever clients send, in whatever pieces, however
- * they come and go, nothing breaks, what they get back are replies, and no more of them than there
- * were requests: or words, because SUBSCRIBE answers for each channel. Messages are not counted.
+/* Fuzz target: whole connections in the simulated world (sim/world.h), whatever bytes clients send, in whatever
+ * pieces, and however they connect and leave. Checks: everything that a client receives is a sequence of whole
+ * replies, and there are at most 2 * (number of words sent) + 1 of them, because SUBSCRIBE and UNSUBSCRIBE reply once
+ * for each channel. Published messages are not counted. The bytes lie in larger buffers here, so this target does not
+ * find a read beyond the end; the parsers' own targets do.
  *
- * The first byte chooses the world. If its top bit is clear, the rest is what one client sends, cut
- * anywhere. If it is set, the rest is a script for three clients:
+ * Input: the first byte chooses the world. If its top bit is clear, the rest is what one client sends, cut anywhere.
+ * If it is set, the rest is a script for three clients:
  *
- *     byte   low three bits: what; the next two: which client
+ *     byte   low three bits: the action; the next two: the client
  *       0-3  send as many bytes as the next byte says
- *       4    let a few things happen
- *       5    hang up, or connect again
+ *       4    run a few events
+ *       5    disconnect, or connect again
  *       6    stop reading, or read again
- *       7    let time pass */
+ *       7    let time pass
+ *
+ * The head of fuzz_request.c says how targets run and how to replay a crash. */
 #include "base/check.h"
 #include "base/mem.h"
 #include "sim/world.h"
@@ -45,8 +49,8 @@ static size_t count_replies_max(const struct hs_buf *sent)
 		}
 	}
 	hs_wire_request_deinit(&request);
-	/* A channel is confirmed when it is named, and once more by UNSUBSCRIBE without a name. A protocol error is answered
-	 * too. */
+	/* A channel is confirmed when it is named, and once more by UNSUBSCRIBE without a name. A protocol error is
+	 * answered too. */
 	return 2 * count + 1;
 }
 
@@ -71,14 +75,14 @@ static void connect(struct hs_sim_world *world, struct client_state *client_stat
 	client_state->sent.len = 0;
 }
 
-/* Everything under way has come to its end. */
+/* Checks a client after all events have run. */
 static void check_replies(struct client_state *client_state)
 {
 	const struct hs_sim_client *client = client_state->client;
 
 	hs_check(!client->broken);
 	hs_check(client_state->replies <= count_replies_max(&client_state->sent));
-	/* Half a reply only when the connection was cut. */
+	/* An incomplete reply is allowed only if the connection was cut. */
 	hs_check(client->received.len == 0 || client->cut);
 }
 

@@ -1,7 +1,8 @@
-/* Replies in RESP3, written in RESP2: whatever the bytes, nothing beyond them is read, and what is written
- * is one whole reply of RESP2, or nothing is.
+/* Fuzz target: the conversion of replies from RESP3 to RESP2 (wire/resp3_to_resp2.h). It must read only inside the
+ * given bytes; its output is one whole RESP2 reply, or nothing.
  *
- * The first byte says how it is to be written; the rest is the reply, in a copy of just the right size. */
+ * Input: the first byte selects the form of the output; the rest is the reply, in a heap copy of exactly the right
+ * size. The head of fuzz_request.c says how targets run and how to replay a crash. */
 #include "base/check.h"
 #include "base/mem.h"
 #include "wire/parse_reply.h"
@@ -11,7 +12,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Every element of it is one that RESP2 has. */
+/* Checks that the reply is whole and that RESP2 has the type of every element. */
 static void check_resp2(struct hs_bytes reply)
 {
 	struct hs_parse_reply_scan scan = {0};
@@ -46,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		hs_check(hs_parse_reply_length(copy, len) == (int64_t)len);
 		check_resp2(resp2);
-		/* What is RESP2 already stays. */
+		/* A RESP2 reply needs no conversion: the result is 0. */
 		hs_check(hs_resp3_to_resp2(resp2, how, &again) == 0);
 	} else {
 		hs_check(out.len == 1);

@@ -1,9 +1,11 @@
-/* Folding, whatever is asked and whatever the engine replies.
+/* Fuzz target: folding (absorb/fold), whatever is requested and whatever the engine replies.
  *
- * The first byte says which of two. Either the rest is a source of choices for a whole world
- * (tests/lib/fold_world.h): folded, everybody must be answered as alone. Or it is lines: requests to
- * one key up to an empty line, and behind it the engine's replies, one for each batch and a line each
- * with \r\n behind it; then everybody is called back once, and what is composed is a whole reply. */
+ * Input: the lowest bit of the first byte selects one of two forms. 0: the rest drives a random scenario
+ * (tests/lib/fold_world.h), in which every folded reply must equal the reply without folding. 1: the rest is text:
+ * lines up to an empty line are requests for one key, the lines after it are engine replies, one per batch (\r\n is
+ * added). Then every request must be called back exactly once, and every reply that the fold composes must be whole.
+ *
+ * The head of fuzz_request.c says how targets run and how to replay a crash. */
 #include "tests/lib/fold_world.h"
 
 #include "wire/parse_reply.h"
@@ -16,7 +18,7 @@ struct member {
 	struct hs_fold_member ask; /* first */
 	struct hs_bytes argv[WORDS_MAX];
 	int called;
-	bool alone; /* in its batch: it gets whatever comes */
+	bool alone; /* gets the engine's reply unchanged, also a malformed one */
 };
 
 static struct hs_bytes next_line(struct hs_bytes *rest)
@@ -29,7 +31,7 @@ static struct hs_bytes next_line(struct hs_bytes *rest)
 	return line;
 }
 
-/* "cGET k": the first byte says which client it is and which dialect it speaks. */
+/* "cGET k": the bits of the first byte are the client's number and protocol version. */
 static bool read_member(struct member *member, struct hs_bytes line, struct hs_fold_client *clients)
 {
 	struct hs_fold_member *ask = &member->ask;
@@ -70,7 +72,7 @@ static void answer_batch(struct hs_fold_batch *batch, struct hs_bytes line, stru
 {
 	static const struct hs_fold_calls calls = {on_answer, on_poll_again};
 	size_t len = line.len + 2;
-	char *reply = hs_mem_alloc(len); /* of just the right size */
+	char *reply = hs_mem_alloc(len); /* a copy of exactly the right size */
 
 	if (line.len)
 		memcpy(reply, line.data, line.len);

@@ -1,8 +1,10 @@
-/* What a server may answer to COMMAND: whatever the bytes, they are a table or they are none, keys
- * are found inside the arguments only, and what COMMAND then answers about the table is whole.
+/* Fuzz target: the parser for a server's COMMAND reply (command/learned.h). A reply is either accepted as a command
+ * table or refused; keys are found only inside the arguments; and heatsink's own COMMAND replies about the table are
+ * whole.
  *
- * The first byte says how many of the last bytes are words of a request, each a line; the rest is
- * the server's reply, in a copy of just the right size. */
+ * Input: the first byte is the number of bytes at the end that are arguments of a request, one per line; the rest is
+ * the server's reply, in a heap copy of exactly the right size. The head of fuzz_request.c says how targets run and
+ * how to replay a crash. */
 #include "base/buf.h"
 #include "base/check.h"
 #include "base/mem.h"
@@ -92,7 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!learned)
 		return 0;
 	look_at(learned, argc, argv);
-	/* The same again is the same rows. */
+	/* Learning the same reply a second time gives the same rows. */
 	again = hs_learned_create((struct hs_bytes){(const char *)data + 1, len}, learned, error,
 				  sizeof error);
 	hs_check(again);

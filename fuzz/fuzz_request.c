@@ -1,9 +1,16 @@
-/* The request parser: whatever the bytes, it reads inside them only, and where they are cut in
- * pieces makes no difference to what it finds.
+/* Fuzz target: the request parser (wire/request.h). It must read only inside the given bytes, and must find the same
+ * requests however the bytes are cut into pieces.
  *
- * The first byte says whether the client is trusted and how the pieces are cut; the rest is what a
- * client sends. It is parsed twice, whole and in pieces. Every call gets a copy of its own of just
- * the right size, so that the address sanitizer sees a read too far and a pointer kept too long. */
+ * Input: the first byte says whether the client is trusted and how the rest is cut; the rest is what a client sends.
+ * It is parsed twice, whole and in pieces. Every call gets a heap copy of exactly the right size, so that the address
+ * sanitizer finds a read beyond the end and a pointer used too long.
+ *
+ * All targets, fuzz/fuzz_*.c, work in this way: one process and one thread per target, libFuzzer calls
+ * LLVMFuzzerTestOneInput with bytes, and there is no network, clock or file; src/serve, src/http and src/cli are not
+ * used. A failed check (hs_check), a sanitizer report, 25 s for one input or 2 GB of memory ends the process;
+ * libFuzzer then writes the input to BUILD/crashes/TARGET-…. tools/run-fuzz reports the target as FAIL, shows the end
+ * of its log and exits with 1; other targets go on. To replay an input, run `BUILD/fuzz/TARGET FILE`; `make fuzz-build`
+ * makes the programs, in build/clang-fuzz. Seeds are in fuzz/corpus/TARGET: add the input of a fixed bug there. */
 #include "base/buf.h"
 #include "base/check.h"
 #include "base/err.h"
@@ -16,7 +23,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Writes down a request, so that two runs can be compared. */
+/* Appends a request as text, so that two runs can be compared. */
 static void note(struct hs_buf *notes, const struct hs_wire_request *request, int64_t used)
 {
 	hs_buf_printf(notes, "%lld bytes, %zu arguments:", (long long)used, request->argc);
@@ -47,7 +54,7 @@ static int64_t parse_copy(struct hs_wire_request *request, const char *data, siz
 	return used;
 }
 
-/* Feeds pieces of up to `piece_max` bytes, as a connection does. */
+/* Parses in pieces of up to `piece_max` bytes, as a connection does. */
 static void run(const char *data, size_t size, bool trusted, size_t piece_max, struct hs_buf *notes)
 {
 	struct hs_wire_request request;
@@ -75,7 +82,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct hs_buf whole = {0}, pieces = {0};
 
 	if (size < 1 || size > HS_INLINE_BYTES_MAX)
-		return 0; /* longer lines are refused or not by how they arrive, as in Redis */
+		return 0; /* whether a longer line is refused depends on its pieces, as in Redis */
 
 	bool trusted = data[0] & 1;
 	const char *text = (const char *)data + 1;

@@ -1,9 +1,10 @@
-/* Rules as anybody may write them: whatever the bytes, the parser reads inside them only, what it takes
- * can be written and read again, and what a key is found to have is what going through all rules gives.
+/* Fuzz target: the parser for rules and the matcher (contract/contract.h). The parser must read only inside the given
+ * bytes; an accepted rule can be written and parsed again; and the matcher finds the same rule for a key as a linear
+ * search over all rules.
  *
- * The input is lines: a rule each, split like lines of the configuration file, or behind a minus a glob
- * whose rule goes, or behind a plus a key to look up. Keys and words are copies of just the right size,
- * so that the address sanitizer sees a read too far. */
+ * Input: lines. Each is a rule, split as in the configuration file, or "-" and the glob of a rule to remove, or "+"
+ * and a key to look up. Keys and words are heap copies of exactly the right size, so that the address sanitizer finds
+ * a read beyond the end. The head of fuzz_request.c says how targets run and how to replay a crash. */
 #include "base/err.h"
 #include "base/glob.h"
 #include "base/limits.h"
@@ -22,7 +23,7 @@ static struct hs_bytes copy(struct hs_bytes bytes)
 	return (struct hs_bytes){data, bytes.len};
 }
 
-/* The set with one rule more; NULL: it is wrong. */
+/* A new set with one rule more; NULL: the line is invalid. */
 static struct hs_rules *with_line(const struct hs_rules *rules, struct hs_bytes line)
 {
 	struct hs_wire_request words;

@@ -1,9 +1,10 @@
-/* What a server says of itself and of its cluster, and what an operator writes about where it is:
- * whatever the bytes, the parsers read inside them only, and what they make of them holds together.
+/* Fuzz target: the parsers for what servers report about themselves and their cluster, and for --engine URLs
+ * (engine/redis/topology.h, node_info.h, slot_stats.h). They must read only inside the given bytes, and their results
+ * must be consistent.
  *
- * The first byte says who reads the rest. For topologies the rest is two replies, one behind the
- * other: a cluster before and after. Every call gets a copy of its own of just the right size, so
- * that the address sanitizer sees a read too far. */
+ * Input: the first byte selects the parser of the rest. For topologies the rest is two replies in a row: the cluster
+ * before and after a change. Every call gets a heap copy of exactly the right size, so that the address sanitizer
+ * finds a read beyond the end. The head of fuzz_request.c says how targets run and how to replay a crash. */
 #include "base/check.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -24,7 +25,7 @@ static void check_why(int code, const char *why)
 	}
 }
 
-/* What is shown of a URL can be read again and means the same. */
+/* The text form of a URL can be parsed again and has the same meaning. */
 static void run_url(struct hs_bytes text)
 {
 	struct hs_redis_url url, again;
@@ -106,7 +107,7 @@ static void run_topology(struct hs_bytes replies, uint16_t capacity)
 		hs_topology_destroy(&before);
 		hs_check(hs_topology_parse(&before, second, "asked", capacity, why, sizeof why) ==
 			 0);
-		/* What is the same stays the same. */
+		/* Updating with the same topology must report HS_TOPOLOGY_SAME. */
 		hs_check(after->crowded || hs_topology_update(after, before) == HS_TOPOLOGY_SAME);
 	}
 	hs_topology_destroy(&before);
@@ -127,7 +128,7 @@ static void run_slot_stats(struct hs_bytes reply)
 	hs_check(sums.cpu == 0 && sums.keys <= INT64_MAX);
 	for (uint32_t slot = 0; slot < HS_SLOTS && code < 0; slot++)
 		hs_check(samples->slots[slot].sample == 0);
-	if (code >= 0) { /* the same again: nothing has grown */
+	if (code >= 0) { /* a second sample with equal counters: all differences are 0 */
 		hs_check(hs_slot_stats_sample(samples, &last, reply, 2, &sums, why, sizeof why) ==
 			 code);
 		hs_check(sums.cpu == 0 && sums.bytes_in == 0 && sums.bytes_out == 0);

@@ -1,6 +1,6 @@
-/* Around the cores, for the mistakes of somebody who thinks that a cache is easy (sim/planted_bugs.h): puts
- * back what the cores threw away, or answers with it. Without such a mistake it is not there at all.
- * One thread. */
+/* Planted bugs of a wrong cache implementation, around the cores (the list is in sim/planted_bugs.h). The module
+ * remembers what the cores read and write, puts entries back that the cores threw away, or answers clients with
+ * them. It exists only in worlds with such a bug. One thread. */
 #ifndef HS_SIM_CACHE_BUGS_H
 #define HS_SIM_CACHE_BUGS_H
 
@@ -17,16 +17,16 @@ struct hs_sim_cache_bugs *hs_sim_cache_bugs_create(struct hs_sim_heatsink *heats
 						   void (*done)(void *context, struct hs_op *op));
 void hs_sim_cache_bugs_destroy(struct hs_sim_cache_bugs **cache_bugs);
 
-/* An operation leaves a core; it is back, and `done` hands it over. */
+/* An operation leaves a core; it has come back, and `done` hands it to the core. */
 void hs_sim_cache_bugs_submit(struct hs_sim_cache_bugs *cache_bugs, const struct hs_op *op);
 void hs_sim_cache_bugs_done(struct hs_sim_cache_bugs *cache_bugs, struct hs_op *op);
 
-/* This worker was told that a key has changed, or all of them (NULL). */
+/* This worker was told that a key has changed; NULL: all of them. */
 void hs_sim_cache_bugs_changed(struct hs_sim_cache_bugs *cache_bugs, uint32_t worker,
 			       const struct hs_bytes *key);
 
-/* The reply that a client of this worker gets to a GET of the key instead of the right one, which is
- * appended; false: it gets that. `written`: a write of its own is under way. */
+/* Appends the wrong reply that a client of this worker gets to a GET of the key; false: it gets the right one.
+ * `written`: a write of the client itself is in flight. */
 bool hs_sim_cache_bugs_answer(struct hs_sim_world *world, uint32_t worker, uint32_t key,
 			      bool written, struct hs_buf *reply);
 

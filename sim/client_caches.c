@@ -1,12 +1,12 @@
-/* Clients that track keys ask, are judged and are remembered as those of any load (sim/load_internal.h): what
- * heatsink answers must be linearizable, whatever they keep. Here is what they ask for, what they are told, and what
- * they keep.
+/* Clients that track keys are clients of a load (sim/load_internal.h): what heatsink answers them must be
+ * linearizable, whatever they cache. This file is about what they request, which invalidations they get, and what
+ * they cache.
  *
  *     GET ─ heatsink ─ reply ──► the load's history      law 2: some order explains all replies
  *                        │
- *                        └─────► kept ◄── invalidation   caches: what is kept in the end is what is there
+ *                        └─────► cache ◄── invalidation  "client-caches": at rest, cached values are the true ones
  *
- * What a client reads from what it keeps is asked of nobody, and is no part of the history. */
+ * A read that a client answers from its cache is no request, and no part of the history. */
 #include "sim/client_caches.h"
 
 #include "base/err.h"
@@ -26,11 +26,11 @@ enum mode { EACH_KEY, OPT_IN, PREFIX, REDIRECTED, MODES };
 struct cacher {
 	struct caches *caches;
 	struct hs_sim_actor *actor;
-	struct hs_sim_client *listener; /* REDIRECTED: the connection that is told */
+	struct hs_sim_client *listener; /* REDIRECTED: the connection that gets the invalidations */
 	enum mode mode;
-	bool noloop;	/* it is not told of its own changes */
-	bool untracked; /* CLIENT TRACKING was refused: it keeps nothing */
-	int64_t *kept;	/* by key; NOT_KEPT, or the value, HS_SIM_NOTHING among them */
+	bool noloop;	/* it gets no invalidations of its own writes */
+	bool untracked; /* CLIENT TRACKING was refused: it caches nothing */
+	int64_t *kept;	/* the cache, by key: NOT_KEPT or the value, which may be HS_SIM_NOTHING */
 };
 
 struct caches {
@@ -65,7 +65,7 @@ static bool forget_key(struct cacher *cacher, struct hs_bytes name)
 	return true;
 }
 
-/* >2 invalidate, and keys or null. False: it is something else. */
+/* Applies an invalidation: ">2 invalidate" and an array of keys or null. False: it is something else. */
 static bool fits_push(struct cacher *cacher, struct hs_bytes push)
 {
 	struct hs_parsed_reply answer;
@@ -110,7 +110,7 @@ static void hear_push(struct cacher *cacher, struct hs_bytes push)
 				   cacher->actor->number, hs_bytes_escape(push, text, sizeof text));
 }
 
-/* What an answered request says about keys. */
+/* Updates the cache with an answered request. */
 static void keep(struct cacher *cacher, const struct hs_sim_request *request)
 {
 	for (uint32_t i = 0; i < request->ops_count; i++) {
@@ -135,14 +135,14 @@ static void on_reply(void *context, struct hs_sim_client *client, struct hs_byte
 		hear_push(cacher, reply);
 		return;
 	}
-	/* Servers may be away when they are asked to track; then CLIENT CACHING is refused as well. */
+	/* Servers may be down at CLIENT TRACKING; then CLIENT CACHING is refused as well. */
 	if (asked)
 		request->may_fail =
 			request->tracks ? actor->load->options.faults : cacher->untracked;
 	hs_sim_actor_on_reply(actor, client, reply);
 	if (!asked)
 		return;		    /* a law was broken */
-	if (reply.data[0] == '-') { /* a write may have been done */
+	if (reply.data[0] == '-') { /* a write may have happened */
 		cacher->untracked |= request->tracks;
 		forget_all(cacher);
 	} else {
@@ -183,8 +183,8 @@ static void read_something(struct cacher *cacher)
 		actor->in_flight[i % HS_SIM_IN_FLIGHT_MAX].keeps = keeps;
 }
 
-/* FLUSHALL reaches one server after the other: a key that moves may pass it by, or meet it twice. So where slots move or
- * masters are replaced nobody can say which order of requests is right from then on. */
+/* FLUSHALL reaches one server after the other: a key that moves may be missed or met twice. So where slots move or
+ * masters are replaced, no order of the requests can be checked from then on. */
 static void flush(struct cacher *cacher)
 {
 	const struct hs_sim_client_caches_options *options = cacher->caches->options;
@@ -267,7 +267,7 @@ static void listen_beside(struct cacher *cacher)
 	hs_sim_client_request(cacher->listener, "HELLO 3");
 }
 
-/* Reads may follow at once: they wait until changes are told. */
+/* Reads may follow at once: heatsink holds them until tracking is on. */
 static void begin(struct cacher *cacher)
 {
 	struct caches *caches = cacher->caches;
@@ -333,7 +333,7 @@ static void run_round(struct caches *caches)
 	hs_sim_world_settle(world);
 }
 
-/* All but the last, which is judged with the load. */
+/* All rounds but the last, which is checked together with the load. */
 static void run_early_rounds(struct caches *caches)
 {
 	int64_t *finals = hs_mem_zalloc(caches->options->keys * sizeof *finals);

@@ -55,7 +55,7 @@ static struct hs_sim_companion_request *request(struct hs_sim_companion *compani
 	return asked;
 }
 
-/* The reply may come from inside. */
+/* The reply may arrive before this returns. */
 static void send(struct hs_sim_companion *companion, const char *text)
 {
 	hs_sim_client_request(companion->client, text);
@@ -91,7 +91,7 @@ static void pop(struct hs_sim_companion *companion)
 			     forever ? 0 : timeout_us);
 }
 
-/* The usher of one that waits for ever asks until it does not. */
+/* The unblocker of a popper without timeout retries until the wait has ended. */
 static void unblock_other(struct hs_sim_companion *companion)
 {
 	struct hs_sim_companion *other = companion->other;
@@ -113,7 +113,7 @@ static void unblock_other(struct hs_sim_companion *companion)
 		hs_sim_companion_plan(companion, USHER_US);
 }
 
-/* RPUSH or PUBLISH, a few at once. */
+/* Sends RPUSH or PUBLISH, a few at once. */
 static void push_or_publish(struct hs_sim_companion *companion)
 {
 	struct hs_sim_companions *companions = companion->companions;
@@ -188,7 +188,7 @@ static uint32_t pick_worker(const struct hs_sim_companion *companion)
 	const struct hs_sim_world *world = companion->companions->world;
 	uint32_t workers = world->options.workers, worker;
 
-	/* An usher is where its popper is, though perhaps at another worker. */
+	/* an unblocker connects to the heatsink of its popper, perhaps to another worker */
 	if (companion->role == HS_SIM_UNBLOCKER && companion->other->client)
 		return companion->other->client->worker / workers * workers +
 		       draw(companion->companions, workers);
@@ -220,7 +220,8 @@ static void hang_up(struct hs_sim_companion *companion)
 	hs_sim_companion_forget(companion);
 }
 
-/* It was cut off, for what it did not read; its usher is at another heatsink than itself. */
+/* Whether it must reconnect: it was cut off at the output limit, or an unblocker is at another heatsink than its
+ * popper. */
 static bool is_misplaced(const struct hs_sim_companion *companion)
 {
 	uint32_t workers = companion->companions->world->options.workers;
@@ -260,7 +261,7 @@ static void act(void *context, void *target, uint64_t number)
 		return;
 	}
 	if (companion->head != companion->tail)
-		return; /* the reply wakes it */
+		return; /* the reply plans the next act */
 	if (companion->role == HS_SIM_POPPER)
 		pop(companion);
 	else if (companion->role == HS_SIM_SUBSCRIBER)
@@ -349,7 +350,8 @@ void hs_sim_companions_destroy(struct hs_sim_companions **companions)
 	hs_mem_free(companions);
 }
 
-/* CLIENT UNBLOCK is answered when it is on its way: once for a BLPOP, and once more when the client has gone. */
+/* Each popper counts two more: CLIENT UNBLOCK may be in flight once for its BLPOP, and once more when its client has
+ * disconnected. */
 uint64_t hs_sim_companions_in_flight(const struct hs_sim_companions *companions)
 {
 	uint64_t count = 2 * companions->options.poppers;

@@ -1,4 +1,4 @@
-/* What guests hear, and whether it is what they may hear. */
+/* Checks what companions receive: replies to their requests, elements, messages and confirmations. */
 #include "sim/companions_internal.h"
 
 #include "base/mem.h"
@@ -8,8 +8,8 @@
 #include <inttypes.h>
 
 enum {
-	LATE_US = 200000,	   /* behind the end of a wait, where nothing fails */
-	LATE_FAULTS_US = 60000000, /* servers stand still, connections fall silent */
+	LATE_US = 200000,	   /* allowed delay behind a timeout, without faults */
+	LATE_FAULTS_US = 60000000, /* with faults: servers stall, connections fall silent */
 	DRAIN_US = 1000,
 };
 
@@ -24,7 +24,7 @@ static void report(struct hs_sim_companion *companion, int law, const char *what
 			   companion->number, what, hs_bytes_escape(reply, text, sizeof text));
 }
 
-/* NULL: it is none of ours. */
+/* NULL: no companion pushed or published it there. */
 static struct hs_sim_companion_item *find_item(struct hs_sim_companion *companion,
 					       struct hs_bytes text, bool message, uint32_t where,
 					       uint32_t *number)
@@ -41,7 +41,7 @@ static struct hs_sim_companion_item *find_item(struct hs_sim_companion *companio
 	return &companion->companions->items[value];
 }
 
-/* Nothing that its client gave behind it, to the same node, was got before. */
+/* False: a later item of the same client and node was received before. */
 static bool is_in_order(const struct hs_sim_companions *companions, uint64_t got, uint32_t number)
 {
 	const struct hs_sim_companion_item *item = &companions->items[number], *other;
@@ -79,7 +79,7 @@ static void take_element(struct hs_sim_companion *companion,
 	item->taken = true;
 }
 
-/* Whether its messages have come from one node all the time. */
+/* Whether all messages of the topic came from one node. */
 static bool has_stayed(const struct hs_sim_companion *companion, uint32_t topic)
 {
 	const struct hs_sim_world *world = companion->companions->world;
@@ -125,7 +125,7 @@ static bool is_unknown(struct hs_bytes text)
 	       hs_bytes_begins(text, HS_LIT("UNKNOWN"));
 }
 
-/* Whether this may be said now, instead of an answer. */
+/* Whether this error is allowed now. */
 static bool is_excuse(const struct hs_sim_companion *companion,
 		      const struct hs_sim_companion_request *request, struct hs_bytes text)
 {
@@ -189,14 +189,14 @@ static void answer_one(struct hs_sim_companion *companion,
 		if (answer.type != HS_PARSED_MAP)
 			report(companion, 1, "gets what is no answer to HELLO", reply);
 		break;
-	case HS_SIM_COMPANION_SUBSCRIBE: /* confirmations come as what they say */
+	case HS_SIM_COMPANION_SUBSCRIBE: /* confirmations are pushes: receive_change */
 	case HS_SIM_COMPANION_UNSUBSCRIBE:
 		if (!error)
 			report(companion, 1, "gets no confirmation", reply);
 	}
 }
 
-/* Asked for, unless a shard channel was dropped. */
+/* A confirmation. It must have been requested, unless the server dropped a shard channel. */
 static void receive_change(struct hs_sim_companion *companion, uint32_t topic, bool leaves,
 			   struct hs_bytes reply)
 {
@@ -217,7 +217,7 @@ static void receive_change(struct hs_sim_companion *companion, uint32_t topic, b
 	companion->received[topic] = 0;
 }
 
-/* In RESP2 what comes by itself is an array as well; 0: it is neither. */
+/* Reads the head of a push, which is an array in RESP2; 0: it is neither. */
 static int64_t begin_push(struct hs_bytes reply, struct hs_bytes *elements)
 {
 	struct hs_parsed_reply head;
@@ -316,7 +316,7 @@ void hs_sim_companions_check_answered(struct hs_sim_companions *companions,
 		*verdict = companions->verdict;
 }
 
-/* One of them empties the lists. */
+/* One popper empties the lists. */
 static void drain(struct hs_sim_companions *companions)
 {
 	struct hs_sim_companion *companion = NULL;
@@ -367,7 +367,7 @@ static void check_lists(struct hs_sim_companions *companions)
 	}
 }
 
-/* Where nothing fails. */
+/* Only called when there are no faults: every published message must have arrived. */
 static void check_topic(struct hs_sim_companion *companion, uint32_t topic)
 {
 	struct hs_sim_companions *companions = companion->companions;

@@ -1,4 +1,5 @@
-/* Private to sim/guests*.c. */
+/* Private to sim/companions*.c: a companion, its requests in flight, and the elements and messages of all
+ * companions. */
 #ifndef HS_SIM_COMPANIONS_INTERNAL_H
 #define HS_SIM_COMPANIONS_INTERNAL_H
 
@@ -6,12 +7,12 @@
 
 enum {
 	HS_SIM_COMPANION_LISTS = 2,
-	HS_SIM_COMPANION_CHANNELS = 2,	    /* the second one is a shard's */
+	HS_SIM_COMPANION_CHANNELS = 2,	    /* the second one is a shard channel */
 	HS_SIM_COMPANION_IN_FLIGHT_MAX = 8, /* a power of two */
-	HS_SIM_COMPANION_DEPTH = 3,	    /* of those who push and publish */
+	HS_SIM_COMPANION_DEPTH = 3,	    /* requests in flight of a pusher or publisher */
 };
 
-/* What is listened to: the channel, the shard channel, and a pattern that fits the channel. */
+/* What a subscriber subscribes to: the channel, the shard channel, and a pattern that matches the channel. */
 enum hs_sim_companion_topic {
 	HS_SIM_COMPANION_CHANNEL,
 	HS_SIM_COMPANION_SHARD,
@@ -21,7 +22,7 @@ enum hs_sim_companion_topic {
 
 struct hs_sim_companion_words {
 	const char *name, *subscribe, *unsubscribe, *message;
-	uint32_t channel; /* whose messages it brings */
+	uint32_t channel; /* the channel whose messages it brings */
 };
 
 extern const struct hs_sim_companion_words hs_sim_companion_words[HS_SIM_COMPANION_TOPICS];
@@ -37,12 +38,12 @@ enum hs_sim_companion_role {
 /* An element or a message. */
 struct hs_sim_companion_item {
 	bool message;
-	bool acked;	/* its command was answered, not with an error */
-	bool taken;	/* an element was popped */
+	bool acked;	/* its command was answered without an error */
+	bool taken;	/* an element: it was popped */
 	uint32_t where; /* the list or the channel */
-	uint32_t by;	/* the connection that pushed or published it */
-	uint8_t node;	/* a message: to which it was published */
-	uint64_t asked; /* in steps */
+	uint32_t by;	/* the number of the connection that pushed or published it */
+	uint8_t node;	/* a message: the node that it was published to */
+	uint64_t asked; /* the step of its request */
 };
 
 enum hs_sim_companion_request_kind {
@@ -55,51 +56,51 @@ enum hs_sim_companion_request_kind {
 	HS_SIM_COMPANION_HELLO,
 };
 
-/* A request under way. */
+/* A request in flight. */
 struct hs_sim_companion_request {
 	enum hs_sim_companion_request_kind kind;
 	uint32_t item;	   /* PUSH, PUBLISH */
 	uint32_t where;	   /* POP: the list; SUBSCRIBE, UNSUBSCRIBE: the topic */
-	uint64_t until_us; /* POP: when its time is up; UINT64_MAX: never */
+	uint64_t until_us; /* POP: when its timeout is over; UINT64_MAX: it has none */
 };
 
 struct hs_sim_companion {
 	struct hs_sim_companions *companions;
-	struct hs_sim_client *client; /* NULL: it has gone */
+	struct hs_sim_client *client; /* NULL: not connected */
 	enum hs_sim_companion_role role;
 	uint32_t number;
-	uint32_t connection; /* a new one each time */
-	uint32_t left;	     /* requests */
+	uint32_t connection; /* a new number for each connection */
+	uint32_t left;	     /* requests still to be sent */
 	struct hs_sim_companion_request in_flight[HS_SIM_COMPANION_IN_FLIGHT_MAX];
 	uint32_t head, tail;
 	bool planned;
-	/* POPPER: who may tell it to wait no longer; USHER: whom it may tell. */
+	/* POPPER: its unblocker. UNBLOCKER: its popper. */
 	struct hs_sim_companion *other;
-	bool unblocked; /* somebody was answered that it waits no longer */
-	bool stays;	/* LISTENER: until the end */
-	/* LISTENER: since when it hears what, in steps; 0: it does not. */
+	bool unblocked; /* CLIENT UNBLOCK was answered with 1: the popper's wait has ended */
+	bool stays;	/* SUBSCRIBER: stays subscribed until the end */
+	/* SUBSCRIBER: the step at which it was subscribed to each topic; 0: it is not. */
 	uint64_t subscribed_from[HS_SIM_COMPANION_TOPICS];
-	uint64_t received[HS_SIM_COMPANION_TOPICS]; /* a bit for each message, since then */
-	uint64_t popped;			    /* and for each element */
+	uint64_t received[HS_SIM_COMPANION_TOPICS]; /* a bit for each message since then */
+	uint64_t popped;			    /* POPPER: a bit for each element */
 };
 
 struct hs_sim_companions {
 	struct hs_sim_companions_options options;
 	struct hs_sim_world *world;
 	struct hs_prng prng;
-	struct hs_sim_verdict verdict; /* what was wrong at once */
+	struct hs_sim_verdict verdict; /* violations that were found at once */
 	struct hs_sim_companion *all;
 	uint32_t count;
 	struct hs_sim_companion_item items[HS_SIM_COMPANION_ITEMS_MAX];
 	uint32_t items_count;
-	uint32_t unknown[HS_SIM_COMPANION_LISTS]; /* pops whose answer nobody heard */
+	uint32_t unknown[HS_SIM_COMPANION_LISTS]; /* pops whose answer was lost */
 	uint64_t requests;
-	uint64_t heat[2]; /* of them PUBLISH and SPUBLISH; BLPOP and RPUSH */
+	uint64_t heat[2]; /* of `requests`: PUBLISH and SPUBLISH; BLPOP and RPUSH */
 	uint32_t connections;
-	bool ending; /* the lists are emptied */
+	bool ending; /* hs_sim_companions_check is draining the lists */
 };
 
-/* companions_check.c: replies, and what comes without being asked for. */
+/* companions_check.c: replies and pushes. */
 void hs_sim_companion_on_reply(void *context, struct hs_sim_client *client, struct hs_bytes reply);
 void hs_sim_companion_forget(struct hs_sim_companion *companion); /* its connection has ended */
 /* companions.c */

@@ -1,4 +1,5 @@
-/* What an engine tells, on its way to the cores. */
+/* Delivers events (core/event.h) from an engine or a core to the workers of a heatsink, each after a delay of its
+ * own, in the order in which they were sent. */
 #include "sim/world_internal.h"
 
 #include "base/mem.h"
@@ -28,7 +29,7 @@ void hs_sim_core_events_forget_read(struct hs_sim_world *world, const struct hs_
 
 static bool is_being_read(const struct hs_sim_world *world, uint32_t worker, struct hs_bytes key)
 {
-	/* Such worlds have one heatsink. */
+	/* worlds with this bug have one heatsink */
 	for (size_t i = 0; i < world->reads_count; i++) {
 		const struct hs_op *op = world->reads[i];
 
@@ -40,7 +41,8 @@ static bool is_being_read(const struct hs_sim_world *world, uint32_t worker, str
 	return false;
 }
 
-/* What a core hears that remembers keys when their replies come. */
+/* HS_SIM_READ_TRACKED_LATE: delivers an event without the keys that the worker is reading, as if the core tracked a
+ * key only when its reply arrives. */
 static void tell_late(struct hs_sim_world *world, uint32_t worker, const struct hs_event *event)
 {
 	struct hs_bytes *keys = hs_mem_alloc((event->keys_count + 1) * sizeof *keys);
@@ -56,12 +58,12 @@ static void tell_late(struct hs_sim_world *world, uint32_t worker, const struct 
 
 /* --- the way --- */
 
-/* News on their way to one worker. */
+/* An event in flight to one worker. */
 struct piece {
-	struct hs_link link; /* in world->news */
+	struct hs_link link; /* in world->event */
 	struct hs_sim_worker *worker;
-	uint64_t life; /* the heatsink's: a later one does not hear it */
-	bool heard;    /* before its time, by a process that dies */
+	uint64_t life; /* the life of the heatsink: a later life does not get it */
+	bool heard;    /* delivered early, to a heatsink that dies */
 	struct hs_event *event;
 };
 
@@ -136,7 +138,7 @@ bool hs_sim_core_events_deliver_now(struct hs_sim_heatsink *heatsink)
 		piece->heard = true;
 		any = true;
 		hs_core_event(piece->worker->core, world->now, piece->event);
-		next = world->event.next; /* it may have told others */
+		next = world->event.next; /* the core may have sent further events */
 	}
 	return any;
 }

@@ -1,4 +1,5 @@
-/* The driver's side of connections: what the libuv driver does between a core and its clients. */
+/* The driver's part of a world: what the libuv driver (src/serve) does between a core and its clients. It feeds
+ * bytes in, takes replies out, plans ticks and rounds, and checks the limits of law 6 after every event. */
 #include "sim/world_internal.h"
 
 #include "absorb/absorb.h"
@@ -35,7 +36,7 @@ static void on_reply(struct hs_sim_client *client)
 	hs_buf_consume(&client->received, at);
 }
 
-/* HS_SIM_EVENT_OVERTAKES: what was told comes first. */
+/* HS_SIM_EVENT_OVERTAKES: moves pushes in front of replies. */
 static void put_pushes_first(struct hs_buf *out)
 {
 	struct hs_buf turned = {0};
@@ -73,8 +74,8 @@ static size_t longest_two(struct hs_bytes replies)
 	return first + second;
 }
 
-/* Two replies may pass the limit: that of the last command, if it is answered at once, and the last one that was in
- * flight then. */
+/* The output may exceed the limit by two replies: that of the last command, if it is answered at once, and the last
+ * one that was in flight then. */
 static void check_output(const struct hs_sim_client *client, struct hs_bytes unsent)
 {
 	uint64_t most = client->world->options.core.output_bytes_max;
@@ -110,7 +111,7 @@ static void take_output(struct hs_sim_client *client)
 	on_reply(client);
 }
 
-/* As much of the unread bytes as the core wants, where it wants them. */
+/* Passes on as many unread bytes as the core takes: at random in its own buffer or in ours. */
 static bool feed(struct hs_sim_client *client)
 {
 	struct hs_sim_world *world = client->world;
@@ -172,7 +173,7 @@ static void send_all(struct hs_core *core)
 		take_output(hs_session_io(session));
 }
 
-/* A worker's part of the cache, without what all of them share. */
+/* Checks a worker's own part of the cache; the shared part is not checked. */
 static void check_cache(struct hs_sim_world *world, const struct hs_sim_worker *worker)
 {
 	const struct hs_core_options *options = &world->options.core;
@@ -189,14 +190,14 @@ static void check_cache(struct hs_sim_world *world, const struct hs_sim_worker *
 				   worker->number, bytes, most);
 }
 
-/* In front of servers there may be more while their readers have writes of them under way, and until room is made with
- * a later command. */
+/* In front of servers the table may exceed the limit by the requests in flight whose readers also write, until a
+ * later command makes room. */
 static void check_tracked(struct hs_sim_world *world, struct hs_sim_worker *worker)
 {
 	uint64_t keys = hs_counter_get(&hs_push_stats(worker->core)->tracking_keys);
 	uint64_t under_way = hs_counter_get(&hs_core_stats(worker->core)->inflight);
 	uint64_t most = world->options.core.tracking_keys_max / world->options.workers;
-	/* What was under way before this event may have been answered in it. */
+	/* Requests that were in flight before this event may have been answered in it. */
 	uint64_t more = under_way > worker->under_way_before ? under_way : worker->under_way_before;
 
 	worker->under_way_before = under_way;
@@ -224,7 +225,7 @@ static void check_private(struct hs_sim_world *world, const struct hs_sim_worker
 				   worker->number, count, most);
 }
 
-/* Those that its client has asked for: a place for messages among them (core/push.c) is none. */
+/* Counts the client's requests; a place that is reserved for pushes (core/push.c) is none. */
 static uint32_t count_asked(const struct hs_session *session)
 {
 	uint32_t count = 0;
@@ -235,7 +236,7 @@ static uint32_t count_asked(const struct hs_session *session)
 	return count;
 }
 
-/* Of each client that is there, where the limit is low enough to be reached. */
+/* Checked only where the limit is low enough to be reached. */
 static void check_pipelines(struct hs_sim_world *world, const struct hs_sim_worker *worker)
 {
 	uint32_t most = world->options.core.session_inflight_max;
@@ -263,7 +264,8 @@ static void check_hot_keys(struct hs_sim_world *world, const struct hs_sim_worke
 				   worker->number, keys, most);
 }
 
-/* What must be true at every moment. */
+/* Checks the limits of a core (law 6): waiting requests, pipelines, hot keys, cache, tracked keys, private
+ * connections. */
 static void check_limits(struct hs_sim_world *world, struct hs_sim_worker *worker)
 {
 	const struct hs_core_options *options = &world->options.core;
@@ -289,7 +291,7 @@ static void check_limits(struct hs_sim_world *world, struct hs_sim_worker *worke
 		check_private(world, worker);
 }
 
-/* What the round has gathered for hot keys is submitted, and what was submitted is sent to servers. */
+/* Submits what the round has collected for hot keys, and sends what was submitted to servers. */
 static bool flush(struct hs_sim_worker *worker)
 {
 	struct hs_sim_heatsink *heatsink = worker->heatsink;
@@ -300,7 +302,7 @@ static bool flush(struct hs_sim_worker *worker)
 	       any;
 }
 
-/* A round of events is over. */
+/*  */
 static void end_round(void *context, void *target, uint64_t number)
 {
 	struct hs_sim_world *world = context;
@@ -375,7 +377,7 @@ static void read_later(void *context, void *target, uint64_t number)
 	hs_sim_after_core(context, worker->number);
 }
 
-/* A slow worker takes what its clients have sent some time later. */
+/* A slow worker reads what its clients have sent after a delay. */
 static void plan_reading(struct hs_sim_world *world, struct hs_sim_worker *worker)
 {
 	uint64_t in_us = hs_prng_below(&world->prng, world->options.slow_us_max + 1);

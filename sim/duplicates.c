@@ -5,8 +5,7 @@
 #include "sim/cluster.h"
 #include "sim/world.h"
 
-/* Where a command has its values: the first one's place, and how far it is from there to the next; 0: there is only
- * one. */
+/* Where a command has its values: the index of the first one, and the distance to the next; 0: there is only one. */
 static const struct row {
 	const char *name;
 	size_t first, step;
@@ -24,7 +23,7 @@ static const struct row *find_row(struct hs_bytes name)
 	return NULL;
 }
 
-/* False: others may have the same. */
+/* False: not a unique value. */
 static bool read_value(struct hs_bytes text, int64_t *value)
 {
 	if (text.len > 0 && text.data[0] == 't')
@@ -32,7 +31,7 @@ static bool read_value(struct hs_bytes text, int64_t *value)
 	if (!hs_num_parse_int(text, value) || *value <= -HS_SIM_NOTHING || *value >= HS_SIM_NOTHING)
 		return false;
 	if (*value < 0)
-		*value = -*value; /* INCRBY of less than nothing is DECRBY */
+		*value = -*value; /* a negative INCRBY is a DECRBY */
 	return *value >= HS_SIM_VALUE_STEP;
 }
 

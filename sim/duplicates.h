@@ -1,10 +1,9 @@
-/* Law 4, at the servers: what is not idempotent is never sent again. Every value that a client sets, and every
- * amount that it adds, is unlike all others (sim/load_compose.c, sim/load_rules.c), so that a server that runs one of
- * them shows whether it was run before, there or anywhere else. A sum of a fold's amounts counts as one of its own.
- * What carries no such value is left to others: DEL, GETDEL, PEXPIRE and INCR to law 2, elements of lists to
- * sim/companions_check.c. Clients that keep what they read set small numbers, which are not looked at.
+/* Law 4 at the servers: a command that is not idempotent is never sent again. Every value that a client sets, and
+ * every amount that it adds, is unique (sim/load_compose.c, sim/load_rules.c), so that a server that runs one twice
+ * shows it, wherever the first time was. A sum that a fold has combined counts as one value.
  *
- * One thread. */
+ * Commands without a unique value are left to other checks: DEL, GETDEL, PEXPIRE and INCR to law 2, list elements to
+ * sim/companions_check.c. Clients that track keys set small numbers, which are ignored here. One thread. */
 #ifndef HS_SIM_DUPLICATES_H
 #define HS_SIM_DUPLICATES_H
 
@@ -16,11 +15,11 @@ struct hs_sim_ran;
 struct hs_sim_world;
 
 struct hs_sim_duplicates {
-	int64_t *values; /* set or added */
+	int64_t *values; /* values set and amounts added so far */
 	size_t count, cap;
 };
 
-/* A command that a server has run for a heatsink; what was run before breaks the law. */
+/* A server has run a command for a heatsink; a value that was seen before breaks the law (world->broken). */
 void hs_sim_duplicates_note(struct hs_sim_world *world, const struct hs_sim_ran *ran);
 void hs_sim_duplicates_deinit(struct hs_sim_duplicates *duplicates);
 

@@ -33,7 +33,7 @@ void hs_sim_events_plan(struct hs_sim_events *events, struct hs_sim_event event)
 	events->heap[at] = event;
 }
 
-/* The earliest of the children of this place; its own number, if it has none. */
+/* The earliest child of this place; the place itself, if it has no children. */
 static size_t earliest_child(const struct hs_sim_events *events, size_t at)
 {
 	size_t first = at * WAYS + 1, end = first + WAYS;

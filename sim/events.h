@@ -1,6 +1,6 @@
-/* What happens next in a simulated world: calls with a virtual time, run in the order of their
- * times and, at the same time, in the order in which they were planned. Nothing here is random, so
- * a world replays exactly. One thread. */
+/* The event queue of a simulated world: calls with a virtual time. They run in the order of their times; at the same
+ * time, in the order in which they were planned. Nothing here is random, so that a world replays exactly. The queue
+ * does not own what events point to. One thread. */
 #ifndef HS_SIM_EVENTS_H
 #define HS_SIM_EVENTS_H
 
@@ -8,11 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum {
-	HS_SIM_TICK_US = 100000
-}; /* between two rounds of regular work: ten a second, as in the product */
+enum { HS_SIM_TICK_US = 100000 }; /* between two periodic ticks: ten a second, as in the product */
 
-/* `number` is whatever the planner wanted to remember. */
+/* `number` is free for the planner to use. */
 typedef void hs_sim_event_run(void *context, void *target, uint64_t number);
 
 struct hs_sim_event {
@@ -22,26 +20,26 @@ struct hs_sim_event {
 	void *context;
 	void *target;
 	uint64_t number;
-	bool foreground; /* somebody waits for it; the others may go on for ever */
+	bool foreground; /* a world is not settled before it has run; others may repeat for ever */
 };
 
 struct hs_sim_events {
-	struct hs_sim_event *heap; /* the earliest on top */
+	struct hs_sim_event *heap; /* the earliest first */
 	size_t count;
 	size_t cap;
-	size_t foreground; /* of `count` */
-	uint64_t planned;  /* ever: numbers them */
+	size_t foreground; /*  */
+	uint64_t planned;  /* planned so far: gives `order` */
 };
 
 void hs_sim_events_deinit(struct hs_sim_events *events);
 
-/* The order is filled in. */
+/* Fills in `order`. */
 void hs_sim_events_plan(struct hs_sim_events *events, struct hs_sim_event event);
 
-/* The earliest event, taken out; false when there is none. */
+/* Takes out the earliest event; false: there is none. */
 bool hs_sim_events_take(struct hs_sim_events *events, struct hs_sim_event *event);
 
-/* The time of the earliest event; UINT64_MAX when there is none. */
+/* The time of the earliest event; UINT64_MAX: there is none. */
 uint64_t hs_sim_events_next_us(const struct hs_sim_events *events);
 
 #endif

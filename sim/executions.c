@@ -27,7 +27,7 @@ static void note(void *context, uint64_t client, uint64_t number)
 	struct hs_sim_executions *executions = noting->executions;
 
 	if (client == 0)
-		return; /* a core's own, which need no order */
+		return; /* an internal request of a core: it needs no order */
 	if (executions->count == executions->cap) {
 		executions->cap = executions->cap ? 2 * executions->cap : 64;
 		executions->all =
@@ -60,7 +60,7 @@ void hs_sim_executions_note(struct hs_sim_executions *executions, const struct h
 
 /* --- of servers --- */
 
-/* Of a transaction's commands each stands for itself, with whatever it was answered. */
+/* Each command of a transaction is hashed alone, without its reply. */
 static uint64_t hash_of(size_t argc, const struct hs_bytes *argv, const struct hs_bytes *reply)
 {
 	uint64_t hash = reply ? hs_hash(*reply, argc) : ~(uint64_t)argc;
@@ -79,7 +79,7 @@ void hs_sim_executions_ran(struct hs_sim_executions *executions, const struct hs
 			executions->ran);
 }
 
-/* The place of its first command; the others are asked for, too, so that none of them is found later. */
+/* The place of the transaction's first command. The others are asked for, too, so that no later command finds them. */
 static uint64_t find_exec(struct hs_sim_connection *connection, const struct hs_op_tx *tx)
 {
 	uint64_t first = 0, at;

@@ -1,13 +1,13 @@
-/* In which order an engine ran what each client asked of a partition: that of the asking (law 2,
- * "pipelined clients included"), over all keys. What clients see of one key at a time does not tell.
- * Of a Cluster the order is promised key by key: a slot that moves may be later than others, and is on two
- * servers meanwhile. A single server is all one.
+/* Law 2 across keys, "pipelined clients included": an engine ran what each client requested of a partition in the
+ * client's order. Histories of single keys do not show that. In front of a Cluster the order is promised for each
+ * key only: a slot that moves may lag behind others, and is on two servers meanwhile. A single server is one
+ * partition.
  *
- *     server ── ran ──► its connection remembers the place ── reply ──► the operation has it
+ *     server ── ran ──► its connection remembers the place ── reply ──► the operation gets it (op->engine_order)
  *
- * Noted when an operation comes back, for every request that it stands for; the last time counts, when
- * something was run again. What was refused, or is unknown, is not noted: it may run at any time or
- * never. One thread. */
+ * The world notes an execution when an operation comes back, for every request that it stands for; if it was run
+ * again, the last time counts. A request that was refused or whose outcome is unknown is not noted: it may run at
+ * any time or never. One thread. */
 #ifndef HS_SIM_EXECUTIONS_H
 #define HS_SIM_EXECUTIONS_H
 
@@ -19,8 +19,8 @@ enum { HS_SIM_EXECUTIONS_KEYS = 0x8000 };
 
 struct hs_sim_execution {
 	uint64_t client;
-	uint64_t number;    /* of the request, among its client's */
-	uint64_t at;	    /* in the order of all that was run */
+	uint64_t number;    /* of the request, counted for each client */
+	uint64_t at;	    /* its place among all commands that were run */
 	uint16_t partition; /* or slot, or HS_SIM_EXECUTIONS_KEYS + number of the key */
 };
 
@@ -28,21 +28,21 @@ struct hs_sim_executions {
 	struct hs_sim_execution *all;
 	size_t count;
 	size_t cap;
-	uint64_t ran; /* by servers */
+	uint64_t ran; /* commands that servers have run so far */
 };
 
 struct hs_sim_ran;
 struct hs_sim_connection;
 
 void hs_sim_executions_deinit(struct hs_sim_executions *executions);
-/* A server has run something for a heatsink; a heatsink has its reply on this connection (NULL: on none), and
- * op->engine_order says from here on when it ran; 0: nobody knows, or it need not keep an order. */
+/* A server has run a command for a heatsink. Later the heatsink has its reply on this connection (NULL: on none);
+ * then op->engine_order is the command's place; 0: it is not known, or needs no order. */
 void hs_sim_executions_ran(struct hs_sim_executions *executions, const struct hs_sim_ran *ran);
 void hs_sim_executions_find(struct hs_sim_connection *connection, struct hs_op *op);
-/* The operation was answered; op->engine_order says when it ran, `where` among what its order is kept. */
+/* The operation was answered. `where` is the partition, slot or key within which its client's order must hold. */
 void hs_sim_executions_note(struct hs_sim_executions *executions, const struct hs_core *core,
 			    const struct hs_op *op, uint16_t where);
-/* Sorts them. */
+/* Sorts the executions and compares neighbours. */
 int hs_sim_check_executions(struct hs_sim_executions *executions,
 			    struct hs_sim_verdict *verdict) HS_MUSTCHECK;
 

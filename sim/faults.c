@@ -12,7 +12,7 @@
 enum {
 	MOVE_STEPS = 3, /* keys that are moved one by one, at most */
 	UNDO_ONE_IN = 4,
-	LOSSY_ONE_IN = 3, /* acts, where failovers may lose writes */
+	LOSSY_ONE_IN = 3, /* of the acts, if failovers may lose writes */
 	HELD_US_MAX = 5000,
 	HOLD_NOTHING_ONE_IN = 8,
 	LOSE_DATA_ONE_IN = 4,
@@ -20,8 +20,8 @@ enum {
 	TIED_STEP_US_MAX = 500,
 	TIED_MOVE_ONE_IN = 3,
 	FAILOVER_US_MAX = 100000,
-	/* A slot that has just moved, or has not, rests: a request that was sent on to another node with ASK may
-	 * still be on its way, and would be answered there in the midst of the next move, without the key. */
+	/* How long a slot rests after a move or an undone move. A request that was redirected with ASK may be in
+	 * flight for so long, and would be answered in the middle of the next move, without the key. */
 	REST_US = 50000,
 };
 
@@ -71,16 +71,15 @@ static void plan(struct hs_sim_world *world, uint64_t us_max, hs_sim_event_run *
 			   });
 }
 
-/* Follow-ups of acts come to nothing when the end of all trouble was first. `number` is a node: it is nobody's
- * concern any more. */
+/* Ends the fault of a node. False: all faults have been stopped, and the follow-up must do nothing. */
 static bool goes_on(struct hs_sim_world *world, uint64_t node)
 {
 	world->faults.faulty_nodes &= ~(1u << node);
 	return world->faults.on;
 }
 
-/* One thing at a time happens to a node; and nothing else while a master is replaced: the one that was replaced
- * has to hear of it from the others before it serves again. */
+/* Begins a fault of a node; false: it cannot. A node has one fault at a time. While a master is being replaced no
+ * other fault begins, because the old master must learn of that from the other nodes before it serves again. */
 static bool takes(struct hs_sim_world *world, uint8_t node)
 {
 	if (world->faults.failovers > 0 || world->faults.faulty_nodes >> node & 1)
@@ -99,7 +98,7 @@ static uint8_t pick_node(struct hs_sim_world *world)
 	return (uint8_t)draw(world, hs_sim_cluster_nodes(world->cluster));
 }
 
-/* Of the first keys the first, most often: many loads have no other. */
+/* key0 most often: many loads have no other key. */
 static uint32_t pick_key(struct hs_sim_world *world)
 {
 	return draw(world, 2) == 0 ? 0 : (uint32_t)draw(world, HS_SIM_MOVING_KEYS);
@@ -129,7 +128,8 @@ static void end_move(void *context, void *target, uint64_t number)
 		return;
 	if (undo)
 		done = hs_sim_cluster_move_undo(world->cluster, slot);
-	else if (hs_sim_cluster_agrees(world->cluster)) /* of the last move all nodes know */
+	else if (hs_sim_cluster_agrees(
+			 world->cluster)) /* only when all nodes know of the last move */
 		done = hs_sim_cluster_move_end(world->cluster, slot);
 	for (uint32_t key = 0; done && key < HS_SIM_MOVING_KEYS; key++) {
 		if (slot_of_key(world, key) == slot)
@@ -138,10 +138,11 @@ static void end_move(void *context, void *target, uint64_t number)
 	if (done)
 		hs_sim_script_note(world, "slot %u %s", slot, undo ? "stays" : "has moved");
 	else
-		plan(world, down_us(world), end_move, number); /* when both are there again */
+		plan(world, down_us(world), end_move, number); /* again when both nodes run */
 }
 
-/* Until the next key is moved. Where several keys are of one slot that is soon: while they are asked for. */
+/* Time until the next key moves. It is short where several keys share the slot, so that it happens while they are
+ * requested. */
 static uint32_t step_us(const struct hs_sim_world *world)
 {
 	uint32_t us = down_us(world) / MOVE_STEPS;
@@ -149,8 +150,8 @@ static uint32_t step_us(const struct hs_sim_world *world)
 	return world->options.tied > 0 && us > TIED_STEP_US_MAX ? TIED_STEP_US_MAX : us;
 }
 
-/* From the last key that is moved by itself to the end. A slot of which several keys may be asked for at once lies on
- * two nodes now and then for longer than anybody waits. */
+/* Time from the last single key to the end of the move. A slot whose keys may be requested together sometimes stays
+ * on two nodes for longer than engine-timeout. */
 static uint32_t half_moved_us(struct hs_sim_world *world)
 {
 	if (world->options.tied > 0 && draw(world, LONG_ONE_IN) == 0)
@@ -191,8 +192,8 @@ static void begin_move(struct hs_sim_world *world)
 
 /* ---- failovers ---- */
 
-/* A move that a failover interrupts has to be mended by an operator: keys lie where nobody looks for them. So
- * the two do not meet. */
+/* A move that a failover interrupts needs an operator: some keys are unreachable. So moves and failovers never
+ * overlap. */
 static bool is_moving(const struct hs_sim_world *world)
 {
 	for (uint32_t i = 0; i < HS_SIM_MOVING_KEYS; i++) {
@@ -214,7 +215,7 @@ static void end_failover(void *context, void *target, uint64_t number)
 		world->faults.failovers--;
 }
 
-/* For so long no slot begins to move. */
+/* No slot begins to move until end_failover. */
 static void begin_failover(struct hs_sim_world *world)
 {
 	world->faults.failovers++;
@@ -290,10 +291,10 @@ static bool crash(struct hs_sim_world *world, uint8_t node)
 
 /* ---- masters that are lost ---- */
 
-/* A replica that is lost to its master's stream for a while, and then takes its place. */
+/* A master that will be lost, and the replica that will replace it after missing some of its stream. */
 struct loss {
 	uint8_t master, replica;
-	bool stalls; /* the master does, else it crashes */
+	bool stalls; /* the master stalls; false: it crashes */
 };
 
 static uint64_t number_of(struct loss loss)
@@ -315,8 +316,8 @@ static void take_over(void *context, void *target, uint64_t number)
 	plan_at(world, FAILOVER_US_MAX, end_failover);
 	if (!world->faults.on)
 		return;
-	/* A master that serves would go on for as long as it takes to hear of that, as in Redis: what clients are
-	 * told meanwhile is lost. */
+	/* A master that still serves would go on until it learns of the takeover, as in Redis, and what it
+	 * acknowledges meanwhile is lost. */
 	if (hs_sim_cluster_master_of(world->cluster, loss.replica) == loss.master &&
 	    !hs_sim_cluster_serves(world->cluster, loss.master) &&
 	    hs_sim_cluster_take_over(world->cluster, loss.replica))
@@ -350,8 +351,8 @@ static uint8_t replica_of(struct hs_sim_world *world, uint8_t master)
 	return node;
 }
 
-/* A master's replica gets nothing of its stream any more, the master goes on for a while and then stalls or crashes,
- * and the replica takes its place: what clients were told meanwhile is lost. */
+/* The replica stops receiving its master's stream; the master goes on for a while, then stalls or crashes; the
+ * replica takes over. Writes that were acknowledged meanwhile are lost. */
 static void lose_master(struct hs_sim_world *world)
 {
 	uint8_t master = hs_sim_cluster_owner(world->cluster, slot_of_key(world, pick_key(world)));
@@ -412,7 +413,7 @@ static void revive(void *context, void *target, uint64_t number)
 
 	(void)target;
 	if (!world->heatsinks[number].dead)
-		return; /* the end of all trouble came first */
+		return; /* hs_sim_faults_end has started it */
 	hs_sim_heatsink_start(&world->heatsinks[number]);
 	hs_sim_script_note(world, "heatsink %u starts", (unsigned)number);
 }
@@ -422,7 +423,7 @@ static void die(struct hs_sim_world *world)
 	uint32_t number = (uint32_t)draw(world, world->options.heatsinks);
 	uint32_t alive = 0;
 
-	/* One of several stays; of a lone one the clients wait until it is back. */
+	/* The last of several heatsinks stays alive; clients of a single one wait until it is back. */
 	for (uint32_t i = 0; i < world->options.heatsinks; i++)
 		alive += !world->heatsinks[i].dead;
 	if (world->heatsinks[number].dead || (alive == 1 && world->options.heatsinks > 1))
@@ -520,7 +521,7 @@ void hs_sim_faults_end(struct hs_sim_world *world)
 	}
 }
 
-/* Those that were under way when the trouble ended. */
+/* Ends the moves that were in progress when faults were stopped. */
 void hs_sim_faults_finish_moves(struct hs_sim_world *world)
 {
 	for (uint32_t i = 0; i < HS_SIM_MOVING_KEYS; i++) {

@@ -1,5 +1,10 @@
-/* What happens to servers and heatsinks while clients are at it, drawn from the seed: one act after the
- * other, each of which comes to its own end. */
+/* The fault schedule: what happens to servers and heatsinks while clients send requests. Slots move, masters fail
+ * over, servers stall, crash and lose connections, heatsinks die. Faults are drawn from the seed, one act after the
+ * other, and each act ends by itself. The module also collects the script: a line for each thing that happens, for
+ * people.
+ *
+ * It decides only what and when; sim/cluster.h, network.h and heatsink.h carry it out. Combinations that no server
+ * can survive are never started (docs/SIMULATOR.md, "What never happens"). One thread. */
 #ifndef HS_SIM_FAULTS_H
 #define HS_SIM_FAULTS_H
 
@@ -11,21 +16,23 @@
 
 struct hs_sim_world;
 
-enum { HS_SIM_MOVING_KEYS = 4 }; /* slots that move are those of the load's first keys */
+enum { HS_SIM_MOVING_KEYS = 4 }; /* only slots of the load's first keys move */
 
 struct hs_sim_faults {
 	struct hs_prng prng;
 	bool on;
-	uint64_t rests_until_us[HS_SIM_MOVING_KEYS]; /* their slots, from their last move */
-	uint32_t failovers;			     /* that may be under way */
-	uint32_t faulty_nodes; /* a bit for each node that something happens to */
-	struct hs_buf script;  /* what was done and when, a line each, for people */
+	/* Until then the slot rests after its last move */
+	uint64_t rests_until_us[HS_SIM_MOVING_KEYS];
+	uint32_t failovers;    /* failovers that may be in flight */
+	uint32_t faulty_nodes; /* a bit for each node that a fault holds at the moment */
+	struct hs_buf script;  /* one line for each event, for people */
 };
 
 void hs_sim_faults_begin(struct hs_sim_world *world);
-void hs_sim_faults_end(struct hs_sim_world *world);	     /* nothing new is begun */
-void hs_sim_faults_finish_moves(struct hs_sim_world *world); /* when all servers are there */
-/* A line for the script, if there is to be one. */
+void hs_sim_faults_end(struct hs_sim_world *world); /* starts no new faults */
+/* ends moves that are half done, when all servers run */
+void hs_sim_faults_finish_moves(struct hs_sim_world *world);
+/* Adds a line to the script, if the world writes one. */
 void hs_sim_script_note(struct hs_sim_world *world, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 void hs_sim_faults_deinit(struct hs_sim_faults *faults);

@@ -1,3 +1,6 @@
+/* One heatsink: what src/serve and an engine's glue do around the cores of one process. It creates cores, passes
+ * operations to the engine and to other workers, and hands results back; at its death it finishes everything in
+ * flight. */
 #include "sim/heatsink.h"
 
 #include "base/limits.h"
@@ -11,11 +14,11 @@
 
 enum { DRAIN_US = 1000000000 };
 
-/* An operation between two workers. */
+/* An operation in flight between two workers. */
 struct peer {
 	struct hs_link link;
 	struct hs_op *op; /* NULL: the process has died */
-	bool visited;	  /* it is on its way back */
+	bool visited;	  /* it has run at the other worker, and is on its way back */
 };
 
 /* --- what engines hand back --- */
@@ -64,7 +67,7 @@ struct hs_now hs_sim_worker_now(struct hs_sim_world *world, struct hs_sim_worker
 	return now;
 }
 
-/* Of a Cluster the order is that of each key: while a slot moves, its keys are on two servers. */
+/* In front of a Cluster the order is checked for each key: while a slot moves, its keys are on two servers. */
 static void note_keys(struct hs_sim_world *world, const struct hs_sim_worker *worker,
 		      const struct hs_op *op, const struct hs_command *command, size_t argc,
 		      const struct hs_bytes *argv)
@@ -81,7 +84,7 @@ static void note_keys(struct hs_sim_world *world, const struct hs_sim_worker *wo
 					       : op->slot);
 }
 
-/* One that may be old has no place in the order, and none across the slots of a Cluster. */
+/* A read that may be stale has no place in the order; nor is there an order across the slots of a Cluster. */
 static void note_run(struct hs_sim_world *world, const struct hs_sim_worker *worker,
 		     const struct hs_op *op)
 {
@@ -97,7 +100,7 @@ static void note_run(struct hs_sim_world *world, const struct hs_sim_worker *wor
 		note_keys(world, worker, op, op->command, op->argc, op->argv);
 }
 
-/* What a mistake leaves on the servers. */
+/* Planted bugs: leaves a key on the servers. */
 static void leave(struct hs_sim_world *world, const char *key, const char *value)
 {
 	const struct hs_bytes argv[] = {HS_LIT("SET"), hs_bytes_of(key), hs_bytes_of(value)};
@@ -107,7 +110,7 @@ static void leave(struct hs_sim_world *world, const char *key, const char *value
 	hs_buf_deinit(&reply);
 }
 
-/* The core has it; what follows from that is for the caller (hs_sim_after_core). */
+/* Hands the operation to the core. The caller must call hs_sim_after_core. */
 static void finish(struct hs_sim_heatsink *heatsink, struct hs_op *op)
 {
 	struct hs_sim_world *world = heatsink->world;
@@ -132,7 +135,7 @@ static void complete(void *context, struct hs_op *op)
 	uint32_t worker = hs_sim_worker_of(heatsink, op)->number;
 
 	finish(heatsink, op);
-	if (!heatsink->in_engine) /* else engine_handled follows */
+	if (!heatsink->in_engine) /* else engine_handled does it */
 		hs_sim_after_core(heatsink->world, worker);
 }
 
@@ -179,7 +182,7 @@ static void free_peer(struct peer **peer)
 	hs_mem_free(peer);
 }
 
-/* A worker has one queue for what others send it. */
+/* A worker has one queue for messages of other workers, so that they arrive in order. */
 static void plan_peer(struct hs_sim_heatsink *heatsink, uint32_t to, struct peer *peer,
 		      hs_sim_event_run *run)
 {
@@ -205,7 +208,7 @@ static void come_back(void *context, void *target, uint64_t number)
 		complete(context, op);
 }
 
-/* A worker's part of a command for all of them, on that worker, then back. */
+/* Runs a worker's part of a command for all workers on that worker, then sends the result back. */
 static void visit_peer(void *context, void *target, uint64_t number)
 {
 	struct hs_sim_heatsink *heatsink = context;
@@ -233,7 +236,7 @@ static void send_to_peer(struct hs_sim_heatsink *heatsink, struct hs_op *op)
 	hs_list_init(&peer->link);
 	hs_list_append(&heatsink->peers, &peer->link);
 	if (heatsink->dead)
-		return; /* drain_cores hurries it */
+		return; /* not scheduled: the process is dead, and drain_cores delivers it at once */
 	plan_peer(heatsink, op->partition, peer, visit_peer);
 }
 
@@ -310,7 +313,7 @@ static uint64_t look_at_clock(void *context)
 	return worker->world->now.mono_us;
 }
 
-/* What a core tells the others. */
+/* A core's event for all workers of its heatsink. */
 static void tell(void *context, struct hs_event *event)
 {
 	struct hs_sim_worker *worker = context;
@@ -397,7 +400,7 @@ static void create_core(struct hs_sim_heatsink *heatsink, uint32_t number)
 		.node_id = "6865617473696e6b20696e206120647265616d21",
 		.slowlog_ids = &heatsink->slowlog_ids,
 		.stages = options->stage ? world->stages : hs_stages,
-		/* Of every life another one: names of copies are drawn from it. */
+		/* Differs in every life: names of copies are drawn from it. */
 		.seed = options->engine.seed + heatsink->first + number +
 			((uint64_t)heatsink->lives << 32),
 		.key_seed = options->engine.seed,
@@ -462,7 +465,7 @@ static void destroy_cores(struct hs_sim_heatsink *heatsink)
 	hs_sim_rules_stop(heatsink);
 }
 
-/* Events may name it until the world ends. */
+/* The old engine lives until the world ends: events in flight may name it. */
 static void retire_engine(struct hs_sim_heatsink *heatsink)
 {
 	if (!heatsink->redis)
@@ -486,7 +489,7 @@ void hs_sim_heatsink_stop(struct hs_sim_heatsink *heatsink)
 	retire_engine(heatsink);
 }
 
-/* Nobody hears of their answers any more. True: some were under way. */
+/* Finishes operations between workers of a dead heatsink; no client gets their replies. True: there were some. */
 static bool end_peers(struct hs_sim_heatsink *heatsink)
 {
 	struct hs_sim_world *world = heatsink->world;
@@ -509,8 +512,8 @@ static bool end_peers(struct hs_sim_heatsink *heatsink)
 	return any;
 }
 
-/* What stages hold back is sent, and answered at once; what workers tell each other is heard; what waits for
- * its time has waited: so that nothing is left in memory. */
+/* Drains the cores of a dead heatsink so that nothing leaks: sends what stages hold back (it is answered at once
+ * with an error), delivers events between workers, and lets all deadlines pass. */
 static void drain_cores(struct hs_sim_heatsink *heatsink)
 {
 	struct hs_sim_world *world = heatsink->world;

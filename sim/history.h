@@ -1,11 +1,11 @@
-/* What clients saw: every operation on a key with the moment it was asked, the moment it was
- * answered, and the answer. The checkers read this and nothing else, so they know no core, no
- * engine and no RESP.
+/* What clients saw: every operation on a key, with the moment of its request, the moment of its answer, and the
+ * answer. The order and increment checkers read nothing else, so that they know no core, no engine and no RESP.
+ * `storm --verify` fills the same history from real servers.
  *
- * A key holds nothing, a whole number, or a text of which only its own number matters; and perhaps it
- * has a time to live. What came of an operation is one of three things: its answer; nothing, because
- * it was refused (it is HS_SIM_NONE then, whatever it was); or nobody knows: it has no answer, and may
- * have happened or not. */
+ * A key holds nothing, a whole number, or a text of which only its number matters; and it may have a time to live.
+ * An operation ends in one of three ways: it was answered; it was refused and did nothing (its kind is HS_SIM_NONE
+ * then); or its outcome is unknown: it has no answer, and may have happened or not. No thread of its own; the caller
+ * owns it. */
 #ifndef HS_SIM_HISTORY_H
 #define HS_SIM_HISTORY_H
 
@@ -17,101 +17,108 @@
 enum hs_sim_kind {
 	HS_SIM_GET,	 /* answers the value */
 	HS_SIM_SET,	 /* sets `argument` */
-	HS_SIM_SETNX,	 /* if nothing is there: answers 1 when it was set */
+	HS_SIM_SETNX,	 /* if the key is missing: answers 1 when it was set */
 	HS_SIM_GETSET,	 /* answers the old value */
-	HS_SIM_DEL,	 /* answers 1 when there was one */
+	HS_SIM_DEL,	 /* answers 1 when there was a value */
 	HS_SIM_GETDEL,	 /* answers the old value */
 	HS_SIM_INCRBY,	 /* adds `argument`, answers the new value */
-	HS_SIM_SETXX,	 /* if something is there: answers 1 when it was set */
+	HS_SIM_SETXX,	 /* if the key exists: answers 1 when it was set */
 	HS_SIM_SETNXGET, /* as SETNX, answers the old value */
 	HS_SIM_SETXXGET, /* as SETXX, answers the old value */
-	HS_SIM_GETRANGE, /* answers the value: the whole of it, whatever the range is called */
-	HS_SIM_STRLEN,	 /* answers how long the value is, 0 without */
-	HS_SIM_EXISTS,	 /* answers 1 when there is one */
-	HS_SIM_PTTL,	 /* answers how many ms are left; -1: for ever, -2: nothing is there */
+	HS_SIM_GETRANGE, /* answers the value: the range always covers the whole of it */
+	HS_SIM_STRLEN,	 /* answers the length of the value, 0 for a missing key */
+	HS_SIM_EXISTS,	 /* answers 1 when the key exists */
+	HS_SIM_PTTL,	 /* answers the ms left; -1: no time to live, -2: the key is missing */
 	HS_SIM_TTL,	 /* the same in seconds, rounded */
-	HS_SIM_PEXPIRE,	 /* it goes after `ttl_ms`: answers 1 when there was one */
-	HS_SIM_PERSIST,	 /* it stays: answers 1 when it would have gone */
-	HS_SIM_CLEAR,	 /* it is gone, answers nothing: FLUSHALL, for one key */
-	HS_SIM_NONE,	 /* does nothing, answers nothing: it was refused */
+	HS_SIM_PEXPIRE,	 /* expires after `ttl_ms`: answers 1 when the key existed */
+	HS_SIM_PERSIST,	 /* removes the time to live: answers 1 when there was one */
+	HS_SIM_CLEAR,	 /* deletes the key, answers nothing: FLUSHALL, for one key */
+	HS_SIM_NONE,	 /* did nothing, answers nothing: it was refused */
 	HS_SIM_KINDS,
 };
 
-bool hs_sim_kind_reads(enum hs_sim_kind kind); /* changes nothing */
+bool hs_sim_kind_reads(enum hs_sim_kind kind); /* a kind that changes nothing */
 
-/* Values are numbers. Clients keep away from some, which stand for what is no number. */
-#define HS_SIM_NOTHING (INT64_C(1) << 60)	/* the value of a key that is not there */
-#define HS_SIM_NOT_INTEGER (HS_SIM_NOTHING + 1) /* an answer: the value is no number */
-#define HS_SIM_OVERFLOW (HS_SIM_NOTHING + 2)	/* an answer: the sum would be no number */
-#define HS_SIM_TEXT (INT64_C(1) << 61)		/* and above: "t" and the rest as a number */
+/* Values are numbers. Clients do not use these, which stand for something else: */
+#define HS_SIM_NOTHING (INT64_C(1) << 60)	/* the value of a missing key */
+#define HS_SIM_NOT_INTEGER (HS_SIM_NOTHING + 1) /* an answer: the value is no integer */
+#define HS_SIM_OVERFLOW (HS_SIM_NOTHING + 2)	/* an answer: the sum would overflow */
+/* From here on: the text "t" followed by the rest as a number. */
+#define HS_SIM_TEXT (INT64_C(1) << 61)
 #define HS_SIM_TEXT_END (HS_SIM_TEXT + (INT64_C(1) << 40))
 
-/* Values that are set are this far apart, so that a few increments do not meet. */
+/* Distance between values that are set: increments of one value do not reach the next. */
 #define HS_SIM_VALUE_STEP 1000
 
 #define HS_SIM_NEVER UINT64_MAX /* not answered */
 
 struct hs_sim_op {
 	enum hs_sim_kind kind;
-	uint32_t client; /* operations of one client on one key happen in this order */
+	/* Operations of one client on one key happen in their order in the history */
+	uint32_t client;
 	uint32_t key;
-	uint32_t heatsink; /* through which it was asked */
-	/* How many of the operations behind this one happened with it, as one: a transaction. They
-	 * have the same client, key and times. */
+	uint32_t heatsink; /* the heatsink that got the request */
+	/* How many of the following operations happened together with it, in one transaction. They have the same
+	 * client, key and times. */
 	uint32_t more;
-	/* Of one without an answer: */
-	bool refusable; /* those behind it may have happened though it did not */
-	bool loose;	/* and before it: it may happen at any time from asking on */
-	bool external;	/* a write that did not pass through the process */
-	bool lost_writes; /* of those, no command: servers lost writes, and this is what the key holds now */
-	bool unnamed_key; /* a write that did, but of a key which its command does not name */
-	/* A read whose key has a contract: it has no place in the order, but must not be too old. */
+	/* Flags. The first two are about operations without an answer. */
+	bool refusable; /* the server may have refused it while later requests of the client ran */
+	/* It may happen at any time after its request, in no order with its client's other requests */
+	bool loose;
+	bool external; /* a write that another client made directly at the server */
+	/* no command: servers lost writes, and `argument` is the value that the key has since then */
+	bool lost_writes;
+	/* A write through heatsink of a key that the command does not name (X.BOTH) */
+	bool unnamed_key;
+	/* A read of a key with a contract: it has no place in the order, but must not be too old. */
 	bool may_be_stale;
-	bool off;	    /* a read while all mitigations are turned off */
-	int64_t stale_us;   /* so old */
-	int64_t max_age_us; /* and a server must have been asked so lately; 0: who cares */
+	bool off;	  /* a read while all mitigations are off */
+	int64_t stale_us; /* how old, in µs */
+	/* the value must have been read from a server at most so many µs before the answer; 0: no limit */
+	int64_t max_age_us;
 	int64_t argument;
-	int64_t ttl_ms; /* of what it sets; 0: for ever */
-	/* Of the first operation of a transaction that did not run, because its watched key had changed: the steps at
-	 * which its WATCH was asked and its EXEC was answered. 0: of all others. */
+	int64_t ttl_ms; /* time to live of the value it sets; 0: none */
+	/* For the first operation of a transaction that did not run because its watched key had changed: the steps
+	 * of the WATCH request and of the EXEC answer. 0 for all other operations. */
 	uint64_t watched, lost;
 	int64_t answer; /* a value, or 0 or 1; unused for SET */
-	/* In steps of the world, which are finer than its clock; and on the clock of servers. */
+	/* Request and answer: as steps of the world, which are finer than its clock, and as times on the servers'
+	 * clock. */
 	uint64_t asked;
 	uint64_t answered; /* HS_SIM_NEVER: outcome unknown */
 	int64_t asked_us;
-	int64_t answered_us; /* if it was */
+	int64_t answered_us; /* valid if it was answered */
 };
 
-/* A value for people. */
+/* Formats a value for people; returns `text`. */
 enum { HS_SIM_VALUE_TEXT_MAX = 32 };
 const char *hs_sim_value_text(int64_t value, char text[HS_SIM_VALUE_TEXT_MAX]);
 
 struct hs_sim_history {
-	struct hs_sim_op *ops; /* in the order asked */
+	struct hs_sim_op *ops; /* in the order of the requests */
 	size_t count;
 	size_t cap;
 };
 
 void hs_sim_history_deinit(struct hs_sim_history *history);
-/* Returns its index. */
+/* Copies the operation; returns its index. */
 size_t hs_sim_history_add(struct hs_sim_history *history, const struct hs_sim_op *op);
 
-/* One line each, for people. */
+/* Appends one line for each operation, for people. */
 void hs_sim_history_print(const struct hs_sim_history *history, struct hs_buf *text);
 
-/* What a key holds, and who said how long. */
+/* What a key holds, and the operation that set its time to live. */
 struct hs_sim_state {
 	int64_t value;
-	const struct hs_sim_op *expires; /* its ttl_ms counts from when it happened; NULL: never */
+	/* Its ttl_ms counts from when it happened; NULL: no time to live */
+	const struct hs_sim_op *expires;
 };
 
-/* One operation on a key that holds this: changes it, and says whether the operation's answer, if it
- * has one, is right. A key that expires is still there: when it goes is for the caller to say. */
+/* Applies one operation to the state of its key; false: the operation's answer, if it has one, contradicts the
+ * state. The caller decides whether the key has expired before. */
 bool hs_sim_op_apply(const struct hs_sim_op *op, struct hs_sim_state *state);
 
-/* In ms: when, at the earliest and at the latest, was the last moment of what this operation gave a
- * time to live? INT64_MAX: nobody knows. */
+/* The earliest and the latest last ms of a time to live that this operation set. INT64_MAX: unknown. */
 int64_t hs_sim_op_expires_first(const struct hs_sim_op *op);
 int64_t hs_sim_op_expires_last(const struct hs_sim_op *op);
 

@@ -1,7 +1,7 @@
-/* What heatsinks leave on the servers. When every client has gone, no connection of a heatsink watches keys, is
- * within a transaction or blocks. When the heatsinks have stopped, as a process stops that is told to, no
- * connection is left, and the servers hold the load's keys and nothing else. Copies of hot values (docs/COPIES.md) may
- * outlive a heatsink that died, or that could not reach a server, by their lease. One thread. */
+/* Checks what heatsinks leave behind on the servers. When every client has disconnected, no connection of a heatsink
+ * watches keys, is in a transaction or is blocked. When the heatsinks have stopped in an orderly way, no connection
+ * is left, and the servers hold the load's keys and no others. Copies of hot values (docs/COPIES.md) may outlive, by
+ * their lease, a heatsink that died or that could not reach a server. One thread. */
 #ifndef HS_SIM_LEFTOVERS_H
 #define HS_SIM_LEFTOVERS_H
 
@@ -10,15 +10,15 @@
 
 struct hs_sim_world;
 
-/* The load's keys. */
+/* The keys that may be left. */
 struct hs_sim_leftovers_keys {
-	uint32_t count;	       /* their numbers are below that */
-	bool times;	       /* they may have a time to live */
-	const int64_t *finals; /* what each held when clients read it last; NULL: nobody knows */
+	uint32_t count;	       /* the load's keys: numbers 0 to count - 1 */
+	bool times;	       /*  */
+	const int64_t *finals; /* what clients read of each key last; NULL: unknown */
 };
 
-/* Stops the heatsinks of a world in front of servers; nothing can be asked of it afterwards. Returns 0, or HS_EINVAL
- * with the verdict. */
+/* Stops the heatsinks of a world in front of servers; afterwards the world serves no requests. Returns 0, or
+ * HS_EINVAL with the verdict. */
 int hs_sim_check_leftovers(struct hs_sim_world *world, const struct hs_sim_leftovers_keys *keys,
 			   struct hs_sim_verdict *verdict) HS_MUSTCHECK;
 

@@ -1,9 +1,9 @@
-/* A client is a list of requests under way and a buffer of bytes not sent yet.
+/* A random client is a queue of requests in flight and a buffer of bytes that are not sent yet.
  *
- *     compose ─ outgoing ─ (a random piece) ─ core ─ … ─ reply ─ the oldest request under way
+ *     compose ─ outgoing ─ (a random piece) ─ core ─ … ─ reply ─ the oldest request in flight
  *
- * An operation enters the history when the last byte of its request is sent, and gets its answer
- * when the reply is heard. A connection that ends leaves what is under way unanswered: unknown. */
+ * An operation enters the history when the last byte of its request is sent, and gets its answer when the reply
+ * arrives. When a connection ends, its requests in flight stay unanswered: their outcome is unknown. */
 #include "base/err.h"
 #include "base/mem.h"
 #include "sim/load_internal.h"
@@ -33,7 +33,7 @@ void hs_sim_actor_pop_silent(struct hs_sim_actor *actor)
 		actor->silent_to = ++actor->in_flight_head;
 }
 
-/* An answer says when its accesses happened at the latest, and which outcome a transaction had. */
+/* A reply bounds the time of its accesses, and says which outcome a transaction had. */
 static void settle_accesses(struct hs_sim_load *load, const struct hs_sim_request *request)
 {
 	for (uint32_t i = 0; i < request->access_count; i++) {
@@ -85,7 +85,8 @@ void hs_sim_actor_on_reply(void *context, struct hs_sim_client *client, struct h
 
 /* --- acting --- */
 
-/* Its heatsink has died: what is under way is unknown, and it connects to another one, or when it is back. */
+/* Its heatsink has died: the outcome of its requests in flight is unknown. It reconnects to another heatsink, or
+ * later. */
 static void orphaned(void *context, struct hs_sim_client *client)
 {
 	struct hs_sim_actor *actor = context;
@@ -97,7 +98,7 @@ static void orphaned(void *context, struct hs_sim_client *client)
 		plan_act(actor);
 }
 
-/* To a heatsink that is there. */
+/* A worker of a heatsink that runs. */
 static uint32_t pick_worker(struct hs_sim_load *load)
 {
 	uint32_t worker;
@@ -132,9 +133,9 @@ void hs_sim_actor_connect_to(struct hs_sim_actor *actor, uint32_t worker)
 		hs_sim_actor_request(actor, "HELLO 3", HS_SIM_EXPECT_MAP);
 }
 
-/* Every key of a request is heat, once for each time it is named. That a transaction begins with the
- * GET behind its WATCH is only said in the history. One that may lose has both outcomes here: its
- * commands, and last a write of the key that it watched. */
+/* Every key of a request counts as heat, once for each time it is named. The GET behind WATCH, which stands at the
+ * beginning of a transaction, is in the history only. A transaction that may fail has the accesses of both outcomes:
+ * its commands, and last a write of the watched key. */
 static void add_accesses(struct hs_sim_load *load, struct hs_sim_request *request, uint32_t client)
 {
 	struct hs_sim_access access = {
@@ -165,7 +166,7 @@ static void add_accesses(struct hs_sim_load *load, struct hs_sim_request *reques
 	request->access_count = (uint32_t)(load->accesses.count - request->access_first);
 }
 
-/* What is wholly sent with the next `len` bytes enters the history. */
+/* Requests that the next `len` bytes complete enter the history. */
 static void mark_asked(struct hs_sim_actor *actor, size_t len)
 {
 	struct hs_sim_load *load = actor->load;
@@ -211,13 +212,13 @@ void hs_sim_actor_send(struct hs_sim_actor *actor)
 	hs_buf_consume(&actor->outgoing, len);
 }
 
-/* Cut off, and rightly so: what was under way is unknown. */
+/* It was cut off at the output limit, as options allow; its requests in flight have unknown outcomes. */
 bool hs_sim_actor_was_cut(const struct hs_sim_actor *actor)
 {
 	return actor->load->options.cuts && actor->client->cut;
 }
 
-/* What goes on beside the clients. */
+/* Random switches and ticks beside the clients' requests. */
 static void meddle(struct hs_sim_load *load)
 {
 	if (load->options.fold_switches && hs_sim_load_draw(load, FLIP_ONE_IN) == 0) {
@@ -248,7 +249,7 @@ static void act(void *context, void *target, uint64_t number)
 	if (!actor->client)
 		hs_sim_actor_connect(actor);
 	if (!actor->client->session)
-		return; /* closed by the server: the check will ask why */
+		return; /* closed by the server: the check will report that */
 	if (load->options.hang_ups && actor->in_flight_tail > 0 &&
 	    hs_sim_load_draw(load, 24) == 0) {
 		actor->client->on_reply = NULL;
@@ -271,7 +272,7 @@ static void act(void *context, void *target, uint64_t number)
 		hs_sim_actor_compose(actor);
 	hs_sim_actor_send(actor);
 	hs_sim_actor_pop_silent(actor);
-	/* Who only waits for replies is woken by them. */
+	/* a client that only waits for replies continues with the next one */
 	if (actor->outgoing.len > 0 || actor->client->reading_paused ||
 	    (actor->requests_left > 0 &&
 	     actor->in_flight_tail - actor->in_flight_head < actor->depth))
@@ -292,7 +293,7 @@ static void plan_act(struct hs_sim_actor *actor)
 
 /* --- beginning and end --- */
 
-/* A failover has lost writes: as if somebody had set the key to what it holds now. */
+/* A failover has lost writes: the history gets an external SET of the value that the key has now. */
 static void note_lost(void *context, uint32_t key)
 {
 	struct hs_sim_load *load = context;
@@ -315,7 +316,7 @@ static void note_lost(void *context, uint32_t key)
 	op.argument = hs_sim_world_peek(world, key, &op.ttl_ms);
 	if (op.argument == HS_SIM_NOTHING)
 		op.kind = HS_SIM_CLEAR;
-	/* Its last ms is one less than that from now: as if it had been set a ms ago. */
+	/* Its last ms is earlier by one than that of a SET at this moment: record it as set a ms ago. */
 	if (op.ttl_ms > 0) {
 		op.asked_us -= 1000;
 		op.answered_us -= 1000;

@@ -1,5 +1,5 @@
-/* When all has settled: was everything answered, is nothing left behind, and do the laws hold on what
- * the clients saw? */
+/* The checks of a load when all has settled: everything was answered, the last reads agree, the laws hold for the
+ * history, and no worker has anything left. */
 #include "absorb/fold/stats.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -25,7 +25,7 @@ static void check_answered(struct hs_sim_load *load, struct hs_sim_actor *actor)
 				   actor->number, actor->in_flight_tail - actor->in_flight_head);
 }
 
-/* Law 6: who is cut off is counted, and nothing stays behind of what was under way. */
+/* Law 6: clients that were cut off were counted, and no requests are left in flight. */
 static void check_limits(struct hs_sim_load *load)
 {
 	struct hs_sim_world *world = load->world;
@@ -54,7 +54,7 @@ static void check_limits(struct hs_sim_load *load)
 				   cut, counted, under_way);
 }
 
-/* Who is still connected had everything answered, if in silence. */
+/* Requests of clients that are still connected have all been answered, including those without a reply. */
 static void settle_silent(struct hs_sim_load *load)
 {
 	uint64_t now_us = load->world->now.mono_us;
@@ -72,7 +72,7 @@ static void settle_silent(struct hs_sim_load *load)
 	}
 }
 
-/* It takes its heat with it. */
+/* A heatsink that died took its heat counts with it. */
 static bool any_died(const struct hs_sim_world *world)
 {
 	for (uint32_t i = 0; i < world->options.heatsinks; i++) {
@@ -97,7 +97,7 @@ static int check_heat(struct hs_sim_load *load)
 		.now_us = world->now.mono_us,
 	};
 
-	/* Whoever takes a write for a read counts it as one. */
+	/* this planted bug takes writes for reads, and counts them so */
 	if (!world->heats || any_died(world) || world->options.engine.bug == HS_SIM_UNKNOWN_READS)
 		return 0;
 	settle_silent(load);
@@ -112,14 +112,14 @@ static void send_and_wait(struct hs_sim_actor *actor)
 	hs_sim_world_settle(actor->load->world);
 }
 
-/* Whether a limit of the world would refuse a pipeline of this many requests, or cut off its client. */
+/* Whether a limit of the world would refuse a pipeline of so many requests, or cut off its client. */
 static bool is_narrow(const struct hs_sim_load *load, uint32_t requests)
 {
 	return load->options.cuts ||
 	       (load->world->cluster && load->world->options.servers.waiting_max < requests);
 }
 
-/* One client reads every key: in one pipeline, if the limits allow that. */
+/* One client reads every key, in one pipeline if the limits allow that. */
 static void read_through(struct hs_sim_load *load, uint32_t heatsink, int64_t *finals)
 {
 	struct hs_sim_actor *reader = hs_mem_zalloc(sizeof *reader);
@@ -154,14 +154,14 @@ static void read_through(struct hs_sim_load *load, uint32_t heatsink, int64_t *f
 	hs_mem_free(&reader);
 }
 
-/* Each heatsink says the same. */
+/* Every heatsink must return the same values; the order check finds it if not. */
 void hs_sim_load_read(struct hs_sim_load *load, int64_t *finals)
 {
 	for (uint32_t i = 0; i < load->world->options.heatsinks; i++)
 		read_through(load, i, finals);
 }
 
-/* Law 7: the data reads as it is, whatever was done about heat before. */
+/* Law 7: with all mitigations off, the data reads the same. */
 static void read_without(struct hs_sim_load *load, int64_t *finals)
 {
 	load->world->options.core.fold = false;
@@ -173,7 +173,7 @@ static void read_without(struct hs_sim_load *load, int64_t *finals)
 	hs_sim_world_settle(load->world);
 }
 
-/* Everybody has hung up, and what was hot has cooled: nothing must be left of anything. */
+/* All clients have disconnected and hot keys have cooled down: the workers' gauges must be zero. */
 static void check_left(struct hs_sim_load *load)
 {
 	struct hs_sim_world *world = load->world;
@@ -209,7 +209,7 @@ static void check_left(struct hs_sim_load *load)
 	}
 }
 
-/* Nobody can say in which order these keys were changed. */
+/* Removes keys whose order cannot be checked from the history. */
 static void drop_tainted(struct hs_sim_load *load)
 {
 	for (uint64_t left = load->world->tainted; left > 0; left &= left - 1)
@@ -230,7 +230,7 @@ static int check_sum(struct hs_sim_load *load, uint32_t key, int64_t final)
 				       &load->verdict);
 }
 
-/* The laws, on what was seen. */
+/*  */
 static int check_laws(struct hs_sim_load *load, const int64_t *finals)
 {
 	uint32_t keys = load->options.registers + load->options.counters;
@@ -282,7 +282,7 @@ int hs_sim_load_check(struct hs_sim_load *load, struct hs_sim_verdict *verdict)
 		check_left(load);
 	if (err == 0 && load->verdict.law != 0)
 		err = HS_EINVAL;
-	load->world->lost = NULL; /* the load may end before the world */
+	load->world->lost = NULL; /* the load may be destroyed before the world */
 	load->finals = finals;
 	*verdict = load->verdict;
 	return err;

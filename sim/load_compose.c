@@ -1,5 +1,4 @@
-/* What random clients ask. Values are numbers that nobody sets twice, so that a read tells which
- * write it saw. */
+/* What random clients request. Values are unique numbers, so that a read shows which write it saw. */
 #include "sim/load_internal.h"
 #include "wire/compose.h"
 
@@ -12,7 +11,7 @@ enum {
 	TEXT_MAX = 96,
 	TIED_ONE_IN = 3,
 	VALUE_BYTES_MAX = 32,
-	RANGES = 16, /* names for the same one: reads that are not alike */
+	RANGES = 16, /* different ends of the same range: reads that are not equal */
 };
 
 struct hs_sim_request *hs_sim_actor_request(struct hs_sim_actor *actor, const char *request,
@@ -60,7 +59,7 @@ void hs_sim_actor_add_op(struct hs_sim_actor *actor, struct hs_sim_request *comp
 
 /* --- single operations --- */
 
-/* How often each is drawn. What can be folded, above all: */
+/* Weights of the kinds. Mostly what can be folded: */
 static const uint8_t narrow[HS_SIM_KINDS] = {
 	[HS_SIM_GETRANGE] = 2, [HS_SIM_GET] = 6,    [HS_SIM_SET] = 4,	 [HS_SIM_SETNX] = 1,
 	[HS_SIM_GETSET] = 1,   [HS_SIM_DEL] = 1,    [HS_SIM_GETDEL] = 1, [HS_SIM_INCRBY] = 8,
@@ -75,7 +74,7 @@ static const uint8_t wide[HS_SIM_KINDS] = {
 	[HS_SIM_PERSIST] = 1,
 };
 
-/* Times to live, and reads that tell whether they are over: */
+/* Times to live, and reads that show whether they are over: */
 static const uint8_t timed[HS_SIM_KINDS] = {
 	[HS_SIM_GET] = 6,     [HS_SIM_SET] = 6,	    [HS_SIM_GETSET] = 1,
 	[HS_SIM_DEL] = 1,     [HS_SIM_INCRBY] = 2,  [HS_SIM_PTTL] = 6,
@@ -109,7 +108,7 @@ int64_t hs_sim_load_value(struct hs_sim_load *load)
 	return load->values += HS_SIM_VALUE_STEP;
 }
 
-/* Nobody sets a value twice, but for those at the limits. */
+/* Values are unique, except those near the limits. */
 static int64_t pick_value(struct hs_sim_load *load)
 {
 	int64_t value = hs_sim_load_value(load);
@@ -132,11 +131,12 @@ static int64_t pick_increment(struct hs_sim_load *load)
 {
 	int64_t by = 1 + (int64_t)hs_sim_load_draw(load, 3);
 
-	if (load->world->cluster) /* unlike all others: see sim/duplicates.h */
+	if (load->world->cluster) /* unique: sim/duplicates.h */
 		by = AMOUNT_MIN + (int64_t)hs_sim_load_draw(load, AMOUNT_MIN);
 	if (load->options.extremes && hs_sim_load_draw(load, 16) == 0)
 		by = INT64_MAX / 2;
-	/* Whoever counts up and down again in one batch changes nothing: see sim/check_stale.c. */
+	/* An increment and its opposite in one batch change nothing, which sim/check_stale.c cannot tell: none where
+	 * keys have rules. */
 	return hs_sim_load_draw(load, 3) == 0 && !hs_sim_load_has_rules(load) ? -by : by;
 }
 
@@ -147,7 +147,7 @@ static int64_t pick_ttl(struct hs_sim_load *load, enum hs_sim_kind kind)
 	if (most == 0 || (kind != HS_SIM_PEXPIRE && hs_sim_load_draw(load, 3) > 0))
 		return 0;
 	if (hs_sim_load_draw(load, 8) == 0)
-		return 1000; /* for those who count in seconds */
+		return 1000; /* for commands that take seconds */
 	return 1 + (int64_t)hs_sim_load_draw(load, most);
 }
 
@@ -322,7 +322,7 @@ static void compose_watch(struct hs_sim_actor *actor, uint32_t key)
 	hs_sim_actor_compose_single(actor, HS_SIM_GET, key)->keeps_watch = true;
 }
 
-/* Those of one key are one. */
+/* Operations on one key form one atomic group. */
 static void group_by_key(struct hs_sim_request *exec)
 {
 	for (uint32_t first = 0, next; first < exec->ops_count; first = next) {
@@ -366,7 +366,7 @@ void hs_sim_actor_compose_in_exec(struct hs_sim_actor *actor, enum hs_sim_kind k
 	compose_exec(actor, &op, 1, NULL);
 }
 
-/* One of the same slot, if there is one: perhaps the key itself. */
+/* A key of the same slot, perhaps the key itself. */
 static uint32_t pick_companion(struct hs_sim_load *load, uint32_t key)
 {
 	uint32_t tied = load->world->options.tied;
@@ -374,8 +374,9 @@ static uint32_t pick_companion(struct hs_sim_load *load, uint32_t key)
 	return tied > 0 && key <= tied ? (uint32_t)hs_sim_load_draw(load, tied + 1) : key;
 }
 
-/* [WATCH key, GET key,] MULTI, one to three commands, the last ones perhaps on another key, EXEC or DISCARD. That a watched transaction ran means
- * that the key still held what the GET had said: it is checked as if it began with that GET. */
+/* [WATCH key, GET key,] MULTI, one to three commands, the last ones perhaps on another key, EXEC or DISCARD. A
+ * watched transaction that ran shows that the key still had the value of the GET: it is checked as if it began with
+ * that GET. */
 void hs_sim_actor_compose_transaction(struct hs_sim_actor *actor)
 {
 	struct hs_sim_load *load = actor->load;
@@ -399,7 +400,7 @@ void hs_sim_actor_compose_transaction(struct hs_sim_actor *actor)
 		compose_exec(actor, ops, count, watched ? &key : NULL);
 }
 
-/* What says nothing about data, but has its place in the order of replies. */
+/* Requests that say nothing about data, but have a place in the order of replies. */
 static void compose_other(struct hs_sim_actor *actor)
 {
 	struct hs_sim_load *load = actor->load;
@@ -442,7 +443,7 @@ void hs_sim_actor_compose(struct hs_sim_actor *actor)
 	}
 	if (load->world->options.tied > 0 && hs_sim_load_draw(load, TIED_ONE_IN) == 0)
 		choice = 9 + hs_sim_load_draw(load, 7); /* several keys of one slot */
-	/* What can be folded, above all: */
+	/* mostly what can be folded */
 	else if (load->options.narrow && choice < 18)
 		choice /= 2;
 	actor->requests_left--;

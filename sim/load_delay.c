@@ -1,28 +1,28 @@
-/* Law 9: a slow or dead server does not delay requests to others.
+/* Law 9: a slow or dead server does not delay requests for keys of other servers.
  *
- * Where only one server is ever troubled (hs_sim_servers_options.alone), a request for one key of another server
- * must be answered as soon as if all were well. That is judged of what has nothing to wait for: its client has under
- * way only such requests, reads its replies, and is in no transaction. How long it may take follows from what it goes
- * through, with the most that each takes:
+ * Where only one server ever has a fault (hs_sim_servers_options.one_faulty), a request for one key of another
+ * server must be answered as fast as without the fault. The check covers requests that have nothing else to wait
+ * for: all requests in flight of their client are of the same sort, the client reads its replies, and is in no
+ * transaction. The bound adds up the most that each part of the way can take:
  *
  *     round ─ way there ─ cycle of the server ─ way back ─ round      once for itself, and for every request
- *                                                                     that was under way when it was asked
+ *                                                                     that was in flight when it was sent
  *     connect, way there ─ cycle ─ way back                           once, if its connection is not open yet
  *
- * Requests in front of it count one by one though most are answered together: a server takes one at a time from each
- * worker if the plan says so, and requests for a hot key wait for each other.
+ * Requests in front of it count one by one though most are answered together: a server may take one at a time from
+ * each worker, and requests for a hot key wait for each other.
  *
- * Where keys have rules there is more that a request of a server which is well may wait for:
+ * Where keys have rules, a request to a healthy server may also wait for:
  *
- *     a fetch, of this or another worker;           once for every such answer that came while it was waiting: so a
- *     another command about copies                  fetch that does not come, because it waits for the troubled
- *                                                   server, gives nobody more time
- *     the word of another worker                    once with each of them
+ *     a fetch, of this or another worker;           once for every such answer that came while it was waiting. So a
+ *     another command about copies                  fetch that does not arrive, because it waits for the faulty
+ *                                                   server, extends no bound
+ *     a message of another worker                   once with each of them
  *     a liveness check                              in front of each, where a server takes one at a time
  *     connecting the fetch pipe, CLIENT TRACKING    once
- *     a read of a replica that brings nothing       once
- *     a copy on the troubled server                 HS_COPIES_SLOW_US and a tick for every read that was sent there:
- *                                                   for so long absorb/copies/read.c lets it keep a read */
+ *     a read of a replica that returns nothing      once
+ *     a copy on the faulty server                   HS_COPIES_SLOW_US and a tick for every read that was sent there:
+ *                                                   absorb/copies/read.c lets it hold up a read for so long */
 #include "absorb/copies/set.h"
 #include "sim/cluster.h"
 #include "sim/load_internal.h"
@@ -51,7 +51,7 @@ static uint64_t there_and_back_us(const struct hs_sim_world_options *world)
 	return 2 * ((uint64_t)world->servers.latency_us_max + 1) + world->servers.cycle_us_max;
 }
 
-/* What a request takes, or has others wait for, at one server. */
+/* The longest that a request takes, or delays others, at one server. */
 static uint64_t turn_us(const struct hs_sim_world_options *world)
 {
 	uint64_t us = there_and_back_us(world) + 2 * (uint64_t)world->round_us_max;
@@ -64,8 +64,8 @@ static bool has_copies(const struct hs_sim_world_options *world)
 	return world->rules_count > 0 && world->rules[0].copies > 0;
 }
 
-/* A request for a hot key is sent when the round ends: what others ask until then goes before it, which matters where a
- * server takes one at a time. */
+/* A request for a hot key is sent when the round ends. Requests that arrive until then go before it, which matters
+ * where a server takes one at a time. */
 static uint64_t count_overtaking(const struct hs_sim_load *load)
 {
 	const struct hs_sim_load_options *options = &load->options;
@@ -89,7 +89,7 @@ static uint64_t bound_us(const struct hs_sim_load *load)
 	return us;
 }
 
-/* What came in between. */
+/* Extra time for fetches, and for commands about copies, that were answered or sent while the request waited. */
 static uint64_t more_us(const struct hs_sim_world_options *world,
 			const struct hs_sim_progress *before, const struct hs_sim_progress *now)
 {
@@ -104,7 +104,7 @@ static const struct hs_sim_progress *progress_of(const struct hs_sim_actor *acto
 	return &world->heatsinks[actor->client->worker / world->options.workers].progress;
 }
 
-/* Whether nothing that this client has under way has to wait for the troubled server. */
+/* Whether no request in flight of this client waits for the faulty server. */
 static bool is_free(const struct hs_sim_actor *actor, const struct hs_sim_request *request)
 {
 	if (actor->in_flight_head == actor->silent_to)

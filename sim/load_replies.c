@@ -1,4 +1,4 @@
-/* Is a reply the answer to the request whose turn it is? And what does it say about what happened? */
+/* Compares a reply with the request whose turn it is (law 1), and records its answer or outcome in the history. */
 #include "sim/load_internal.h"
 
 #include "base/num.h"
@@ -18,7 +18,7 @@ static bool begins(struct hs_bytes text, const char *word)
 	return text.len >= strlen(word) && memcmp(text.data, word, strlen(word)) == 0;
 }
 
-/* What servers of a Cluster say of what they do not run, and heatsink passes on when it has waited in vain. */
+/* Errors of Cluster servers for commands that they did not run; heatsink passes them on when its retries are over. */
 static bool is_refusal(const struct hs_sim_load *load, struct hs_bytes text)
 {
 	static const char *const words[] = {"CLUSTERDOWN ", "TRYAGAIN ", "LOADING ",
@@ -31,8 +31,7 @@ static bool is_refusal(const struct hs_sim_load *load, struct hs_bytes text)
 	return false;
 }
 
-/* Whether an error is one that this world may give: then it says that nothing happened, or that
- * nobody knows. */
+/* Whether this world allows the error; sets the outcome to refused or unknown. */
 static bool read_trouble(const struct hs_sim_load *load, struct hs_bytes text,
 			 struct hs_sim_request *request)
 {
@@ -42,21 +41,21 @@ static bool read_trouble(const struct hs_sim_load *load, struct hs_bytes text,
 	}
 	request->outcome = HS_SIM_OUTCOME_REFUSED;
 	if (begins(text, "OOM ")) {
-		/* Of MSET, what other partitions hold may be set all the same. */
+		/* the other partitions may have run their part of an MSET */
 		if (request->expect == HS_SIM_EXPECT_STATUS && request->ops_count > 1)
 			request->outcome = HS_SIM_OUTCOME_UNKNOWN;
 		return load->options.full;
 	}
 	if (request->flushes) /* other masters may have run it */
 		request->outcome = HS_SIM_OUTCOME_UNKNOWN;
-	/* A number at its limit was not known to be there, and a later command was sent already. */
+	/* fold did not know that a number is near its limit, and a later command was sent already */
 	if (begins(text, "BUSY ") && has(text, "sent already"))
 		return load->options.extremes && has(text, "not run");
 	if (begins(text, "BUSY ") && has(text, "fold-waiters-max"))
 		return load->options.busy && has(text, "not run");
 	if (begins(text, "BUSY ") && has(text, "connections for blocking commands"))
 		return load->world->cluster != NULL;
-	/* X.BOTH while the slot of its keys moves. */
+	/* X.BOTH while the slot of its keys moves */
 	if (begins(text, "ERR Script attempted to access a non local key"))
 		return load->world->options.servers.moves;
 	return load->options.faults && (has(text, "not sent") || is_refusal(load, text));
@@ -64,7 +63,7 @@ static bool read_trouble(const struct hs_sim_load *load, struct hs_bytes text,
 
 enum { TRIES_US = 1000000 }; /* some ten ticks: the engine retries with a tick */
 
-/* Whether nothing goes wrong but that slots move. */
+/* Whether moving slots are the only fault. */
 static bool only_moves(const struct hs_sim_servers_options *servers)
 {
 	return !servers->failovers && !servers->stalls && !servers->crashes &&
@@ -72,18 +71,18 @@ static bool only_moves(const struct hs_sim_servers_options *servers)
 	       servers->lose_one_in == 0 && servers->mute_one_in == 0;
 }
 
-/* heatsink retries a command that cannot be answered because its slot is on the move until engine-timeout is over, unless
- * the client has sent another command behind it, which may have run. A command for one key that the owner answers with
- * ASK is served by the other node, if all servers are well, its client sends one command at a time, and there is time for
- * some retries. Not judged: worlds with folding, where the client ids of several clients' commands are one; and commands
- * behind WATCH, whose connection retries nothing. */
+/* heatsink retries a command whose slot is moving until engine-timeout is over, unless its client has sent another
+ * command behind it, which may have run. A command for one key that the owner answers with ASK is served by the
+ * other node, if all servers are healthy, its client sends one command at a time, and there is time for some
+ * retries. Not checked: worlds with folding, where several clients' commands have one client id; and commands behind
+ * WATCH, whose connection retries nothing. */
 static void check_patience(struct hs_sim_actor *actor, const struct hs_sim_request *request,
 			   struct hs_bytes text)
 {
 	struct hs_sim_load *load = actor->load;
 	const struct hs_sim_world_options *world = &load->world->options;
 	uint64_t waited_us = (uint64_t)(load->world->now.wall_us - request->ops[0].asked_us);
-	bool moves = begins(text, "CLUSTERDOWN ") && has(text, "on the move");
+	bool moves = begins(text, "CLUSTERDOWN ") && has(text, "migrating");
 	bool asked = moves && load->options.depth_max == 1 && has(text, "(ASK ") &&
 		     request->expect == HS_SIM_EXPECT_ANSWER &&
 		     world->servers.timeout_us >= TRIES_US && only_moves(&world->servers);
@@ -103,7 +102,7 @@ static void check_patience(struct hs_sim_actor *actor, const struct hs_sim_reque
 
 /* --- answers --- */
 
-/* A bulk string that holds a number or one of our texts, or nothing. */
+/* Reads a bulk string with a number or one of our texts, or a null. */
 static bool read_value(const struct hs_parsed_reply *answer, int64_t *value)
 {
 	struct hs_bytes text = answer->text;
@@ -121,7 +120,7 @@ static bool read_value(const struct hs_parsed_reply *answer, int64_t *value)
 	return true;
 }
 
-/* An increment may fail for what the key holds. */
+/* Reads the error of an increment that failed because of the key's value. */
 static bool read_failure(struct hs_bytes text, int64_t *value)
 {
 	if (begins(text, "ERR value is not an integer or out of range"))
@@ -133,7 +132,7 @@ static bool read_failure(struct hs_bytes text, int64_t *value)
 	return true;
 }
 
-/* What one operation was answered with. */
+/* Reads the answer of one operation. */
 static bool read_answer(struct hs_sim_op *op, const struct hs_parsed_reply *answer)
 {
 	switch (op->kind) {
@@ -151,7 +150,7 @@ static bool read_answer(struct hs_sim_op *op, const struct hs_parsed_reply *answ
 	case HS_SIM_SETNXGET:
 	case HS_SIM_SETXXGET:
 		return read_value(answer, &op->answer);
-	case HS_SIM_SETNX: /* SETNX answers a number, SET NX whether it was done */
+	case HS_SIM_SETNX: /* SETNX answers a number, SET NX a status or null */
 	case HS_SIM_SETXX:
 		op->answer = answer->type == HS_PARSED_INT ? answer->integer
 							   : answer->type == HS_PARSED_STATUS;
@@ -167,7 +166,7 @@ static bool read_answer(struct hs_sim_op *op, const struct hs_parsed_reply *answ
 	}
 }
 
-/* The elements of an array, one for each operation from `skip` on. */
+/* Reads an array with one element for each operation from `skip` on. */
 static bool read_answers(struct hs_sim_actor *actor, struct hs_sim_request *request, uint32_t skip,
 			 struct hs_bytes reply)
 {
@@ -179,7 +178,7 @@ static bool read_answers(struct hs_sim_actor *actor, struct hs_sim_request *requ
 		return false;
 	for (uint32_t i = skip; i < request->ops_count; i++) {
 		used = hs_parse_reply_head(&answer, reply.data + at, reply.len - at);
-		hs_check(used > 0); /* the whole reply was found to be one */
+		hs_check(used > 0); /* the reply was parsed as a whole before */
 		at += (size_t)used;
 		if (!read_answer(&actor->load->history.ops[request->first + i], &answer))
 			return false;
@@ -197,7 +196,7 @@ static bool read_exec(struct hs_sim_actor *actor, struct hs_sim_request *request
 	    answer.type == HS_PARSED_NULL) {
 		request->outcome = HS_SIM_OUTCOME_REFUSED;
 		request->lost = true;
-		if (!actor->watch_refused) { /* else nobody knows since when it is watched */
+		if (!actor->watch_refused) { /* else the start of the watch is unknown */
 			ops[0].watched = request->watched_from;
 			ops[0].lost = actor->load->world->steps;
 		}
@@ -206,7 +205,7 @@ static bool read_exec(struct hs_sim_actor *actor, struct hs_sim_request *request
 	if (request->watched && actor->watch_known && !actor->watch_refused)
 		ops[0].answer = actor->watch_read;
 	else if (request->watched)
-		ops[0].kind = HS_SIM_NONE; /* the GET behind WATCH said nothing */
+		ops[0].kind = HS_SIM_NONE; /* the GET behind WATCH had no answer */
 	return read_answers(actor, request, request->watched ? 1 : 0, reply);
 }
 
@@ -251,7 +250,7 @@ static bool fits(struct hs_sim_actor *actor, struct hs_sim_request *request, str
 	return false;
 }
 
-/* Writes down what the outcome means for the operations. */
+/* Records the outcome in the operations. */
 static void settle(struct hs_sim_load *load, const struct hs_sim_request *request)
 {
 	for (uint32_t i = 0; i < request->ops_count; i++) {
@@ -277,7 +276,7 @@ bool hs_sim_actor_reply_fits(struct hs_sim_actor *actor, struct hs_sim_request *
 {
 	struct hs_parsed_reply answer;
 	int64_t used = hs_parse_reply_head(&answer, reply.data, reply.len);
-	bool engine = request->ops_count > 0 || request->touches; /* others cannot fail */
+	bool engine = request->ops_count > 0 || request->touches; /* other requests cannot fail */
 	bool fit;
 
 	hs_check(used > 0);

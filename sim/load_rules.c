@@ -1,7 +1,7 @@
-/* Clients of keys that have contracts, and those who write behind our back.
+/* Clients of keys with contracts, and other clients that write directly at the servers.
  *
- * The first registers have a rule each, the others are strict. Most of what is asked is reads of the
- * former, with enough writes that they change while they are kept. */
+ * The first registers have a rule each, the other keys are strict. Most requests are reads of keys with rules, with
+ * enough writes that cached values change. */
 #include "base/num.h"
 #include "sim/load_internal.h"
 #include "wire/parse_reply.h"
@@ -23,7 +23,7 @@ bool hs_sim_load_has_rules(const struct hs_sim_load *load)
 
 /* --- what is asked --- */
 
-/* Mostly one with a rule, and of those mostly the first. */
+/* Mostly a key with a rule, and mostly key0. */
 static uint32_t pick_key(struct hs_sim_load *load)
 {
 	uint32_t rules = load->world->options.rules_count;
@@ -51,7 +51,7 @@ static void compose_read(struct hs_sim_actor *actor)
 					    pick_key(load));
 }
 
-/* A command that only the simulated server knows. */
+/* A command that heatsink's table does not have. */
 static void compose_unknown(struct hs_sim_actor *actor)
 {
 	struct hs_sim_load *load = actor->load;
@@ -67,7 +67,7 @@ static void compose_unknown(struct hs_sim_actor *actor)
 	hs_sim_actor_add_op(actor, hs_sim_actor_request(actor, text, HS_SIM_EXPECT_ANSWER), &op);
 }
 
-/* And one that changes the first key as well, and does not say so. */
+/* Another one, which also changes key0 without naming it. */
 static void compose_both(struct hs_sim_actor *actor)
 {
 	struct hs_sim_load *load = actor->load;
@@ -92,7 +92,7 @@ static void compose_both(struct hs_sim_actor *actor)
 	hs_sim_actor_add_op(actor, request, &op);
 }
 
-/* And one that changes two keys, which it names. */
+/* Another one, which changes two keys and names both. */
 static void compose_pair(struct hs_sim_actor *actor)
 {
 	struct hs_sim_load *load = actor->load;
@@ -178,7 +178,7 @@ static bool can_be_old(const struct hs_sim_request *request, enum hs_sim_kind ki
 		kind == HS_SIM_EXISTS);
 }
 
-/* As old as any contract of the key allows that may have been in force meanwhile. */
+/* Widens the operation's limits to what this contract of the key allows. */
 static void allow(struct hs_sim_op *op, const struct hs_sim_rule *rule)
 {
 	int64_t more_us, stale_us, max_age_us;
@@ -190,7 +190,7 @@ static void allow(struct hs_sim_op *op, const struct hs_sim_rule *rule)
 	max_age_us = (op->kind == HS_SIM_GET && op->answer == HS_SIM_NOTHING ? rule->negative_ttl_us
 									     : rule->ttl_us) +
 		     more_us + 1;
-	/* Who joins a read that is under way gets what that finds. */
+	/* a read that joins a fetch in flight gets what that returns */
 	if (max_age_us < rule->stale_us)
 		max_age_us = rule->stale_us;
 	if (op->stale_us < stale_us)
@@ -199,7 +199,7 @@ static void allow(struct hs_sim_op *op, const struct hs_sim_rule *rule)
 		op->max_age_us = max_age_us;
 }
 
-/* A write of the client that is not answered: an earlier one under way. */
+/* Whether a write of the key by this client is in flight in front of `until`. */
 static bool writes_key(const struct hs_sim_actor *actor, const struct hs_sim_request *until,
 		       uint32_t key)
 {
@@ -248,7 +248,7 @@ void hs_sim_actor_answered_ruled(struct hs_sim_actor *actor, const struct hs_sim
 
 		if (!op->may_be_stale)
 			continue;
-		/* Which time to live it had is known only now. */
+		/* The answer decides whether ttl or negative-ttl applies. */
 		op->max_age_us = 0;
 		if (world->switches != request->switches) {
 			allow(op, &world->options.rules[op->key]);
@@ -274,7 +274,7 @@ void hs_sim_load_meddle_ruled(struct hs_sim_load *load)
 	hs_sim_world_set_mitigations(load->world, way, hs_sim_load_draw(load, 4) > 0);
 }
 
-/* Runs one command behind our back, and writes down what came of it. */
+/* Runs one external command, and records its answer. */
 static bool do_behind(struct hs_sim_load *load, struct hs_sim_op *op, const char *words)
 {
 	struct hs_sim_world *world = load->world;
@@ -300,7 +300,7 @@ static bool do_behind(struct hs_sim_load *load, struct hs_sim_op *op, const char
 	if (done) {
 		hs_check(hs_parse_reply_head(&answer, reply.data, reply.len) > 0);
 		op->answer = answer.integer;
-		/* The partition may be full. */
+		/* the partition may be full */
 		if (answer.type == HS_PARSED_ERROR)
 			op->kind = HS_SIM_NONE;
 		op->answered = ++world->steps;
@@ -309,7 +309,7 @@ static bool do_behind(struct hs_sim_load *load, struct hs_sim_op *op, const char
 	return done;
 }
 
-/* Everything on one partition; of each key that was there it is a DEL. */
+/* FLUSHALL on one partition; the history gets a DEL for each of its keys. */
 static void flush_behind(struct hs_sim_load *load, uint32_t client)
 {
 	uint32_t keys = load->options.registers + load->options.counters;
@@ -379,7 +379,7 @@ static void act_behind(void *context, void *target, uint64_t number)
 				  load, NULL);
 }
 
-/* What is to have copies is there from the beginning: of nothing there are none. */
+/* Sets the keys with copies at the beginning: a missing key gets no copies. */
 static void set_copied(struct hs_sim_load *load)
 {
 	struct hs_sim_world *world = load->world;

@@ -233,7 +233,7 @@ static void lose(struct hs_sim_connection *connection, bool lost)
 		connection->lost = true;
 		hang_up(connection);
 	}
-	end(connection, "it closed the connection");
+	end(connection, "the server closed the connection");
 }
 
 /* ---- to the server ---- */
@@ -412,7 +412,7 @@ static void reach_owner(void *context, void *target, uint64_t number)
 	(void)number;
 	if (connection->options.upstream && !connection->mute && !connection->ended) {
 		if (len == 0) {
-			end(connection, "it closed the connection");
+			end(connection, "the server closed the connection");
 		} else if (fails(network, network->options.lose_one_in)) {
 			receive(connection, piece->data, hs_prng_below(&network->prng, len));
 			lose(connection, one_in(network, 2));
@@ -464,8 +464,10 @@ static void time_out(void *context, void *target, uint64_t number)
 
 	(void)context, (void)number;
 	if (!connection->up)
-		end(connection, connection->server ? "nothing came back in time"
-						   : "it cannot be reached in time");
+		end(connection,
+		    connection->server
+			    ? "the server accepted the connection but did not answer in time"
+			    : "the server could not be reached in time");
 	unplan(connection);
 }
 
@@ -534,6 +536,6 @@ void hs_sim_network_set_faults(struct hs_sim_network *network, bool on)
 			hs_list_entry(link, struct hs_sim_connection, link);
 
 		if (connection->mute)
-			end(connection, "it closed the connection");
+			end(connection, "the server closed the connection");
 	}
 }

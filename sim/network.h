@@ -1,14 +1,14 @@
-/* The network between heatsinks and simulated servers: connections that carry bytes, each direction in order
- * and with a latency, and that fail. It does what upstream/conn.h does with a socket: opens, greets
- * (upstream/greeting.h), takes what is in `out`, hands on what comes.
+/* The network between heatsinks and simulated servers: connections that carry bytes, each direction in order and
+ * with a latency, and that fail. It does what upstream/conn.h does with a socket: connects, greets
+ * (upstream/greeting.h), takes bytes from `out`, and passes on what arrives.
  *
  *     out ──(some now, the rest when the kernel has room)──► pieces ──latency──► server
  *     receive ◄──────────latency, cut anywhere────────── pieces ◄──────────────┘
  *
- * What goes wrong, all from the seed: a connection ends, with what is under way on it delivered up to some
- * byte, in the middle of a request or of a reply; or nothing comes back on it any more until its owner gives
- * it up; nobody listens; a server that stands still lets connect and does not answer the greeting. One
- * thread. */
+ * Faults, all drawn from the seed: a connection ends, and what is in flight on it arrives up to some byte, in the
+ * middle of a request or a reply; a connection falls silent: nothing arrives on it any more until its owner closes
+ * it; a connection attempt is refused; a stalled server accepts the connection and does not answer the greeting. It
+ * knows no commands and no keys. One thread. */
 #ifndef HS_SIM_NETWORK_H
 #define HS_SIM_NETWORK_H
 
@@ -25,16 +25,16 @@ struct hs_sim_connection;
 struct hs_sim_network_options {
 	uint64_t seed;
 	uint32_t latency_us_max; /* one way */
-	uint32_t slow_us;	 /* more, to and from the first server */
-	uint32_t open_us_max;	 /* to connect and be greeted */
-	/* One in so many pieces that arrive brings …; 0: never */
-	uint32_t lose_one_in; /* the end of its connection */
-	uint32_t mute_one_in; /* no more replies on it */
-	bool keeps_open;      /* a mistake: the server does not hear that its client closed */
+	uint32_t slow_us;	 /* added to the latency to and from node 0 */
+	uint32_t open_us_max;	 /* to connect and finish the greeting */
+	/* One in so many arriving pieces brings this fault; 0: never. */
+	uint32_t lose_one_in; /* its connection ends */
+	uint32_t mute_one_in; /* its connection falls silent */
+	bool keeps_open;      /* a planted bug: the server does not notice that its client closed */
 	bool cuts;	      /* pieces are cut anywhere, and the kernel takes part of them */
 };
 
-/* What happens to a connection; its owner is not called from inside hs_sim_connection_open, send or close. */
+/* Callbacks of a connection. They are never called from inside hs_sim_connection_open, _send or _close. */
 struct hs_sim_connection_calls {
 	void (*up)(void *context, struct hs_upstream *upstream);
 	void (*down)(void *context, struct hs_upstream *upstream, const char *why);
@@ -54,33 +54,32 @@ struct hs_sim_connection_options {
 struct hs_sim_network *hs_sim_network_create(const struct hs_sim_network_options *options,
 					     struct hs_sim_events *events,
 					     const struct hs_now *now);
-/* This node's process ends, or its machine: of some connections, nothing that is on its way arrives. */
+/* This node's process or machine ends. On some of its connections nothing in flight arrives. */
 void hs_sim_network_crash(struct hs_sim_network *network, uint8_t node);
-/* Its owners have closed every connection; before the servers end, and no event runs any more. */
+/* Call it when every connection is closed, before the cluster is destroyed; no event may run afterwards. */
 void hs_sim_network_destroy(struct hs_sim_network **network);
 void hs_sim_network_attach(struct hs_sim_network *network, struct hs_sim_cluster *cluster);
-/* Whether something may go wrong from now on; at first nothing does. When nothing does any more, connections
- * that are mute end. */
+/* Switches faults on or off; they are off at first. Switching them off ends connections that are silent. */
 void hs_sim_network_set_faults(struct hs_sim_network *network, bool on);
 
 struct hs_sim_connection *hs_sim_connection_open(struct hs_sim_network *network,
 						 const struct hs_sim_connection_options *options);
 /* Takes what it can of upstream->out, now and later, and counts it in upstream->sent. */
 void hs_sim_connection_send(struct hs_sim_connection *connection);
-/* Not a word more about it. What the kernel has taken still arrives; of a process that died with what was on
- * its way (`lost`) up to some byte, between two commands or in the middle of one. */
+/* Closes the connection and sets *connection to NULL; its callbacks are not called any more. What the kernel has
+ * taken still arrives. With `lost` (the process died) it arrives up to some byte, between two commands or in the
+ * middle of one. */
 void hs_sim_connection_close(struct hs_sim_connection **connection, bool lost);
-/* Nothing comes back on it any more. */
+/* From now on nothing arrives from the server. */
 void hs_sim_connection_silence(struct hs_sim_connection *connection);
 
-/* The server has run something for it, the `at`th of all that servers ran. Its owner, who hears the answers in
- * the order in which that ran, asks for the place of what it hears next; 0: it is not known. What ran before
- * that and was never asked for is forgotten. The hash tells commands apart. */
+/* The server has run a command for this connection, the `at`th of all that servers ran; `hash` identifies the
+ * command. The owner receives replies in the order in which the commands ran, and asks for the place of each: 0, if
+ * it is not known. What ran before that and was not asked for is forgotten. */
 void hs_sim_connection_ran(struct hs_sim_connection *connection, uint64_t hash, uint64_t at);
 uint64_t hs_sim_connection_ran_at(struct hs_sim_connection *connection, uint64_t hash);
 
-/* The servers' side: bytes for a connection that they have, and its end. `io` is the wire, the context whatever
- * it is. */
+/* The servers' side: bytes for a connection, and its end. `context` is the network, `io` the connection. */
 void hs_sim_network_send(void *context, void *io, struct hs_bytes bytes);
 void hs_sim_network_closed(void *context, void *io);
 

@@ -1,6 +1,6 @@
-/* Between the cores and their engine, for the mistakes of somebody who thinks that a hot key is easy
- * (sim/planted_bugs.h): takes the cores' operations and treats them wrongly. Without such a mistake
- * everything goes through as it is. One thread. */
+/* Planted bugs of wrong request handling, between the cores and their engine (the list is in sim/planted_bugs.h):
+ * takes the cores' operations and reorders, repeats, joins or misanswers them. Without such a bug everything passes
+ * unchanged. One thread. */
 #ifndef HS_SIM_OP_BUGS_H
 #define HS_SIM_OP_BUGS_H
 

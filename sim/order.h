@@ -1,5 +1,5 @@
-/* Private to sim/check_order.c, which lays out the steps on one key, and sim/order.c, which looks for an
- * order of them. */
+/* Private to sim/check_order.c, which prepares the steps on one key, and sim/order.c, which searches for an order of
+ * them that explains all answers (order.c describes the search). One search object for each key; one thread. */
 #ifndef HS_SIM_ORDER_H
 #define HS_SIM_ORDER_H
 
@@ -10,65 +10,66 @@
 enum { HS_SIM_NO_STEP = UINT32_MAX, HS_SIM_STATE_WORDS = 2 };
 
 struct hs_sim_order_step {
-	const struct hs_sim_op *ops; /* ops[0] and ops[0].more behind it */
-	/* The same client's step that must be taken before this one; HS_SIM_NOBODY: none. */
+	const struct hs_sim_op *ops; /* a transaction: ops[0] and ops[0].more behind it */
+	/* The step of the same client that must be taken before this one; HS_SIM_NO_STEP: none. */
 	uint32_t before;
-	/* Of those with unknown outcomes: one before it that does the same; or HS_SIM_NOBODY. */
+	/* For a step with an unknown outcome: an earlier equal one; or HS_SIM_NO_STEP. */
 	uint32_t alike;
-	uint32_t bit; /* in the row of the search */
+	uint32_t bit; /* its bit in `row` */
 	struct hs_sim_hint hint;
-	bool changes_nothing; /* its answers say so */
+	bool changes_nothing; /* its answers say that it changed nothing */
 	bool taken;
 };
 
-/* An asking or an answering, on a doubly linked line. */
+/* A request or an answer, on a doubly linked list in the order of time. */
 struct hs_sim_order_mark {
 	uint64_t at;
 	uint32_t step;
 	struct hs_sim_order_mark *next, *prev;
 };
 
-/* Where the lines begin. */
+/* The lists. */
 enum hs_sim_order_line {
 	HS_SIM_LINE_ASKED,
 	HS_SIM_LINE_ANSWERED,
-	HS_SIM_LINE_UNKNOWN, /* asked, and never answered */
+	HS_SIM_LINE_UNKNOWN, /* requests that were never answered */
 	HS_SIM_LINES,
 };
 
 struct hs_sim_order_choice {
-	struct hs_sim_order_mark *mark; /* NULL: the key vanished */
-	struct hs_sim_state state;	/* before it */
-	int64_t floor_us;		/* the same */
-	bool final;			/* there is no point in trying another */
-	bool early;			/* it was one of the last to be tried */
+	struct hs_sim_order_mark *mark; /* NULL: the choice was that the key expired */
+	struct hs_sim_state state;	/* before the choice */
+	int64_t floor_us;		/* before the choice */
+	bool final;			/* no other choice needs to be tried here */
+	bool early;			/* it was tried late, as one of the unlikely choices */
 };
 
-/* Of a zone, among the steps that are not taken. */
+/* For one zone: counts over the steps that are not taken yet. */
 struct hs_sim_zone_remaining {
-	uint32_t found; /* how many say that they found one of its values */
-	uint32_t ways;	/* how many lead into it from elsewhere */
+	uint32_t found; /* steps whose answer found one of its values */
+	uint32_t ways;	/* steps that lead into it from elsewhere */
 };
 
 struct hs_sim_order {
 	const struct hs_sim_history *history;
 	struct hs_sim_state state;
-	int64_t floor_us; /* when the last of the steps taken was asked: it is not earlier now */
+	/* The latest request among the steps taken: the time is not earlier now */
+	int64_t floor_us;
 	struct hs_sim_order_step *steps;
 	uint32_t count;
-	/* The lines' heads; then of step i: when it was asked, HS_SIM_LINES + 2 i, and answered. */
+	/* The heads of the lists, then for step i its request at HS_SIM_LINES + 2 i, and its answer behind it. */
 	struct hs_sim_order_mark *marks;
-	struct hs_sim_order_choice *taken; /* in order */
+	struct hs_sim_order_choice *taken; /* in the order in which they were taken */
 	uint32_t taken_count;
-	uint32_t open; /* answered steps still on the line */
+	uint32_t open; /* answered steps that are not taken yet */
 	uint32_t optional_count;
-	uint32_t optional_left; /* how many of them may still be taken */
-	/* Bits of the steps taken that were answered; the state; bits of the others taken. */
+	uint32_t optional_left; /* how many optional steps may still be taken */
+	/* Bits of the answered steps taken; the state; bits of the other steps taken. */
 	uint64_t *row;
-	struct hs_sim_visited visited; /* sets and states tried */
+	struct hs_sim_visited visited; /* rows that were tried already */
 	struct hs_sim_zones zones;
-	struct hs_sim_zone_remaining *remaining; /* of each zone */
-	uint32_t wild;				 /* steps not taken that may lead anywhere */
+	struct hs_sim_zone_remaining *remaining; /* for each zone */
+	uint32_t wild;				 /* steps not taken that may lead into any zone */
 	uint64_t steps_left;
 };
 
@@ -94,19 +95,19 @@ static inline bool hs_sim_step_may_be_refused(const struct hs_sim_order_step *st
 	return !hs_sim_step_is_answered(step) && step->ops->refusable;
 }
 
-/* Nobody waits for it. */
+/* The search may leave the step out. */
 static inline bool hs_sim_step_is_optional(const struct hs_sim_order_step *step)
 {
 	return !hs_sim_step_is_answered(step) && (step->ops->refusable || step->ops->loose);
 }
 
-/* May happen whenever it likes. */
+/* It may happen at any time after its request. */
 static inline bool hs_sim_step_is_loose(const struct hs_sim_order_step *step)
 {
 	return !hs_sim_step_is_answered(step) && step->ops->loose;
 }
 
-/* The step is taken (-1), or not any more (1). */
+/* Updates the counts when a step is taken (change -1) or put back (1). */
 static inline void hs_sim_order_count_remaining(struct hs_sim_order *search,
 						const struct hs_sim_order_step *step, int change)
 {
@@ -120,7 +121,7 @@ static inline void hs_sim_order_count_remaining(struct hs_sim_order *search,
 		search->wild += (uint32_t)change;
 }
 
-/* 1: there is an order. 0: there is none. HS_ELIMIT. */
+/* 1: there is an order. 0: there is none. HS_ELIMIT: steps_left ran out. */
 int hs_sim_order_find(struct hs_sim_order *search);
 
 #endif

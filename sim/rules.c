@@ -1,5 +1,5 @@
-/* The contracts of a simulated world: rules as the operator writes them, the shared cache that its workers share,
- * and how all of it is turned off and on while it runs. */
+/* The contracts of a simulated world: rules in the words of the operator, the shared cache of a heatsink's workers,
+ * the check that fetches are single-flight, and switching rules and mitigations while the world runs. */
 #include "sim/world_internal.h"
 
 #include "absorb/shared.h"
@@ -158,7 +158,7 @@ void hs_sim_rules_sent(struct hs_sim_worker *worker, const struct hs_op *op)
 	count_diverted(worker, op);
 	if (!op->track || !(op->command->flags & HS_CMD_READONLY))
 		return;
-	/* Of copies that were turned off while they were being made nobody remembers that. */
+	/* A core that switched copies off while it was making one no longer knows that a DUMP is in flight. */
 	if (world->switches > 0 && hs_bytes_is_word(op->argv[0], "dump"))
 		return;
 	for (size_t i = 0; i < world->fetches_count; i++) {
@@ -215,7 +215,7 @@ void hs_sim_world_set_mitigations(struct hs_sim_world *world, enum hs_mitigate m
 		uint64_t at_us = world->now.mono_us;
 
 		at_us += hs_prng_below(&world->prng, world->options.event_us_max + 1);
-		if (at_us < worker->turn_us) /* they keep their order */
+		if (at_us < worker->turn_us) /* changes arrive in order */
 			at_us = worker->turn_us;
 		worker->turn_us = at_us;
 		world->unaware_workers++;

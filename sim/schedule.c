@@ -1,3 +1,4 @@
+/* Runs a plan: builds the world and its clients, lets the checkers judge, collects counts, and prints a violation. */
 #include "sim/schedule.h"
 
 #include "absorb/absorb.h"
@@ -12,7 +13,8 @@
 
 #include <inttypes.h>
 
-/* As a server of a later version would say, or one with a module: of those named X it is not said that they write. */
+/* A COMMAND reply as of a later version or a module. It does not say that the X commands write, so that heatsink
+ * must take them for writes (law 8). */
 #define COMMANDS(flags)                                                                            \
 	"*7\r\n"                                                                                   \
 	"*6\r\n$5\r\nblpop\r\n:-3\r\n*2\r\n+write\r\n+blocking\r\n:1\r\n:-2\r\n:1\r\n"             \
@@ -76,7 +78,7 @@ static uint64_t count_folded(struct hs_sim_world *world)
 	return folded;
 }
 
-/* Of heatsinks that live. */
+/* Only heatsinks that run have counters. */
 static uint64_t count_copied(struct hs_sim_world *world)
 {
 	uint64_t copied = 0;
@@ -131,7 +133,7 @@ static int check_load(const struct hs_sim_plan *plan, struct hs_sim_load *load,
 	return err;
 }
 
-/* When all else is said. */
+/* The last check: it stops the heatsinks. */
 static int check_left(const struct hs_sim_plan *plan, const struct hs_sim_load *load,
 		      struct hs_sim_world *world, struct hs_sim_result *result)
 {

@@ -1,5 +1,10 @@
-/* Schedules: a seed makes a world, a load and a fate, runs it to its end and checks the laws on
- * what the clients saw. The same seed gives the same schedule on every machine. */
+/* Schedules: run one and check it. A seed is drawn into a plan (sim/plan.h); the plan becomes a world, its clients
+ * and its faults; the world runs to its end, and the checkers judge what clients saw, what servers ran and what is
+ * left. The same seed gives the same schedule on every machine, with the same build.
+ *
+ * A violation is HS_EINVAL with the verdict and the printed history; hs_sim_shrink then looks for a smaller plan
+ * that breaks the same law. A failed assertion ends the process: callers that must survive it run schedules in a
+ * process of their own (src/cli/sim_show.c). One thread for each runner. */
 #ifndef HS_SIM_SCHEDULE_H
 #define HS_SIM_SCHEDULE_H
 
@@ -12,12 +17,12 @@
 
 #include <stdint.h>
 
-/* What schedules share, so that each need not make it anew. */
+/* What all schedules of a run share. Read-only while they run. */
 struct hs_sim_runner {
-	enum hs_sim_bug bug; /* planted in the simulated world, to see whether it is noticed */
+	enum hs_sim_bug bug; /* planted bug that the checkers should find, or HS_SIM_NO_BUG */
 	enum hs_sim_focus focus;
 	struct hs_acl *acl;
-	struct hs_learned *learned; /* what the servers have beside our commands */
+	struct hs_learned *learned; /* commands that the servers have beyond heatsink's table */
 };
 
 void hs_sim_runner_init(struct hs_sim_runner *runner, enum hs_sim_bug bug);
@@ -25,35 +30,34 @@ void hs_sim_runner_deinit(struct hs_sim_runner *runner);
 
 struct hs_sim_result {
 	struct hs_sim_verdict verdict;
-	uint64_t requests;	/* that clients sent */
-	uint64_t folded;	/* of them answered together with others */
-	uint64_t cached;	/* of them answered with what was kept */
-	uint64_t replica_reads; /* fetches that a replica answered */
-	uint64_t copied;	/* reads that a copy of a hot value answered */
-	uint64_t external;	/* commands that servers ran for others than heatsink */
-	uint64_t steps;		/* that the world took */
+	uint64_t requests;	/*  */
+	uint64_t folded;	/* of `requests`: answered by a batch (fold) */
+	uint64_t cached;	/* of `requests`: answered from the cache */
+	uint64_t replica_reads; /*  */
+	uint64_t copied;	/*  */
+	uint64_t external;	/* commands that other clients ran directly at the servers */
+	uint64_t steps;		/* events that the world ran */
 	struct hs_sim_coverage_counts coverage;
-	struct hs_buf text; /* of a broken law: what kind of world it was, and the history */
-	struct hs_buf
-		script; /* if the plan wants one: what happened to servers, and what they ran */
+	struct hs_buf text; /* of a broken law: the plan, the verdict and the history */
+	/* If the plan asks for it: faults, requests, replies, what servers ran */
+	struct hs_buf script;
 };
 
-/* Runs one schedule. Returns 0 when every law held, HS_EINVAL when one did not (the result says
- * which), HS_ELIMIT when that could not be decided in reasonable time. The caller frees the result's
- * texts. */
+/* Runs the schedule of a seed. Returns 0 when every law held, HS_EINVAL when one did not (the result says which),
+ * HS_ELIMIT when the search for an order took too long. The caller frees the result's texts. */
 int hs_sim_check(const struct hs_sim_runner *runner, uint64_t seed,
 		 struct hs_sim_result *result) HS_MUSTCHECK;
-/* The same of a plan. */
+/* The same for a plan. */
 int hs_sim_check_plan(const struct hs_sim_runner *runner, const struct hs_sim_plan *plan,
 		      struct hs_sim_result *result) HS_MUSTCHECK;
 
-/* As hs_sim_check_plan; but it may run the plan in a process of its own, and say of one that ends its process
- * HS_EINVAL with HS_SIM_LAW_LIVES. */
+/* Runs a plan as hs_sim_check_plan does. It may do so in a process of its own; if the plan ends that process, it
+ * returns HS_EINVAL with HS_SIM_LAW_LIVES. */
 typedef int hs_sim_try(const struct hs_sim_runner *runner, const struct hs_sim_plan *plan,
 		       struct hs_sim_result *result);
 
-/* Of a seed that breaks a law: looks for a smaller plan that breaks the same law, with at most `tries_max` tries.
- * Returns how many it took. */
+/* Looks for a smaller plan that breaks the same law as this seed, with at most `tries_max` tries, and puts the
+ * smallest one found into *plan. Returns the number of tries. */
 uint32_t hs_sim_shrink(const struct hs_sim_runner *runner, uint64_t seed, uint32_t tries_max,
 		       hs_sim_try *try, struct hs_sim_plan *plan);
 

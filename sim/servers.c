@@ -10,9 +10,9 @@ enum {
 	START_US_MAX = 5000000,
 	CALM_US_MAX = 20000000,
 	CALM_STEP_US = 100000,
-	/* A flow that has given a server up refuses requests for it until 2.5 s after its last try (is_given_up in
-	 * engine/redis/flow.c). Monitors look at the topology, and servers serve again some time after they
-	 * have all heard of each other. */
+	/* A flow that has given up a server refuses requests for it until 2.5 s after its last attempt (is_given_up
+	 * in engine/redis/flow.c). Monitors look at the topology meanwhile, and servers serve again some time after
+	 * all of them have received each other's gossip. */
 	CALM_US_MIN = 3000000,
 	PARTITIONS = 16,
 	REFRESH_MS = 5000,
@@ -64,7 +64,7 @@ static void create_cluster(struct hs_sim_world *world)
 	options.tracking_keys_max = servers->tracking_keys_max;
 	options.cycle_us_max = servers->cycle_us_max;
 	options.gossip_us_max = servers->gossip_us_max;
-	/* As Redis, which waits for two seconds: a master that has started hears first who took its place. */
+	/* As Redis, which waits two seconds: a restarted master must learn of its replacement before it serves. */
 	options.rejoin_us = servers->gossip_us_max + REJOIN_US;
 	options.stream_us_max = servers->stream_us_max;
 	if (servers->node_timeout_us > 0)
@@ -94,8 +94,8 @@ static bool all_routed(const struct hs_sim_world *world)
 	return true;
 }
 
-/* Clients that all wait for the troubled server bring no ticks about (meddle in sim/load.c), and what takes too long
- * elsewhere is given up with a tick. */
+/* Clients that all wait for the faulty server cause no ticks (meddle in sim/load.c), but timeouts elsewhere need
+ * them. */
 static void tick(void *context, void *target, uint64_t number)
 {
 	struct hs_sim_world *world = context;
@@ -142,7 +142,7 @@ static void set_liveness(struct hs_sim_world *world, uint32_t liveness_us)
 		hs_sim_redis_set_liveness(world->heatsinks[i].redis, liveness_us);
 }
 
-/* Nobody reads meanwhile, so few liveness checks will do: most schedules are shorter than this time. */
+/* No client reads meanwhile, so few liveness checks are enough: most schedules are shorter than this time. */
 static void wait_until_well(struct hs_sim_world *world)
 {
 	uint32_t liveness_us = world->options.servers.liveness_us;

@@ -1,6 +1,6 @@
-/* A smaller schedule with the same fault. Everything about a schedule follows from its plan, but a
- * change of the plan changes every draw behind it: so each simpler plan is tried with a few seeds. What
- * still breaks the same law is kept, and made simpler again. */
+/* Shrinking: finds a smaller plan that breaks the same law. Everything in a schedule follows from its plan, but a
+ * changed plan changes every draw behind the change. So each simpler plan is tried with a few seeds. A plan that
+ * still breaks the same law replaces the best one, and is simplified again, until no simplification helps. */
 #include "sim/schedule.h"
 
 #include "base/err.h"
@@ -11,11 +11,11 @@ struct shrinking {
 	const struct hs_sim_runner *runner;
 	hs_sim_try *try;
 	struct hs_sim_plan *best;
-	int law; /* that it breaks */
+	int law; /* the law that all plans must break */
 	uint32_t tries, tries_max;
 };
 
-/* The law that the plan breaks; 0: none, or nobody knows. */
+/* The law that the plan breaks; 0: none, or the check was undecided. */
 static int law_of(const struct shrinking *shrinking, const struct hs_sim_plan *plan)
 {
 	struct hs_sim_result result;
@@ -26,7 +26,7 @@ static int law_of(const struct shrinking *shrinking, const struct hs_sim_plan *p
 	return err == HS_EINVAL ? result.verdict.law : 0;
 }
 
-/* Whether it breaks the same law: then it is the best. */
+/* Tries a plan; if it breaks the same law, it is the best one. */
 static bool try_plan(struct shrinking *shrinking, const struct hs_sim_plan *plan)
 {
 	shrinking->tries++;
@@ -48,7 +48,7 @@ static bool try_seeds(struct shrinking *shrinking, struct hs_sim_plan *plan)
 	return false;
 }
 
-/* One round over all ways; false: none of them led anywhere. */
+/* Tries every simplification once; false: none of them helped. */
 static bool try_all_ways(struct shrinking *shrinking)
 {
 	bool better = false, more = true;

@@ -1,5 +1,5 @@
-/* Which node owns each slot, as one node sees it: a few ranges instead of 16384 cells, because every
- * schedule makes a Cluster of several nodes anew and moves some slots of it. One thread. */
+/* A slot map as one simulated node has it: which node owns each slot. It is a few ranges in place of 16384 cells,
+ * because every schedule creates a Cluster of several nodes and moves a few slots. One thread. */
 #ifndef HS_SIM_SLOTS_H
 #define HS_SIM_SLOTS_H
 
@@ -7,24 +7,24 @@
 
 enum { HS_SIM_NO_NODE = 0xff };
 
-/* Reaches from the end of the range before it to `last`. */
+/* From the end of the previous range to `last`. */
 struct hs_sim_range {
 	uint16_t last;
-	uint8_t node; /* or HS_SIM_NOBODY */
+	uint8_t node; /* or HS_SIM_NO_NODE */
 };
 
-/* The ranges cover all slots. Begins with hs_sim_slots_init. */
+/* The ranges cover all slots. Call hs_sim_slots_init first. */
 struct hs_sim_slots {
 	struct hs_sim_range *ranges;
 	uint16_t count, cap;
 };
 
-/* Every slot is this node's. */
+/* Gives every slot to this node. */
 void hs_sim_slots_init(struct hs_sim_slots *slots, uint8_t node);
 void hs_sim_slots_deinit(struct hs_sim_slots *slots);
 void hs_sim_slots_copy(struct hs_sim_slots *to, const struct hs_sim_slots *from);
 
-/* The range that has the slot. */
+/* The range that contains the slot. */
 const struct hs_sim_range *hs_sim_slots_find(const struct hs_sim_slots *slots, uint16_t slot);
 static inline uint8_t hs_sim_slots_owner(const struct hs_sim_slots *slots, uint16_t slot)
 {
@@ -32,7 +32,7 @@ static inline uint8_t hs_sim_slots_owner(const struct hs_sim_slots *slots, uint1
 }
 
 void hs_sim_slots_give(struct hs_sim_slots *slots, uint16_t first, uint16_t last, uint8_t node);
-/* How many slots the node owns. */
+/*  */
 uint32_t hs_sim_slots_count(const struct hs_sim_slots *slots, uint8_t node);
 
 #endif

@@ -65,8 +65,8 @@ static void send_all(struct stage *stage)
 		send_first(stage);
 }
 
-/* What departs behind a request that was taken does not overtake it, whoever sends it: fold sends requests of
- * several sessions in an order that counts. */
+/* A later request must not overtake one that was taken, whichever stage sends it: fold sends requests of several
+ * sessions in an order that matters. */
 static enum hs_stage_result depart(void *self, struct hs_request *request, struct hs_part *part)
 {
 	struct stage *stage = self;
@@ -95,7 +95,7 @@ static void tick(void *self)
 	if (!one_in(stage, TURNS_ONE_IN))
 		return;
 	if (stage->bug != HS_SIM_STAGE_FORGETS)
-		send_all(stage); /* what departs while it is off would overtake them */
+		send_all(stage); /* requests that depart while it is off would overtake these */
 	turn(stage, !stage->on);
 }
 

@@ -1,17 +1,18 @@
-/* A stage for the simulated world: it does nothing useful, at random, and no law may notice.
+/* A stage of the core's row that only simulated worlds have. It does nothing useful, at random, and no law may
+ * notice:
  *
  *     admit   now and then holds a client that has requests in flight
- *     depart  now and then takes a request; it and all that depart behind it are sent, in order, with the next
- *             flush
+ *     depart  now and then takes a request; it and all that depart behind it are sent, in order, with the next flush
  *     tick    switches itself off and on, whatever is in flight
  *
- * It stands in the row between fold and versions, so that it delays what clients ask and what fold sends. */
+ * It stands between fold and versions, so that it delays what clients request and what fold sends. It shows that
+ * core and stages do not depend on a fixed row. One thread. */
 #ifndef HS_SIM_STAGE_H
 #define HS_SIM_STAGE_H
 
 #include "core/stage.h"
 
-/* The row of stages/stages.c with this one in it, NULL at the end. */
+/* Fills in the row of stages/stages.c with this stage in it, NULL at the end. */
 void hs_sim_stages(const struct hs_stage *stages[HS_STAGES_MAX + 1]);
 
 #endif

@@ -1,5 +1,5 @@
-/* What really happens to keys, whoever does it: written down for the checker (sim/timeline.h), and told to
- * those who asked to be. */
+/* The ground truth: writes every change of a key to its timeline (sim/timeline.h), whoever made it; reports commands
+ * that servers ran to the checkers that want them; and runs external commands directly at the servers. */
 #include "sim/world_internal.h"
 
 #include "base/num.h"
@@ -23,7 +23,7 @@ static struct hs_bytes name_of(const struct hs_sim_world *world, uint32_t key,
 	return hs_bytes_of(hs_sim_name(world->options.tied, key, text));
 }
 
-/* False: it is none of those that are written down. */
+/* False: the key has no timeline. */
 static bool number_of(const struct hs_sim_world *world, struct hs_bytes name, uint32_t *key)
 {
 	return hs_sim_name_number(name, key) && *key < world->timelines.keys_count;
@@ -77,8 +77,8 @@ int64_t hs_sim_world_peek(struct hs_sim_world *world, uint32_t key, int64_t *ttl
 	return value;
 }
 
-/* The engine of one's own has not logged what its partition has run. A key that expires is gone all the same, but if
- * it was to expire only by that. */
+/* The simulated embedded engine has not synced what the partition ran. An expired key is missing all the same,
+ * unless its time to live comes from that run. */
 static bool is_hidden(const struct hs_sim_world *world, uint32_t key, bool expired)
 {
 	char text[HS_SIM_NAME_BYTES_MAX];
@@ -89,7 +89,7 @@ static bool is_hidden(const struct hs_sim_world *world, uint32_t key, bool expir
 					partition_of(world, name_of(world, key, text)));
 }
 
-/* Returns when it expires, as hs_sim_store_peek does. */
+/* Adds a span to the key's timeline. Returns its expiry as hs_sim_store_peek does. */
 static int64_t note(struct hs_sim_world *world, uint32_t key, bool expired, int64_t from_us)
 {
 	struct hs_sim_value_span span = {
@@ -108,7 +108,7 @@ static int64_t note(struct hs_sim_world *world, uint32_t key, bool expired, int6
 	return expire_ms;
 }
 
-/* The first moment at which a key that is there up to this millisecond is not any more. */
+/* The first µs at which a key is missing whose last ms is `expire_ms`. */
 static int64_t gone_us(int64_t expire_ms)
 {
 	return (expire_ms + 1) * 1000;
@@ -126,7 +126,7 @@ static void sweep(void *context, void *target, uint64_t partition)
 	hs_sim_engine_sweep(world->engine, (uint16_t)partition);
 }
 
-/* Its time is up, if nobody gave it more; the server finds out later. */
+/* The key expires, unless its time to live has changed; the server deletes it a little later. */
 static void expire(void *context, void *target, uint64_t key)
 {
 	struct hs_sim_world *world = context;
@@ -190,7 +190,7 @@ void hs_sim_truth_changed_at(void *context, const struct hs_sim_change *change)
 	struct hs_sim_world *world = context;
 	uint32_t key;
 
-	if (change->void_already) /* the laws must see that it was acknowledged and is lost */
+	if (change->void_already) /* no span: the checkers must find that an acknowledged write is lost */
 		return;
 	for (key = 0; !change->key && key < world->timelines.keys_count; key++)
 		note_change(world, key);
@@ -201,7 +201,7 @@ void hs_sim_truth_changed_at(void *context, const struct hs_sim_change *change)
 		world->lost(world->lost_context, key);
 }
 
-/* For people. */
+/* A line of the script. */
 static void note_ran(struct hs_sim_world *world, const char *does, const struct hs_sim_ran *ran)
 {
 	char words[100] = "", word[40], reply[40];
@@ -248,7 +248,7 @@ static void add_words(struct hs_buf *words, size_t argc, const struct hs_bytes *
 	}
 }
 
-/* The same, of the engine of one's own. */
+/* The same for the simulated embedded engine. */
 static void note_engine_ran(struct hs_sim_world *world, const struct hs_op *op)
 {
 	struct hs_buf words = {0};
@@ -278,7 +278,7 @@ void hs_sim_truth_ran(void *context, const struct hs_op *op)
 
 /* --- behind our back --- */
 
-/* Of a Cluster: the same server now, and neither is on the move. */
+/* In front of a Cluster: the same server at the moment, and neither slot is moving. */
 bool hs_sim_world_same_partition(const struct hs_sim_world *world, uint32_t key, uint32_t other)
 {
 	char text[HS_SIM_NAME_BYTES_MAX];

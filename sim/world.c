@@ -8,7 +8,7 @@
 enum {
 	HEAT_SETS = 4,
 	LINGER_US = 20000,
-	SETTLE_US_MAX = 120000000, /* whoever waits longer is never answered */
+	SETTLE_US_MAX = 120000000, /* a request that waits longer is never answered */
 };
 
 static void drop_line(void *context, enum hs_log_level level, const char *line)
@@ -49,7 +49,7 @@ struct hs_sim_world_options hs_sim_world_defaults(uint64_t seed)
 
 static void create_heats(struct hs_sim_world *world)
 {
-	/* One seed for all: they are read as one. */
+	/* All workers share one seed, because their heats are merged. */
 	const struct hs_heat_options options = {
 		.seed = world->options.engine.seed,
 		.partitions = world->options.engine.partitions,
@@ -73,7 +73,7 @@ static void destroy_heats(struct hs_sim_world *world)
 	hs_mem_free(&world->heats);
 }
 
-/* News of the store behind an engine of one's own. */
+/* Events of the store of the simulated embedded engine. */
 static void tell_all(void *context, struct hs_event *event)
 {
 	struct hs_sim_world *world = context;
@@ -115,7 +115,8 @@ struct hs_sim_world *hs_sim_world_create(const struct hs_sim_world_options *opti
 	world->options = *options;
 	world->now = (struct hs_now){.mono_us = 1000000, .wall_us = 1700000000000000};
 	world->silence = (struct hs_log){.level = HS_LOG_ERROR, .sink = drop_line};
-	hs_prng_init(&world->prng, ~options->engine.seed); /* the engine draws from its own */
+	hs_prng_init(&world->prng,
+		     ~options->engine.seed); /* the engine has a generator of its own */
 	hs_sim_stages(world->stages);
 	hs_list_init(&world->event);
 	world->workers_count = options->heatsinks * options->workers;
@@ -161,7 +162,7 @@ void hs_sim_world_destroy(struct hs_sim_world **pointer)
 {
 	struct hs_sim_world *world = *pointer;
 
-	/* Requests that no server will answer end with the process, as its death ends them. */
+	/* Requests that no server will answer end with the process, as when it dies. */
 	for (uint32_t i = 0; world->stuck && i < world->options.heatsinks; i++) {
 		if (!world->heatsinks[i].dead)
 			hs_sim_heatsink_kill(&world->heatsinks[i], true);
@@ -257,8 +258,8 @@ static bool is_busy(const struct hs_sim_world *world)
 	return under_way > 0;
 }
 
-/* In front of servers there is no end of events. What is still on its way when everything is answered,
- * such as invalidations, arrives within a short time. */
+/* In front of servers events never end (gossip, heartbeats). Messages that are still in flight when everything is
+ * answered, such as invalidations, arrive within LINGER_US. */
 static void settle_servers(struct hs_sim_world *world)
 {
 	uint64_t until_us = world->now.mono_us + SETTLE_US_MAX;
@@ -288,7 +289,7 @@ void hs_sim_world_settle(struct hs_sim_world *world)
 	}
 }
 
-/* HS_SIM_WAITS_FOR_COPY: none of its internal calls is ever late. */
+/* HS_SIM_WAITS_FOR_COPY: no internal call of the core ever times out. */
 static void forget_timeouts(struct hs_core *core)
 {
 	while (!hs_list_empty(&core->internal_due))

@@ -1,11 +1,35 @@
-/* A whole heatsink without a machine: real cores (the very objects that serve clients), a virtual
- * clock, clients that are byte queues, and the simulated engine. It does what the libuv driver does
- * between a core and the outside, and everything that is chance comes from one seed: the same
- * options and the same calls give the same world, byte for byte.
+/* The front door of the simulator: one simulated world.
  *
- * Two ways of use. A test writes a script: connect, send, settle, look at what came back. The
- * random load (sim/load.h) plans events of its own and lets hs_sim_world_settle run them. One
- * thread. */
+ * The simulator runs whole heatsinks in virtual time, without a machine: the real cores and stages (the objects that
+ * serve clients in production), the real code of src/engine/redis above its sockets, simulated clients, and either a
+ * simulated engine like the embedded one or a simulated network with simulated Redis servers that fail. Checkers
+ * then compare what clients saw with the laws of docs/ARCHITECTURE.md. `heatsink sim check` does that a thousand
+ * times a second on one core; docs/SIMULATOR.md says what a world contains, what never happens in it, and which law
+ * is checked where.
+ *
+ *     a schedule     schedule.h (run one, check it), plan.h (what a seed draws), shrink.c (a smaller plan, the same law)
+ *     the world      world.h, events.h (virtual time), heatsink.h (one process), driver.c (the I/O side of a core),
+ *                    core_events.c, rules.c, truth.c
+ *     engines        engine.h on store.h (like the embedded one), redis_engine.h (the real redis engine)
+ *     servers        servers.h, cluster.h, server_internal.h, network.h, faults.h (what fails, and when)
+ *     clients        load.h (random), client_caches.h (CLIENT TRACKING), companions.h (BLPOP, SUBSCRIBE)
+ *     checkers       check.h, order.h (linearizability), executions.h, duplicates.h, leftovers.h, timeline.h
+ *     planted bugs   planted_bugs.h (the list), cache_bugs.h, op_bugs.h, redis_bugs.h, stage.h
+ *
+ * What the simulator does not know: real clocks, threads, sockets, files and random sources. All chance comes from
+ * the seed, so that the same options and the same calls give the same world, byte for byte, on every machine. Of
+ * src, only src/cli includes sim. A world is single-threaded; `heatsink sim check --jobs` runs worlds in several
+ * processes.
+ *
+ * When a checker finds a violation, it fills a struct hs_sim_verdict with the law and a sentence, and hs_sim_check
+ * (schedule.h) returns HS_EINVAL. `heatsink sim check` prints the seed, shrinks the plan, prints the smallest
+ * schedule (script, plan, law, history) to stdout and exits with 1. It writes no file: the seed replays the schedule
+ * (`--seed N --schedules 1` with the same --focus and --bug). A limit that is exceeded in the middle of a schedule
+ * is noted in `broken` and reported when the schedule ends. A search for an order that takes too long is HS_ELIMIT
+ * ("undecided"): no law is known to be broken, and the check exits with 1, too.
+ *
+ * A world is used in two ways. A test writes a script: connect, send, settle, compare what came back. The random
+ * load (load.h) plans events of its own and lets hs_sim_world_settle run them. */
 #ifndef HS_SIM_WORLD_H
 #define HS_SIM_WORLD_H
 
@@ -31,38 +55,46 @@
 
 enum { HS_SIM_RULES_MAX = 4 };
 
-/* The contract of one key: rule i is that of key%u with i. Times are in µs. */
+/* The contract of one key: rules[i] is that of key number i (names.h). Times are in µs. */
 struct hs_sim_rule {
 	uint32_t stale_us, stale_while_revalidate_us, stale_if_error_us, ttl_us, negative_ttl_us;
 	uint32_t jitter_percent, refresh_ahead;
 	bool admit_all;
 	bool replica_reads;
-	uint8_t copies; /* as in the contract: 0, places, or HS_COPIES_AUTO */
+	uint8_t copies; /* as in the contract: 0, the number of copies, or HS_COPIES_AUTO */
 };
 
 struct hs_sim_world_options {
-	uint32_t heatsinks; /* processes, in front of the same servers; an engine of one's own: 1 */
-	uint32_t workers;   /* of each */
-	struct hs_sim_engine_options engine; /* its seed, partitions and mistake are the world's */
-	struct hs_sim_servers_options servers; /* when they are on: instead of the engine */
-	enum hs_op_scope op_scope;	       /* in front of servers */
+	/* Processes in front of the same servers; with the simulated embedded engine: 1. */
+	uint32_t heatsinks;
+	uint32_t workers; /* of each heatsink */
+	/* Its seed, partitions and planted bug are the world's. */
+	struct hs_sim_engine_options engine;
+	struct hs_sim_servers_options servers; /* when `on`: in place of `engine` */
+	enum hs_op_scope op_scope; /* with `servers`: how far a client's order reaches */
 	struct hs_core_options core;
-	uint32_t peer_us_max;  /* from one core to another */
-	uint32_t event_us_max; /* from the engine to a core */
-	uint32_t heat_sets;    /* of each core's heat, for keys; 0: nothing is counted */
-	uint32_t round_us_max; /* how long a round of events lasts: what waits leaves behind it */
+	uint32_t peer_us_max;  /* upper bound of the delay of a message from one core to another */
+	uint32_t event_us_max; /* upper bound of the delay of an event from the engine to a core */
+	/* Sets of each worker's table of hot keys (heat/heat.h); 0: heat is not counted. */
+	uint32_t heat_sets;
+	/* How long a round of events lasts at most; replies and requests are flushed at its end. */
+	uint32_t round_us_max;
 	struct hs_sim_rule rules[HS_SIM_RULES_MAX];
 	uint32_t rules_count;
-	uint32_t tied;			  /* keys 1 … so many are of key0's slot (sim/names.h) */
-	const struct hs_learned *learned; /* commands of the server beside ours; NULL: none */
-	/* How long a worker may be kept from going on after it has read the clock. */
+	uint32_t tied; /* keys 1 to `tied` share the slot of key0 (sim/names.h) */
+	/* Commands that the servers have beyond heatsink's table; NULL: none. */
+	const struct hs_learned *learned;
+	/* How long a worker may be delayed after it has read the clock: a machine under load. */
 	uint32_t slow_us_max;
-	bool stage;	  /* a stage that delays and holds at random is in the row (sim/stage.h) */
-	uint32_t look_us; /* what a look at the clock costs: makes commands slow */
-	bool script;	  /* what happens to servers, and what they run, is written down */
-	/* Called with each line of the script as it is written, for a process that may not live to print it; or NULL. */
+	/* Adds the stage of sim/stage.h, which delays requests and holds clients at random. */
+	bool stage;
+	/* Virtual time that each reading of the clock costs: makes commands slow. */
+	uint32_t look_us;
+	bool script; /* write the script: faults, requests, replies, what servers ran and refused */
+	/* Called with each line of the script as it is written, for a process that may die before it can print the
+	 * whole; or NULL. */
 	void (*print_line)(struct hs_bytes line);
-	const struct hs_log *log; /* NULL: nobody listens */
+	const struct hs_log *log; /* NULL: log lines are dropped */
 };
 
 /* One worker, four partitions that answer reads at once, generous limits. */
@@ -71,7 +103,7 @@ struct hs_sim_world_options hs_sim_world_defaults(uint64_t seed);
 struct hs_sim_client;
 struct hs_sim_ran;
 
-/* A read under way that is to be kept, and the worker that asked for it. */
+/* A fetch in flight: a read whose reply the cache of this worker will store. */
 struct hs_sim_fetch_in_flight {
 	const struct hs_sim_worker *worker;
 	const struct hs_op *op;
@@ -84,50 +116,55 @@ struct hs_sim_world {
 	struct hs_prng prng;
 	struct hs_sim_store *store;
 	struct hs_sim_engine *engine;
-	struct hs_sim_cluster *cluster; /* instead of store and engine, or NULL */
-	struct hs_sim_network *network; /* to it */
+	/* In place of store and engine; NULL: there are no servers. */
+	struct hs_sim_cluster *cluster;
+	struct hs_sim_network *network; /* between heatsinks and cluster */
 	struct hs_sim_faults faults;
 	struct hs_sim_heatsink heatsinks[HS_SIM_HEATSINKS_MAX];
-	const struct hs_stage *stages[HS_STAGES_MAX + 1]; /* with one for the simulator */
-	struct hs_shared **shared_caches;		  /* of each worker: all the same one */
-	const struct hs_rules *rules;			  /* all there are */
+	/* The row of stages with sim/stage.h in it. */
+	const struct hs_stage *stages[HS_STAGES_MAX + 1];
+	/* Of each worker; all workers of a heatsink have the same one. */
+	struct hs_shared **shared_caches;
+	const struct hs_rules *rules; /* every rule of the options */
 	const struct hs_rules *no_rules;
-	bool rules_on;			   /* as they shall be; some workers may not know yet */
-	enum hs_mitigate mitigate;	   /* the same */
-	uint32_t unaware_workers;	   /* so many do not */
-	uint64_t switches;		   /* how often that was changed */
-	struct hs_sim_timelines timelines; /* what keys held; nothing is noted before it is made */
-	struct hs_sim_duplicates duplicates; /* what servers have run, and must run once */
-	uint64_t tainted; /* a bit for each key whose order nobody can tell: sim/client_caches.c */
-	/* A server has run something; NULL: nobody wants to know. */
+	bool rules_on;		   /* the latest setting; `unaware_workers` have an older one */
+	enum hs_mitigate mitigate; /* the latest setting, too */
+	uint32_t unaware_workers;  /* workers that the latest setting has not reached */
+	uint64_t switches;	   /* changes of these settings */
+	/* what keys truly held; empty until a load or checker inits it */
+	struct hs_sim_timelines timelines;
+	struct hs_sim_duplicates duplicates; /* commands that servers must run only once */
+	/* a bit for each key that the order of law 2 is not checked for (sim/client_caches.c) */
+	uint64_t tainted;
+	/* A server has run a command; may be NULL. */
 	void (*ran)(void *context, const struct hs_sim_ran *ran);
 	void *ran_context;
-	/* A failover has lost what this key held; NULL: nobody wants to know. */
+	/* A failover or an empty restart has lost the last writes of this key; may be NULL. */
 	void (*lost)(void *context, uint32_t key);
 	void *lost_context;
-	struct hs_sim_fetch_in_flight *fetches; /* reads under way that are to be kept */
+	struct hs_sim_fetch_in_flight *fetches; /* in no order */
 	size_t fetches_count, fetches_cap;
 	struct hs_log silence;
-	uint32_t workers_count; /* of all heatsinks */
+	uint32_t workers_count; /* of all heatsinks together */
 	struct hs_sim_worker *workers;
-	struct hs_heat **heats;	       /* one of each worker, or NULL */
-	uint64_t start_us;	       /* when they began to count */
+	struct hs_heat **heats;	       /* one for each worker; NULL: heat is not counted */
+	uint64_t start_us;	       /* when the heats began to count */
 	struct hs_sim_client *clients; /* newest first */
 	uint64_t client_ids;
-	uint64_t steps;	      /* counts what happens: finer than the clock */
-	uint64_t external;    /* commands that servers ran past heatsink */
-	struct hs_link event; /* on its way to workers */
-	struct hs_op **reads; /* HS_SIM_READ_TRACKED_LATE: under way */
+	uint64_t steps;	      /* counts events: a finer clock than `now` */
+	uint64_t external;    /* commands that other clients ran directly at the servers */
+	struct hs_link event; /* events in flight to workers (core_events.c) */
+	struct hs_op **reads; /* HS_SIM_READ_TRACKED_LATE: reads in flight */
 	size_t reads_count, reads_cap;
 	struct hs_sim_executions executions;
 	struct hs_sim_coverage_counts coverage;
-	bool faults_stopped;	      /* nothing goes wrong any more */
-	bool stuck;		      /* requests are under way that no server will answer */
-	struct hs_sim_verdict broken; /* of the limits that must hold at every moment: law 6 */
+	bool faults_stopped;	      /* hs_sim_world_stop_faults was called */
+	bool stuck;		      /* some requests in flight will never be answered */
+	struct hs_sim_verdict broken; /* the first violation that was found while the world ran */
 };
 
 typedef void hs_sim_client_orphaned(void *context, struct hs_sim_client *client);
-/* Where the replies of one client go, one call each. NULL: they stay in `received`. */
+/* Gets the replies of one client, one call for each. NULL: they stay in `received`. */
 typedef void hs_sim_client_on_reply(void *context, struct hs_sim_client *client,
 				    struct hs_bytes reply);
 
@@ -136,70 +173,70 @@ struct hs_sim_client {
 	struct hs_sim_world *world;
 	uint32_t worker;
 	struct hs_session *session; /* NULL: the connection has ended */
-	uint64_t id;		    /* the session's */
-	struct hs_buf received;	    /* what came back and was not heard yet */
-	uint64_t arrived_us;	    /* when the last bytes did that the core has not taken */
-	struct hs_buf unread;	    /* sent, but the core takes no input now */
-	struct hs_buf unsent;	    /* replies while the client does not read */
-	bool reading_paused;	    /* does not read */
-	bool cut;		    /* was cut off, not closed */
+	uint64_t id;		    /* the session's id */
+	struct hs_buf received;	    /* replies that on_reply has not taken */
+	uint64_t arrived_us;	    /* when the last bytes of `unread` arrived */
+	struct hs_buf unread;	    /* requests that the core does not take at the moment */
+	struct hs_buf unsent;	    /* replies while reading_paused */
+	bool reading_paused;	    /*  */
+	bool cut;		    /* the core cut it off at the output limit */
 	bool orphan;		    /* its heatsink has died */
-	bool broken;		    /* something came that is no reply */
+	bool broken;		    /* bytes arrived that are no RESP reply */
 	hs_sim_client_on_reply *on_reply;
-	hs_sim_client_orphaned *orphaned; /* its heatsink has died; may be NULL */
+	hs_sim_client_orphaned *orphaned; /* called when its heatsink dies; may be NULL */
 	void *context;
 };
 
 struct hs_sim_world *hs_sim_world_create(const struct hs_sim_world_options *options);
-/* Ends every connection and lets everything under way come to its end first. */
+/* Ends every connection and runs everything in flight to its end first. */
 void hs_sim_world_destroy(struct hs_sim_world **world);
 
 struct hs_core *hs_sim_world_core(struct hs_sim_world *world, uint32_t worker);
 
-/* Whether there is a heatsink to connect to. */
+/* Whether at least one heatsink runs. */
 bool hs_sim_world_is_up(const struct hs_sim_world *world);
 
-/* The regular work of every core. */
+/* Runs the periodic work of every core (hs_core_tick). */
 void hs_sim_world_tick(struct hs_sim_world *world);
-/* As CONFIG SET fold: every core is told. */
+/* As CONFIG SET fold, on every core. */
 void hs_sim_world_set_fold(struct hs_sim_world *world, bool fold);
-/* As HEAT MITIGATE and HEAT RULE: every core is told, each in its own time. */
+/* As HEAT MITIGATE and HEAT RULE. The change reaches each core after a delay of its own. */
 void hs_sim_world_set_mitigations(struct hs_sim_world *world, enum hs_mitigate mitigate,
 				  bool rules_on);
-/* The contract that this key has now, with some worker at least; NULL: it is strict with all. */
+/* The contract that this key has on at least one worker at the moment; NULL: every worker treats it as strict. */
 const struct hs_sim_rule *hs_sim_world_rule(const struct hs_sim_world *world, uint32_t key);
-/* The true value of a key, and for how many ms it will be there; 0: it stays. */
+/* The true value of a key. *ttl_ms is its remaining time to live; 0: it does not expire. */
 int64_t hs_sim_world_peek(struct hs_sim_world *world, uint32_t key, int64_t *ttl_ms);
 bool hs_sim_world_same_partition(const struct hs_sim_world *world, uint32_t key, uint32_t other);
-/* Somebody else does this at the key's server, now. False: that takes nothing just now. The reply, in
- * RESP2, is appended. */
+/* Another client runs this command directly at the key's server, now. False: the server takes no commands at the
+ * moment. The reply, in RESP2, is appended. */
 bool hs_sim_world_do_external(struct hs_sim_world *world, struct hs_bytes key, size_t argc,
 			      const struct hs_bytes *argv, struct hs_buf *reply);
-/* From now on nothing goes wrong any more. */
+/* Ends all faults and starts no new ones; returns when all servers serve again. */
 void hs_sim_world_stop_faults(struct hs_sim_world *world);
-/* Everybody hangs up, and everything under way comes to its end. */
+/* Disconnects every client and runs everything in flight to its end. */
 void hs_sim_world_hang_up(struct hs_sim_world *world);
 
-/* Runs events until none is left; sleepers sleep out. */
+/* Runs events until no foreground event is left and every request is answered. */
 void hs_sim_world_settle(struct hs_sim_world *world);
-/* Runs the earliest event; false when there is none. */
+/* Runs the earliest event; false: there is none. */
 bool hs_sim_world_step(struct hs_sim_world *world);
-/* Lets this much time pass, and runs what falls into it, the regular ticks as well. */
+/* Lets this much virtual time pass: runs the events that fall into it, and the periodic ticks. */
 void hs_sim_world_pass(struct hs_sim_world *world, uint64_t us);
 
-/* Plans a call some microseconds from now: where a load's own events come from. */
+/* Plans a call `in_us` from now. A load plans its own events with it. */
 void hs_sim_world_plan(struct hs_sim_world *world, uint64_t in_us, hs_sim_event_run *run,
 		       void *context, void *target);
 
 /* Clients live as long as their world. */
 struct hs_sim_client *hs_sim_client_connect(struct hs_sim_world *world, uint32_t worker);
-/* Bytes arrive at the worker now. Without a connection they are lost. */
+/* Bytes arrive at the worker now. They are lost if the connection has ended. */
 void hs_sim_client_send(struct hs_sim_client *client, struct hs_bytes bytes);
-/* One request, from words split at spaces: "SET k v". */
+/* Sends one request, given as words separated by spaces: "SET k v". */
 void hs_sim_client_request(struct hs_sim_client *client, const char *words);
 void hs_sim_client_disconnect(struct hs_sim_client *client);
 void hs_sim_client_lose(struct hs_sim_client *client); /* its heatsink has died */
-/* A deaf client takes no replies; one that hears again gets what piled up. */
+/* Replies pile up while reading is paused, and arrive when it is resumed. */
 void hs_sim_client_pause_reading(struct hs_sim_client *client, bool reading_paused);
 
 #endif

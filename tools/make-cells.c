@@ -1,8 +1,10 @@
-/* Prints command/cells.h, which src/command/table.c includes: the cells in which the names of commands are
- * looked up. make runs this when a row changes.
+/* Finds a perfect hash of the command names and prints it as command/cells.h, which src/command/table.c includes.
+ * make runs this program when a row of the command table changes.
  *
- * It tries multipliers until one gives every name a cell of its own, and takes twice as many cells when
- * none does. The multipliers are always the same, so that two builds of one source are the same. */
+ * A cell is a bucket of the hash table. The program tries multipliers until each name has a cell of its own, and
+ * doubles the number of cells if none does. The sequence of multipliers is fixed, so that two builds of one source
+ * are equal. If no multiplier is found, or a name is too long, it prints the reason and exits with 1, which stops the
+ * build. */
 #include "command/command.h"
 #include "command/name.h"
 
@@ -23,7 +25,7 @@ static const char *const identifiers[] = {
 
 enum { ROWS = sizeof rows / sizeof *rows };
 
-/* By cell: the number of a row, counted from 1; 0 for none. False: two names want the same cell. */
+/* Fills `cells` with row numbers, counted from 1; 0: empty. False: two names have the same cell. */
 static bool fill(uint16_t *cells, uint64_t multiplier, unsigned bits)
 {
 	memset(cells, 0, sizeof *cells << bits);

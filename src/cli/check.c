@@ -1,4 +1,4 @@
-/* `heatsink check`: reads everything in a data folder and says what is damaged. */
+/* `heatsink check`: reads everything in a data folder and reports damage. */
 #include "base/check.h"
 #include "cli/cli.h"
 #include "cli/flags.h"
@@ -21,20 +21,21 @@ static const struct hs_flag rows[] = {
 static const struct hs_flags flags = {
 	.program = "heatsink check",
 	.before = "heatsink check: read everything in a data folder and verify every checksum\n\n",
-	.after = "\nNothing is written. The exit status is 0 when everything is whole, 1 when "
-		 "damage "
-		 "was\nfound, 2 when the folder could not be checked.\n",
+	.after = "\nNothing is written. Exit status: 0 everything is whole; 1 damage was found; 2 "
+		 "the "
+		 "folder\ncould not be checked.\n",
 	.rows = rows,
 	.count = sizeof rows / sizeof *rows,
 };
 
-static const char unseen[] = "A running server notices a damaged record when it is read: the reply "
-			     "is an error. It does not\n"
-			     "notice damage to the pages of a tree: keys below them may be "
-			     "missing, or it may crash. Run this\n"
-			     "check, which compares counts and order, when the disk is in doubt. "
-			     "No check notices a whole file\n"
-			     "put back from an earlier time together with all the others.\n";
+static const char unseen[] =
+	"A running server detects a damaged record when it reads it: the reply "
+	"is an error. It does not\n"
+	"detect damage to the pages of a tree: keys below them may be "
+	"missing, or the server may crash.\n"
+	"This check compares counts and order: run it when you suspect the "
+	"disk. No check can detect that\n"
+	"all files together were replaced by an older copy.\n";
 
 int hs_cli_check(int argc, char **argv)
 {
@@ -53,7 +54,7 @@ int hs_cli_check(int argc, char **argv)
 	hs_folder_audit(&folder);
 	damaged = hs_folder_damaged(&folder);
 	printf("%s: %llu keys and %llu expiries in the stores, %llu records in the log; "
-	       "%llu damaged records, %llu expiries that do not fit, "
+	       "%llu damaged records, %llu expiries that do not match their record, "
 	       "%llu stores with damaged meta pages, %llu faults of the trees\n",
 	       damaged ? "DAMAGED" : "whole", (unsigned long long)folder.keys,
 	       (unsigned long long)folder.expiries,
@@ -61,7 +62,7 @@ int hs_cli_check(int argc, char **argv)
 	       (unsigned long long)folder.damaged, (unsigned long long)folder.misfits,
 	       (unsigned long long)folder.metas, (unsigned long long)folder.broken);
 	if (damaged)
-		printf("'heatsink repair --data %s --dry-run' shows what can be done.\n\n%s",
+		printf("'heatsink repair --data %s --dry-run' shows what a repair would do.\n\n%s",
 		       options.data, unseen);
 	hs_folder_close(&folder);
 	return damaged ? DAMAGED : WHOLE;

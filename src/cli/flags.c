@@ -10,9 +10,9 @@
 
 enum { HELP_AT = 26, HELP_COLUMNS = 78 };
 
-static const struct hs_flag help_row = {.name = "help", .text = "print this"};
+static const struct hs_flag help_row = {.name = "help", .text = "print this help"};
 
-/* ---- kinds of words ---- */
+/* ---- parsers ---- */
 
 bool hs_flag_read_switch(const struct hs_flag *flag, void *options, const char *word)
 {
@@ -106,7 +106,7 @@ bool hs_flag_duration(const char *word, char stop, uint64_t *us, const char **be
 
 /* ---- help ---- */
 
-/* Prints the text from column HELP_AT on, broken between words. */
+/* Prints the text from column HELP_AT on, wrapped between words. */
 static void print_wrapped(FILE *out, const char *text)
 {
 	int column = HELP_AT;
@@ -160,7 +160,7 @@ int hs_flags_error(FILE *err, const char *program, const char *format, ...)
 	return HS_EINVAL;
 }
 
-/* The row that a word such as "--name" or "--name=word" names. */
+/* The row of a word such as "--name" or "--name=word"; NULL: unknown. */
 static const struct hs_flag *find(const struct hs_flags *flags, const char *word)
 {
 	size_t len;
@@ -178,7 +178,23 @@ static const struct hs_flag *find(const struct hs_flags *flags, const char *word
 	return NULL;
 }
 
-/* Reads the flag at argv[*at] and moves *at behind it. */
+static int refuse_unknown(const struct hs_flags *flags, const char *word, FILE *err)
+{
+	size_t len = strcspn(word, "=");
+
+	for (size_t i = 0; i < flags->renamed_count; i++) {
+		const struct hs_flag_renamed *row = &flags->renamed[i];
+
+		if (strncmp(word, "--", 2) == 0 && strlen(row->old) == len - 2 &&
+		    memcmp(row->old, word + 2, len - 2) == 0)
+			return hs_flags_error(err, flags->program,
+					      "option '--%s' is now called '--%s'", row->old,
+					      row->name);
+	}
+	return hs_flags_error(err, flags->program, "unknown option '%s' (see --help)", word);
+}
+
+/* Reads the flag at argv[*at] and advances *at. */
 static int read_one(const struct hs_flags *flags, void *options, int argc, char **argv, int *at,
 		    FILE *err)
 {
@@ -190,8 +206,7 @@ static int read_one(const struct hs_flags *flags, void *options, int argc, char 
 		return HS_FLAGS_HELP_SHOWN;
 	}
 	if (!row)
-		return hs_flags_error(err, flags->program, "unknown option '%s' (see --help)",
-				      name);
+		return refuse_unknown(flags, name, err);
 	if (!row->argument && equals)
 		return hs_flags_error(err, flags->program, "--%s takes no value", row->name);
 	if (row->argument && !equals && *at == argc)

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 enum {
-	PROGRESS_TTY_MS = 500, /* on a terminal: one line, written over */
-	PROGRESS_MS = 10000,   /* else: a line of its own */
+	PROGRESS_TTY_MS = 500, /* on a terminal: one line that overwrites itself */
+	PROGRESS_MS = 10000,   /* else: a new line each time */
 	GAP_KEYS_MAX = 20,
 };
 
@@ -46,8 +46,8 @@ static int read_checkpoint(struct hs_folder *folder, struct hs_fault *fault)
 		return 0;
 	}
 	if (rc == 0 && found->broken_copies)
-		printf("checkpoint files: %d of 4 copies are not whole (one may be torn by a "
-		       "crash); each file has a whole one\n",
+		printf("checkpoint files: %d of 4 copies are damaged (a crash can tear one); each "
+		       "file has an intact copy\n",
 		       found->broken_copies);
 	else if (rc == 0)
 		printf("checkpoint files: whole\n");
@@ -123,7 +123,7 @@ static void show_progress(const char *name, const struct hs_audit_progress *prog
 	fflush(stderr);
 }
 
-/* The child's end of the pipe closes when it ends, however it does. */
+/* Waits until the child has ended: the pipe closes then, also after a crash. */
 static void wait_for(int pipe_fd, const char *name, const struct hs_audit_progress *progress)
 {
 	bool tty = isatty(STDERR_FILENO);
@@ -139,21 +139,23 @@ static void audit_in_child(const struct hs_audit *audit)
 {
 	struct rlimit none = {0, 0};
 
-	setrlimit(RLIMIT_CORE, &none); /* a fault here is a finding */
+	setrlimit(RLIMIT_CORE,
+		  &none); /* a crash of the child is a finding, not a bug: no core file */
 	hs_audit_store(audit);
 	fflush(stdout);
 	_exit(0);
 }
 
-/* What became of the child, and what it found. */
+/* Prints and adds up the findings of a child. */
 static void conclude(struct hs_folder *folder, const char *name, struct hs_audit_progress *progress,
 		     int status)
 {
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
 		progress->broken++;
-		printf("%s: reading it ended early (%s) after %" PRIu64 " entries, behind key "
+		printf("%s: reading stopped early (%s) after %" PRIu64 " entries, after key "
 		       "'%s': a page of its trees is damaged\n",
-		       name, WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "it gave up",
+		       name,
+		       WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "exit status not 0",
 		       progress->entries, progress->last);
 	}
 	printf("%s: %" PRIu64 " keys, %" PRIu64 " expiries, %s\n", name, progress->keys,
@@ -214,7 +216,7 @@ void hs_folder_audit(struct hs_folder *folder)
 						  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	if (progress == MAP_FAILED) {
-		printf("no memory to check the stores: %s\n", strerror(errno));
+		printf("cannot check the stores: no memory: %s\n", strerror(errno));
 		folder->broken++;
 		return;
 	}
@@ -230,7 +232,7 @@ bool hs_folder_damaged(const struct hs_folder *folder)
 	       folder->broken;
 }
 
-/* The keys of entries that can still be read out of a broken record, whatever else is in it. */
+/* Prints the keys of the entries that can still be read from a broken record. */
 static void show_keys(struct hs_bytes body)
 {
 	char text[HS_AUDIT_KEY_MAX];
@@ -249,7 +251,7 @@ static void show_keys(struct hs_bytes body)
 		       text);
 	}
 	if (shown == 0)
-		printf("    its keys cannot be told\n");
+		printf("    its keys cannot be read\n");
 }
 
 void hs_folder_show_gaps(struct hs_folder *folder)
@@ -289,6 +291,6 @@ void hs_folder_show_gaps(struct hs_folder *folder)
 		       " of '%s'\n",
 		       reader.lsn, folder->log.end_at,
 		       hs_redo_file_name(folder->log.end_access < 0 ? 0 : folder->log.end_access));
-	printf("  kept: %" PRIu64 " whole records, those behind the gaps included\n", kept);
+	printf("  kept: %" PRIu64 " whole records, including those after the gaps\n", kept);
 	hs_redo_reader_close(&reader);
 }

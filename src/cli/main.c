@@ -1,4 +1,4 @@
-/* heatsink: one binary, one subcommand each for what one does with it. */
+/* heatsink: one binary with subcommands (cli.h). Without a subcommand it serves. */
 #include "base/nearest.h"
 #include "base/version.h"
 #include "cli/cli.h"
@@ -15,8 +15,8 @@ static const struct {
 	{"serve", hs_cli_serve, "run the server (the default)"},
 	{"top", hs_cli_top, "show a server's hottest keys and partitions, live"},
 	{"storm", hs_cli_storm, "send skewed load to a Redis endpoint and measure it"},
-	{"check", hs_cli_check, "read everything in a data folder and say what is damaged"},
-	{"repair", hs_cli_repair, "give up what is damaged in a data folder, keep the rest"},
+	{"check", hs_cli_check, "read everything in a data folder and report damage"},
+	{"repair", hs_cli_repair, "drop damaged data in a data folder and keep the rest"},
 	{"sim", hs_cli_sim, "run the core in a simulated world and check its laws"},
 };
 
@@ -26,12 +26,13 @@ static void help(void)
 	printf("usage: heatsink <subcommand> [flags]\n\n");
 	for (size_t i = 0; i < sizeof subcommands / sizeof *subcommands; i++)
 		printf("  %-8s %s\n", subcommands[i].name, subcommands[i].help);
-	printf("  %-8s %s\n", "version", "say the version (also -v, --version)");
-	printf("  %-8s %s\n", "help", "say this (also -h, --help); help <subcommand>: its flags");
+	printf("  %-8s %s\n", "version", "print the version (also -v, --version)");
+	printf("  %-8s %s\n", "help",
+	       "print this help (also -h, --help); help <subcommand>: its flags");
 	printf("\nheatsink <subcommand> --help lists its flags.\n");
 }
 
-/* Whether the word is the name of a request for help or the version, in one of its spellings. */
+/* True if the word is `name`, -n or --name: for help and version. */
 static bool is_word(const char *word, const char *name)
 {
 	return strcmp(word, name) == 0 || (word[0] == '-' && word[1] == name[0] && !word[2]) ||

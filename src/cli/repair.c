@@ -1,7 +1,7 @@
-/* `heatsink repair`: gives up what is damaged in a data folder so that a server starts again. It
- * shows what that would lose, and does it only when told. What it cuts is copied aside first:
+/* `heatsink repair`: drops damaged data from a data folder so that a server can start again. It shows what would be
+ * lost, and changes files only with --yes. Before that it copies what it drops:
  *
- *     DIR/aside-TIME/format, checkpoint-0, log-0 …   as they were
+ *     DIR/aside-TIME/format, checkpoint-0, log-0 …   the files as they were
  *     DIR/aside-TIME/records                         damaged records: physical key and bytes, escaped */
 #include "base/err.h"
 #include "base/limits.h"
@@ -34,18 +34,18 @@ struct options {
 static const struct hs_flag rows[] = {
 	{"data", "DIR", "data", "the data folder; no server may be using it", hs_flag_read_text,
 	 HS_FLAG_AT(struct options, data)},
-	{"dry-run", NULL, "no", "show what would be lost and change nothing", hs_flag_read_switch,
+	{"dry-run", NULL, "no", "show what would be lost, and change nothing", hs_flag_read_switch,
 	 HS_FLAG_AT(struct options, dry_run)},
-	{"yes", NULL, "no", "do it; without this nothing is changed", hs_flag_read_switch,
-	 HS_FLAG_AT(struct options, yes)},
+	{"yes", NULL, "no", "repair the folder; without this flag nothing is changed",
+	 hs_flag_read_switch, HS_FLAG_AT(struct options, yes)},
 };
 
 static const struct hs_flags flags = {
 	.program = "heatsink repair",
-	.before = "heatsink repair: give up what is damaged in a data folder, keep the rest\n\n",
-	.after = "\nWhat is cut is kept in a folder 'aside-TIME' in DIR. The exit status is 0 when "
-		 "the\n"
-		 "folder is whole or was repaired, 1 when it was not, 2 when it could not be "
+	.before = "heatsink repair: drop damaged data in a data folder and keep the rest\n\n",
+	.after = "\nDropped data is copied to a folder 'aside-TIME' in DIR first. Exit status: 0 "
+		 "the "
+		 "folder is\nwhole or was repaired; 1 it was not repaired; 2 it could not be "
 		 "read.\n",
 	.rows = rows,
 	.count = sizeof rows / sizeof *rows,
@@ -58,17 +58,17 @@ static void print_line(void *context, enum hs_log_level level, const char *line)
 	printf("  %s\n", line);
 }
 
-/* Says what would be done. True when it can be done. */
+/* Prints what a repair would do. False: it cannot repair this damage. */
 static bool plan(struct hs_folder *folder)
 {
 	if (folder->broken) {
-		printf("The trees of a store are damaged, and that cannot be repaired: restore the "
+		printf("The trees of a store are damaged, and repair cannot mend them: restore the "
 		       "folder from\na backup. Nothing was changed.\n");
 		return false;
 	}
 	printf("What a repair does:\n");
 	if (folder->format_damaged)
-		printf("  puts the format file back from its copy; nothing is lost by that\n");
+		printf("  restores the format file from its copy; nothing is lost\n");
 	if (folder->checkpoint_damaged)
 		printf("  goes back to '%s', whose trees are whole, and replays the log from "
 		       "there\n",
@@ -76,28 +76,27 @@ static bool plan(struct hs_folder *folder)
 	for (int file = 0; file < 2; file++)
 		if (folder->log_short[file])
 			printf("  goes on without what is missing of '%s'\n"
-			       "  lost: writes since the last checkpoint that were there, if any; "
-			       "nothing tells how many\n",
+			       "  lost: writes since the last checkpoint that it held, if any; "
+			       "their "
+			       "number is unknown\n",
 			       hs_redo_file_name(file));
 	if (folder->log.damage)
-		printf("  passes over what is broken in the log and applies what is whole behind "
-		       "it\n");
+		printf("  skips broken records of the log and applies the whole ones after them\n");
 	if (folder->log.damage || hs_folder_log_short(folder))
 		hs_folder_show_gaps(folder);
 	if (folder->metas)
 		printf("  puts the meta pages of %llu stores back from the checkpoint; nothing is "
-		       "lost by that\n",
+		       "lost\n",
 		       (unsigned long long)folder->metas);
 	if (folder->damaged)
-		printf("  removes the %llu records named above that fail their checksum\n",
+		printf("  removes the %llu records named above, which fail their checksum\n",
 		       (unsigned long long)folder->damaged);
 	if (folder->misfits)
-		printf("  makes the tree of expiries anew from the records; nothing is lost by "
-		       "that\n");
+		printf("  rebuilds the tree of expiries from the records; nothing is lost\n");
 	return true;
 }
 
-/* To a new file. One that is not there is fine. */
+/* Copies to a new file, synced. A missing source is not an error. */
 static int copy_file(const char *from_folder, const char *to_folder, const char *name)
 {
 	char from[HS_PATH_BYTES_MAX], to[HS_PATH_BYTES_MAX];
@@ -118,7 +117,7 @@ static int copy_file(const char *from_folder, const char *to_folder, const char 
 	return rc;
 }
 
-/* Copies everything that is about to be cut. */
+/* Copies everything that a repair may cut. */
 static int put_aside(struct hs_folder *folder, char aside[HS_PATH_BYTES_MAX])
 {
 	static const char *const names[] = {"format", "format.copy",  "log-0",
@@ -135,7 +134,8 @@ static int put_aside(struct hs_folder *folder, char aside[HS_PATH_BYTES_MAX])
 		return hs_fault_set(&fault, HS_EINVAL, "the path of '%s' is too long",
 				    folder->path);
 	if (mkdir(aside, 0700) != 0)
-		return hs_fault_set(&fault, HS_EIO, "cannot make '%s': %s", aside, strerror(errno));
+		return hs_fault_set(&fault, HS_EIO, "cannot create '%s': %s", aside,
+				    strerror(errno));
 	for (size_t i = 0; i < sizeof names / sizeof *names && rc == 0; i++) {
 		rc = copy_file(folder->path, aside, names[i]);
 		if (rc != 0)
@@ -147,7 +147,7 @@ static int put_aside(struct hs_folder *folder, char aside[HS_PATH_BYTES_MAX])
 	return rc == 0 ? 0 : HS_EIO;
 }
 
-/* Room enough for what is there, whatever the server's options are. */
+/* Sizes that fit the existing files, whatever options the server was run with. */
 static void choose_sizes(const struct hs_folder *folder, struct hs_embedded_options *options)
 {
 	options->log_bytes = folder->checkpoint.log_bytes;
@@ -191,8 +191,7 @@ static int cut_records(struct hs_database *database, const char *aside, struct h
 	return rc < 0 ? rc : 0;
 }
 
-/* Opens the folder as a server would, but passing over what is broken; that ends with a checkpoint,
- * and so does this. */
+/* Opens the folder as a server does, but skipping what is broken, removes damaged records, and writes a checkpoint. */
 static int repair(struct hs_folder *folder)
 {
 	struct hs_fault fault = {folder->error, sizeof folder->error};
@@ -211,7 +210,7 @@ static int repair(struct hs_folder *folder)
 		rc = hs_format_rewrite(folder->path, &folder->format, false, &fault);
 	if (rc != 0)
 		return rc;
-	printf("What was done (copies are in '%s'):\n", aside);
+	printf("Repairing (copies are in '%s'):\n", aside);
 	choose_sizes(folder, &options);
 	hs_folder_close(folder); /* the database takes the lock itself */
 	database = hs_mem_zalloc(sizeof *database);
@@ -246,10 +245,11 @@ int hs_cli_repair(int argc, char **argv)
 	} else if (plan(&folder)) {
 		if (options.dry_run || !options.yes) {
 			printf("Nothing was changed. %s\n",
-			       "'--yes' in place of '--dry-run' does it.");
+			       "Run it with '--yes' to repair the folder.");
 			code = options.dry_run ? DONE : NOT_DONE;
 		} else if (repair(&folder) == 0) {
-			printf("Repaired. 'heatsink check --data %s' looks again.\n", options.data);
+			printf("Repaired. Verify it with 'heatsink check --data %s'.\n",
+			       options.data);
 			code = DONE;
 		} else {
 			fprintf(stderr, "heatsink repair: %s\n", folder.error);

@@ -11,7 +11,7 @@
 #include <sys/time.h>
 #include <time.h>
 
-/* One line an event: time, level, text. A line is written whole: fprintf locks the stream. */
+/* The log: one line per event with time (UTC), level and text. Any thread: fprintf locks the stream. */
 static void print_line(void *context, enum hs_log_level level, const char *line)
 {
 	static const char *const names[] = {"debug", "info", "warn", "error"};
@@ -34,13 +34,14 @@ static void help(void)
 	hs_options_help(&text);
 	printf("usage: heatsink serve [flags]\n\n%.*s", (int)text.len, text.data);
 	printf("  %-40s %s\n", "--check-config", "Read and check the options, then exit.");
-	printf("  %-40s %s\n", "-v, --version", "Say the version, then exit.");
-	printf("  %-40s %s\n", "-h, --help", "Say this, then exit.");
-	printf("\nEvery flag is also a directive of the configuration file: `port 6380`.\n");
+	printf("  %-40s %s\n", "-v, --version", "Print the version, then exit.");
+	printf("  %-40s %s\n", "-h, --help", "Print this help, then exit.");
+	printf("\nEvery flag is also an option of the configuration file, without --: `port "
+	       "6380`.\n");
 	hs_buf_deinit(&text);
 }
 
-/* Takes a word out of the flags; returns whether it was there. */
+/* Removes a word from the flags; false if it is not there. */
 static bool take(int *argc, char **argv, const char *word)
 {
 	for (int i = 0; i < *argc; i++) {
@@ -53,7 +54,7 @@ static bool take(int *argc, char **argv, const char *word)
 	return false;
 }
 
-/* The file first, then the flags over it: so the flags are read twice. */
+/* Flags win over the file, and --config is a flag: so the flags are read before and after the file. */
 static int read_options(struct hs_options *options, int argc, char **argv, char *error, size_t size)
 {
 	int status = hs_options_parse(options, argc, argv, error, size);
@@ -68,7 +69,7 @@ static int read_options(struct hs_options *options, int argc, char **argv, char 
 	return status;
 }
 
-/* Says whether a server would start with these options, as far as they alone can tell. */
+/* Checks what a start would check, without opening a port or the data. */
 static int check_config(const struct hs_options *options)
 {
 	struct hs_tls_context *context = NULL;
@@ -79,7 +80,7 @@ static int check_config(const struct hs_options *options)
 		return 1;
 	}
 	hs_tls_context_release(&context);
-	printf("the configuration is fine\n");
+	printf("the configuration is valid\n");
 	return 0;
 }
 

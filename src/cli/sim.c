@@ -1,4 +1,5 @@
-/* heatsink sim check: runs schedules in the simulated world and checks the laws on each. */
+/* `heatsink sim check`: the flags, the summary and the exit status. sim_jobs.c runs the schedules in several processes,
+ * sim_show.c shrinks and prints one that breaks a law. */
 #include "cli/sim.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -17,8 +18,8 @@ enum { JOBS_MAX = 256 };
 static const char *const focuses[HS_SIM_FOCUSES] = {
 	[HS_SIM_FOCUS_ANYTHING] = "a mixture of all of these",
 	[HS_SIM_FOCUS_STRICT] = "keys without rules",
-	[HS_SIM_FOCUS_TRACKING] = "clients that keep what they read",
-	[HS_SIM_FOCUS_RULES] = "keys with rules",
+	[HS_SIM_FOCUS_TRACKING] = "clients that cache what they read (CLIENT TRACKING)",
+	[HS_SIM_FOCUS_RULES] = "keys with rules, also written directly at the servers",
 	[HS_SIM_FOCUS_FLEET] = "several heatsinks in front of one Cluster",
 };
 
@@ -36,51 +37,55 @@ static bool read_bug(const struct hs_flag *flag, void *to, const char *word)
 static const struct hs_flag rows[] = {
 	{"seed", "N", "1", "the first schedule's seed", hs_flag_read_uint, FIELD(seed),
 	 .max = UINT64_MAX},
-	{"schedules", "N", "10000", "how many, with the seeds that follow; 0: until told to stop",
-	 hs_flag_read_uint, FIELD(schedules), .max = UINT64_MAX},
+	{"schedules", "N", "10000",
+	 "how many, each with the next seed; 0: run until SIGINT or SIGTERM", hs_flag_read_uint,
+	 FIELD(schedules), .max = UINT64_MAX},
 	{"jobs", "N", "1", "processes, at most 256; 0: one for each processor", hs_flag_read_uint,
 	 FIELD(jobs), .max = JOBS_MAX},
-	{"focus", "WHAT", "anything", "what the schedules are focus; --help lists the words",
+	{"focus", "WHAT", "anything", "what the schedules exercise; --help lists the words",
 	 hs_flag_read_word, FIELD(focus), .words = hs_sim_focuses},
-	{"bug", "NAME", "none",
-	 "plants a bug in the simulated world, to see it found; --help lists the names", read_bug,
-	 FIELD(bug)},
+	{"bug", "NAME", "none", "plants a bug to test the checkers; --help lists the names",
+	 read_bug, FIELD(bug)},
 };
 
 static const char before[] =
 	"usage: heatsink sim check [flags]\n"
 	"\n"
-	"Runs schedules: whole heatsinks in simulated time, in front of an engine like the\n"
-	"embedded one, of one server, or of a Cluster. Slots move and requests are redirected,\n"
-	"masters fail over, servers stall and crash, connections get lost or fall silent;\n"
-	"one to three heatsinks, which die and start again. The clients pipeline, stop reading\n"
-	"and hang up, wait and listen; keys turn hot and cool down again. After each schedule\n"
-	"it checks that\n"
+	"Runs schedules and checks heatsink's laws on each. A schedule is one run of whole\n"
+	"heatsinks in simulated time: in front of an engine like the embedded one, of one\n"
+	"simulated server, or of a simulated Cluster. Slots move and requests are redirected,\n"
+	"masters fail over, servers stall and crash, connections are lost or fall silent, and\n"
+	"heatsinks die and start again. Clients pipeline, stop reading, hang up, block and\n"
+	"subscribe; keys turn hot and cool down. After each schedule it checks that\n"
 	"\n"
 	"  - the replies to a client came in the order of its requests\n"
 	"  - every key is linearizable: no acknowledged write is lost or was applied twice\n"
-	"  - servers ran nothing twice that is not idempotent, and what a client asked (of a\n"
-	"    Cluster: of a key) in its order\n"
-	"  - limits held, and nothing is left over at the end, neither here nor on the servers\n"
-	"  - a slow or dead server delayed no request for keys of another\n"
-	"  - every request was counted as heat, once, unless a heatsink has died\n"
-	"  - no client that keeps what it read (CLIENT TRACKING) is left with an old value\n"
-	"  - no answer focus a key with a rule is older than the rule allows, or older than\n"
-	"    what its client, or any client of the same heatsink, has written; other clients\n"
-	"    write to these keys past heatsink\n"
-	"  - who waits (BLPOP) is answered, and what it gets nobody else does; who listens\n"
-	"    (SUBSCRIBE) hears each message once, in order\n"
+	"  - servers ran no command twice unless it is idempotent, and ran each client's\n"
+	"    requests in the client's order (in a Cluster: in its order on each key)\n"
+	"  - no limit was exceeded, and heatsink leaves nothing behind, in its own process or\n"
+	"    on the servers\n"
+	"  - a slow or dead server delayed no request for keys of another server\n"
+	"  - every request was counted as heat exactly once (not checked when a heatsink died)\n"
+	"  - no client that caches what it reads (CLIENT TRACKING) is left with an old value\n"
+	"  - no answer about a key with a rule is older than the rule allows, or older than a\n"
+	"    write of its own client or of another client of the same heatsink; other clients\n"
+	"    write to these keys directly at the servers\n"
+	"  - every blocked client (BLPOP) is answered, and no two clients get the same element;\n"
+	"    every subscriber gets each message once, in order\n"
 	"\n"
-	"A schedule follows from its seed alone. When one breaks a law, or an assertion fails,\n"
-	"the check prints its seed, makes the schedule as small as it can, and shows it: first\n"
-	"what happened to servers and heatsinks, what clients sent and heard, what servers ran\n"
-	"and refused; then what the clients asked, a line each: a client, the steps (not times)\n"
-	"at which it asked and was answered, the request, and the answer. docs/SIMULATOR.md has\n"
-	"more.\n"
-	"The last line of a run counts what the schedules reached.\n"
+	"A schedule follows from its seed alone. When a schedule breaks a law, or an assertion\n"
+	"fails, the check prints the seed, shrinks the schedule and shows the smallest one it\n"
+	"found: the script (faults, requests, replies, what the servers ran and refused), the\n"
+	"broken law, and the history of the clients' requests. Run it again with\n"
+	"\"--seed N --schedules 1\" and the same --focus and --bug. docs/SIMULATOR.md explains\n"
+	"how to read it.\n"
+	"\n"
+	"The last line of a run counts the faults and limits that the schedules covered. The\n"
+	"exit status is 0 when every law held, 1 when a law was broken or a schedule could not\n"
+	"be decided, and 2 when the flags are wrong.\n"
 	"\n";
 
-/* The words that --about and --mistake take. */
+/* The words that --focus and --bug take. */
 static void list_words(struct hs_buf *text)
 {
 	hs_buf_printf(text, "\nWHAT is one of\n\n");
@@ -141,7 +146,7 @@ static int check(const struct hs_sim_job_options *options)
 	struct hs_sim_job_sums sums;
 
 	if (hs_sim_jobs_run(options, &sums) != 0) {
-		fprintf(stderr, "heatsink sim: no process can be started\n");
+		fprintf(stderr, "heatsink sim: cannot start a process (fork failed)\n");
 		return 1;
 	}
 	took_s = (double)(hs_clock_mono_us() - start_us) / 1e6;

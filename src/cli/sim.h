@@ -1,4 +1,5 @@
-/* Private to src/cli/sim*.c: many schedules, in several processes. */
+/* Private to src/cli/sim*.c: how `heatsink sim check` runs many schedules (sim_jobs.c) and shows one that breaks a
+ * law (sim_show.c). A schedule is single-threaded; the parallelism is one process for each job, forked here. */
 #ifndef HS_CLI_SIM_H
 #define HS_CLI_SIM_H
 
@@ -11,8 +12,8 @@
 
 struct hs_sim_job_options {
 	uint64_t seed;	    /* of the first schedule */
-	uint64_t schedules; /* 0: until told to stop */
-	uint64_t jobs;	    /* processes */
+	uint64_t schedules; /* 0: until SIGINT or SIGTERM */
+	uint64_t jobs;	    /* forked processes */
 	enum hs_sim_bug bug;
 	enum hs_sim_focus focus;
 };
@@ -23,16 +24,16 @@ struct hs_sim_job_sums {
 	uint64_t undecided;
 	struct hs_sim_coverage_counts coverage;
 	bool failed;
-	uint64_t failed_seed; /* the lowest that broke a law */
+	uint64_t failed_seed; /* the lowest seed that broke a law */
 };
 
-/* Runs them all: seeds in order, a few at a time to whoever is free. Ends early at the first broken
- * law, and when SIGINT or SIGTERM comes; all seeds below the last one given out have been run then.
- * Negative: processes could not be started. */
+/* Runs the schedules in order of their seeds. Each process takes the next few when it has finished its last ones.
+ * Ends early at the first broken law, or when SIGINT or SIGTERM arrives; by then every seed below the last one that
+ * was given out has been run. Negative: no process could be started. */
 int hs_sim_jobs_run(const struct hs_sim_job_options *options, struct hs_sim_job_sums *sums);
 
-/* Of a seed that breaks a law: prints the smallest schedule of its kind that can be found, what happened in it and
- * which law it breaks. */
+/* Shrinks the schedule of a seed that breaks a law, runs the smallest one found, and prints its script, its plan, the
+ * broken law and the history. Everything goes to stdout. */
 void hs_sim_show(const struct hs_sim_job_options *options, uint64_t seed);
 
 #endif

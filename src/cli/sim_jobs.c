@@ -1,5 +1,6 @@
-/* Processes that share one piece of memory: the next seed, the sums, and whether to stop. A schedule
- * needs nothing else from the others. */
+/* One process for each job, forked from `heatsink sim check`. They share one piece of memory: the next seed, the
+ * sums, and whether to stop. A schedule needs nothing else from the others. A process that an assertion or a signal
+ * ends counts as a broken law ("lives") of the seed that it was running. */
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -17,7 +18,7 @@
 
 enum {
 	BLOCK = 32,	       /* schedules taken at a time */
-	KEPT_BYTES = 64 << 20, /* of memory, by each process */
+	KEPT_BYTES = 64 << 20, /* free memory that each process keeps for its next schedule */
 };
 
 struct board {
@@ -25,8 +26,8 @@ struct board {
 	_Atomic uint64_t given; /* schedules given out so far */
 	_Atomic uint64_t schedules, requests, folded, cached, undecided;
 	_Atomic uint64_t coverage[HS_SIM_COVERAGE_ALL];
-	_Atomic uint64_t failed;    /* the lowest seed that broke a law, +1; 0: none */
-	_Atomic uint64_t current[]; /* of each process: the seed it is at */
+	_Atomic uint64_t failed;    /* the lowest seed that broke a law, plus 1; 0: none */
+	_Atomic uint64_t current[]; /* of each process: the seed that it is running */
 };
 
 static void note_failed(struct board *board, uint64_t seed)
@@ -53,18 +54,21 @@ static void run_one(struct board *board, const struct hs_sim_runner *runner, uin
 		note_failed(board, seed);
 	if (err == HS_ELIMIT) {
 		atomic_fetch_add(&board->undecided, 1);
-		fprintf(stderr, "seed %" PRIu64 ": not decided in reasonable time\n", seed);
+		fprintf(stderr,
+			"seed %" PRIu64
+			": undecided: the search for an order of its operations took too long\n",
+			seed);
 	}
 	hs_buf_deinit(&result.text);
 }
 
-/* One process's part. A block that was begun is finished, so that nothing is left out. */
+/* The loop of one process. It finishes a block that it has begun, so that every seed below `given` is run. */
 static void work(struct board *board, const struct hs_sim_job_options *options, uint64_t job)
 {
 	struct hs_sim_runner runner;
 
-	/* What a schedule frees the next one takes: giving it back to the system and getting it anew cost up to half
-	 * of a schedule's time. */
+	/* malloc keeps what a schedule frees for the next one: returning it to the system and getting it again cost
+	 * up to half of a schedule's time. */
 	mallopt(M_MMAP_MAX, 0);
 	mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
 	mallopt(M_TOP_PAD, KEPT_BYTES);
@@ -86,7 +90,7 @@ static void work(struct board *board, const struct hs_sim_job_options *options, 
 	hs_sim_runner_deinit(&runner);
 }
 
-/* An assertion that fails ends its process: that is a broken law, too. */
+/* An assertion that fails, or a signal, ends the process: the seed that it was running has broken a law. */
 static void look_at(struct board *board, const pid_t *children, uint64_t jobs, pid_t child,
 		    int status)
 {
@@ -102,7 +106,7 @@ static void look_at(struct board *board, const pid_t *children, uint64_t jobs, p
 	}
 }
 
-/* All that have ended; returns how many. */
+/* Collects all children that have ended; returns how many. */
 static uint64_t reap(struct board *board, const pid_t *children, uint64_t jobs)
 {
 	uint64_t ended = 0;
@@ -116,7 +120,7 @@ static uint64_t reap(struct board *board, const pid_t *children, uint64_t jobs)
 	return ended;
 }
 
-/* The signals are blocked, here and in the children: they are read, not handled. */
+/* Signals are blocked here and in the children, and read with sigwaitinfo instead of a handler. */
 static int run(struct board *board, const struct hs_sim_job_options *options, pid_t *children,
 	       const sigset_t *signals)
 {

@@ -1,11 +1,11 @@
-/* Shows a schedule that breaks a law. A schedule may also end its process, by an assertion that fails or by a signal. So
- * each try of a smaller schedule runs in a process of its own. So does the smallest one, which prints its script line by
- * line while it runs:
+/* Shows a schedule that breaks a law. Such a schedule may end its process, by a failed assertion or a signal. So each
+ * try of the shrinking runs in a process of its own, and so does the smallest plan found, which prints its script
+ * line by line while it runs:
  *
- *     try ─ fork ─┬─ run the plan ─ write the law into shared memory ─ exit
- *                 └─ wait ─ nothing is written: the schedule has ended the process
+ *     try ─ fork ─┬─ run the plan ─ write the broken law into shared memory ─ exit
+ *                 └─ wait ─ nothing was written: the schedule has ended the process
  *
- * Every schedule follows from its plan, so that it ends in each process at the same place. */
+ * A schedule follows from its plan, so it ends at the same place in every process. */
 #include "base/buf.h"
 #include "base/err.h"
 #include "cli/sim.h"
@@ -22,14 +22,14 @@
 
 enum { SHRINK_TRIES_MAX = 5000 };
 
-/* What a process says of the plan that it has run. */
+/* Shared memory between try_apart and its child: the result of the plan. */
 struct outcome {
-	bool ended; /* it has come so far */
+	bool ended; /* the child reached the end of the plan */
 	int err;
 	int law;
 };
 
-/* It may be one of thousands that die: without a word, and without a core file. */
+/* Thousands of tries may die: they print nothing and leave no core file. */
 static void be_quiet(void)
 {
 	const struct rlimit none = {0};
@@ -50,7 +50,7 @@ static void run_apart(const struct hs_sim_runner *runner, const struct hs_sim_pl
 	outcome->ended = true;
 }
 
-/* A hs_sim_try, whose texts stay empty. */
+/* An hs_sim_try. The result's texts stay empty. */
 static int try_apart(const struct hs_sim_runner *runner, const struct hs_sim_plan *plan,
 		     struct hs_sim_result *result)
 {
@@ -79,10 +79,10 @@ static int try_apart(const struct hs_sim_runner *runner, const struct hs_sim_pla
 static void print(struct hs_bytes text)
 {
 	fwrite(text.data, 1, text.len, stdout);
-	fflush(stdout); /* an assertion may end it all */
+	fflush(stdout); /* flush now: an assertion may end the process */
 }
 
-/* What an assertion says comes where it fails: behind what led to it. */
+/* stderr goes to stdout, so that an assertion's message stands behind the script that led to it. */
 static void tell(const struct hs_sim_runner *runner, const struct hs_sim_plan *plan)
 {
 	struct hs_sim_plan told = *plan;
@@ -97,7 +97,7 @@ static void tell(const struct hs_sim_runner *runner, const struct hs_sim_plan *p
 		print(HS_LIT("run by itself, it breaks no law\n"));
 }
 
-/* The process that told the schedule was ended: the rest is said here. */
+/* The child was ended before it could print the plan and the law: the parent prints them. */
 static void print_end(const struct hs_sim_plan *plan, int status)
 {
 	struct hs_buf text = {0};
@@ -122,7 +122,7 @@ void hs_sim_show(const struct hs_sim_job_options *options, uint64_t seed)
 	pid_t child;
 
 	printf("seed %" PRIu64 " breaks a law\n", seed);
-	fflush(stdout); /* what a child finds here it would print once more */
+	fflush(stdout); /* else the child would print the buffer once more */
 	hs_sim_runner_init(&runner, options->bug);
 	runner.focus = options->focus;
 	tries = hs_sim_shrink(&runner, seed, SHRINK_TRIES_MAX, try_apart, &plan);

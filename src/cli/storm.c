@@ -1,5 +1,5 @@
-/* heatsink storm: a load generator for any Redis endpoint. The run is a row of phases; all workers
- * finish one before any begins the next. */
+/* heatsink storm: a load generator for any Redis endpoint. The run is a row of phases; all workers finish one before
+ * any begins the next. */
 #include "cli/storm_history.h"
 
 #include "base/mem.h"
@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The exit status; --help lists the meanings. If several apply, the lowest one is returned. */
+/* The exit status; --help lists the meanings. If several apply, the lowest is returned. */
 enum { EXIT_FAILED = 1, EXIT_UNDECIDED = 2, EXIT_ERRORS = 3 };
 
 struct storm {
@@ -24,7 +24,8 @@ struct storm {
 	struct hs_storm_verify *verify;
 	struct hs_storm_history *history; /* verify, --command all */
 	uv_signal_t signals[2];
-	uint64_t shown_ns; /* the progress line: when it was last drawn, and what it said */
+	uint64_t
+		shown_ns; /* the progress line: when it was drawn last, and its number of replies */
 	uint64_t shown_answers;
 };
 
@@ -37,7 +38,7 @@ static double cpu_seconds(void)
 	       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
-/* The first signal ends the sending; after it the default holds again, so a second one kills. */
+/* The first signal ends the sending. It also restores the default action, so that a second one kills the process. */
 static void on_signal(uv_signal_t *handle, int number)
 {
 	struct storm *storm = handle->data;
@@ -111,7 +112,7 @@ static void collect(const struct storm *storm, struct hs_storm_counts *run,
 	}
 }
 
-/* The nodes of a Cluster, with what all workers sent them: at the first worker. */
+/* Cluster: adds the counts of all workers to the nodes of the first worker. */
 static void collect_nodes(const struct storm *storm)
 {
 	struct hs_storm_worker *first = &storm->workers[0];
@@ -130,7 +131,7 @@ static void collect_nodes(const struct storm *storm)
 	}
 }
 
-/* What stood in the way of sending anything, in one line. */
+/* Prints the reason why the run could not begin, in one line. */
 static void explain_failure(const struct storm *storm, const char *what)
 {
 	struct hs_storm_counts *counts = hs_mem_zalloc(2 * sizeof *counts);
@@ -159,8 +160,9 @@ static int report(const struct storm *storm, double cpu)
 		result.nodes = storm->workers[0].nodes;
 		result.nodes_count = storm->workers[0].nodes_count;
 	}
-	if (counts[1].error_total) /* loading, or reading for verify */
-		fprintf(stderr, "heatsink storm: %" PRIu64 " errors outside the run, such as: %s\n",
+	if (counts[1].error_total) /* LOAD, BASE, FINAL */
+		fprintf(stderr,
+			"heatsink storm: %" PRIu64 " errors before or after the run, such as: %s\n",
 			counts[1].error_total, counts[1].errors[0].example);
 	if (storm->verify)
 		result.findings = hs_storm_verify_findings(storm->verify);
@@ -181,7 +183,7 @@ static int report(const struct storm *storm, double cpu)
 	return code;
 }
 
-/* A phase before the run, which cannot begin if the phase is abandoned: then prints that it `failed`. */
+/* Runs a phase before RUN. False if it was abandoned: the reason is printed after `failed`, and RUN cannot begin. */
 static bool prepare(struct storm *storm, enum hs_storm_phase phase, const char *failed)
 {
 	run_phase(storm, phase);

@@ -1,15 +1,14 @@
-/* `--command all`: every command that a key with a whole number understands, drawn from a table and
- * mixed on few keys. Most are one request and one operation. MGET and MSET take two keys, which the
- * history sees as two operations. A transaction is two to three operations on one key that happen as
- * one. A watched increment reads a key it watches, and builds on what it read in a transaction with
- * its next requests:
+/* `--command all`: every command for a key that holds an integer, drawn from a table and mixed on few keys. Most acts
+ * are one request and one operation. MGET and MSET have two keys: two operations in the history. A transaction is two
+ * to three operations on one key that happen atomically. A watched increment watches and reads a key, and its next
+ * requests are a transaction that depends on the value read:
  *
- *     … WATCH k, GET k ─ answers ─ MULTI, SET k value+1, EXEC, …
+ *     … WATCH k, GET k ─ replies ─ MULTI, SET k value+1, EXEC, …
  *
- * An EXEC that is done says that the key still held what was read; one that answers null did nothing.
+ * If EXEC succeeds, the key still held the value read; if EXEC replies null, the transaction did nothing.
  *
- * A value is written once only and lies far from the others, so that an answer tells which write and
- * how many increments behind it it saw. */
+ * Every value is written only once, and values are far apart: so a reply tells which write it saw, and how many
+ * increments after it. */
 #include "cli/storm_history.h"
 
 #include "base/num.h"
@@ -18,24 +17,23 @@
 
 #include <inttypes.h>
 
-/* What the words of a request stand for. */
 #define SCRIPT "return(redis.call('incrby',KEYS[1],ARGV[1]))"
 enum { VALUE_STEP = 1000000, DELTA_MAX = 999, NAME_BYTES = HS_STORM_PREFIX_MAX + 64 };
 
 struct act {
 	const char *words; /* k: the key, v: a new value, d: what is added */
-	unsigned weight;   /* how often it is drawn */
+	unsigned weight;   /* relative frequency */
 	enum hs_sim_kind kind;
 	enum hs_storm_form form;
 	bool read;
-	bool single;	 /* it does not go into a transaction */
-	int sign;	 /* of what is added; 0: nothing is */
-	unsigned ttl_ms; /* of what is set; 0: for ever */
+	bool single;	 /* never part of a transaction */
+	int sign;	 /* sign of what is added; 0: it adds nothing */
+	unsigned ttl_ms; /* TTL of what it sets; 0: none */
 };
 
 /* clang-format off */
 
-/* Those that are one operation. The others are made of them, or in a function of their own. */
+/* Acts that are one operation. The others combine them, or have their own function. */
 #define SINGLES(ROW) \
 	ROW(ACT_GET, "GET k", 20, HS_SIM_GET, HS_STORM_FORM_VALUE, .read = true) \
 	ROW(ACT_EXISTS, "EXISTS k", 4, HS_SIM_EXISTS, HS_STORM_FORM_NUMBER, .read = true) \
@@ -60,7 +58,7 @@ struct act {
 enum {
 	SINGLES(HS_COUNTER_INDEX)
 	ACTS,
-	ACT_MGET = ACTS, /* from here on more than one */
+	ACT_MGET = ACTS, /* from here on: more than one operation */
 	ACT_MSET,
 	ACT_TRANSACTION,
 	ACT_WATCHED,
@@ -101,7 +99,7 @@ struct composing {
 	struct hs_storm_client *client;
 	uint64_t now_ns;
 	uint64_t requests;
-	/* What the next ones are about; the second key of MGET and MSET has a name alone. */
+	/* The key of the next requests. Of the second key of MGET and MSET only the name is here. */
 	uint64_t key;
 	uint16_t slot;
 	char names[2][NAME_BYTES];
@@ -118,7 +116,7 @@ static void name_key(const struct hs_storm_worker *worker, uint64_t key, char *n
 		hs_storm_key_text(worker->options, key, false, name, NAME_BYTES);
 }
 
-/* The next requests are about this key. */
+/* Sets the key of the next requests. */
 static void aim(struct composing *to, uint64_t key)
 {
 	to->key = key;
@@ -143,7 +141,7 @@ static struct hs_storm_request *add_request(struct composing *to, unsigned act,
 	return request;
 }
 
-/* The words of the flight that was just added. Each k is the next name, each v and d the next number. */
+/* Composes the request that was just added. Each k becomes the next name, each v and d the next number. */
 static void append(struct composing *to, const char *words, const int64_t *numbers)
 {
 	struct hs_buf *out = to->client->out;
@@ -166,7 +164,7 @@ static void append(struct composing *to, const char *words, const int64_t *numbe
 	hs_storm_client_added(to->client);
 }
 
-/* A request that does nothing to a key. */
+/* Adds a request without an operation: MULTI, WATCH, UNWATCH. */
 static struct hs_storm_request *add_plain(struct composing *to, const char *words)
 {
 	struct hs_storm_request *request = add_request(to, ACT_GET, HS_STORM_REPLY_NONE);
@@ -181,7 +179,7 @@ static int64_t new_value(struct hs_storm_worker *worker)
 	return hs_prng_below(&worker->prng, 4) ? worker->value_last : -worker->value_last;
 }
 
-/* Puts an operation of the flight into the history. */
+/* Adds an operation of the request to the history. */
 static void record(struct composing *to, struct hs_storm_request *request, struct hs_sim_op op,
 		   enum hs_storm_form form)
 {
@@ -196,7 +194,7 @@ static void record(struct composing *to, struct hs_storm_request *request, struc
 		request->record = number;
 }
 
-/* The same for one of the table; returns the number for its words. */
+/* The same for a row of the table; returns the number for its v or d. */
 static int64_t add_op(struct composing *to, struct hs_storm_request *request, uint64_t key,
 		      unsigned act, uint32_t more)
 {
@@ -212,7 +210,8 @@ static int64_t add_op(struct composing *to, struct hs_storm_request *request, ui
 	return number;
 }
 
-/* One operation by itself. */
+/* Adds an act of one operation. If too many blind writes are in flight on the key, an act with a telling reply
+ * replaces it. */
 static struct hs_storm_request *add_single(struct composing *to, uint64_t key, unsigned act)
 {
 	struct hs_storm_request *request;
@@ -228,7 +227,7 @@ static struct hs_storm_request *add_single(struct composing *to, uint64_t key, u
 	return request;
 }
 
-/* Of a Cluster, one with the same hash tag. */
+/* In a Cluster, a key with the same hash tag. */
 static uint64_t second_key(struct hs_storm_worker *worker, uint64_t key)
 {
 	uint64_t keys = worker->options->keys, first = key - key % HS_STORM_TAG_KEYS;
@@ -244,7 +243,7 @@ static uint64_t second_key(struct hs_storm_worker *worker, uint64_t key)
 static void add_pair(struct composing *to, uint64_t key, unsigned number)
 {
 	struct hs_storm_worker *worker = to->worker;
-	unsigned act = number == ACT_MGET ? ACT_GET : ACT_SET; /* as two of them */
+	unsigned act = number == ACT_MGET ? ACT_GET : ACT_SET; /* recorded as two of these */
 	uint64_t keys[2] = {key, second_key(worker, key)};
 	struct hs_storm_request *request;
 	int64_t values[2];
@@ -280,10 +279,10 @@ static void add_transaction(struct composing *to, uint64_t key)
 		unsigned act = (unsigned)hs_prng_below(&worker->prng, ACTS);
 		int64_t number;
 
-		/* The first says what was there, so that a place can be found for all. */
+		/* The first is a GET: its reply tells the place of the transaction in the order. */
 		if (acts[act].single || i == 0)
 			act = ACT_GET;
-		add_request(to, act, HS_STORM_REPLY_NONE)->read = true; /* it only queues */
+		add_request(to, act, HS_STORM_REPLY_NONE)->read = true; /* the reply is QUEUED */
 		number = add_op(to, &exec, key, act, i == 0 ? count - 1 : 0);
 		append(to, acts[act].words, &number);
 	}
@@ -293,7 +292,7 @@ static void add_transaction(struct composing *to, uint64_t key)
 	append(to, "EXEC", NULL);
 }
 
-/* The first half of a watched increment; nothing may follow it before its answer. */
+/* The first half of a watched increment. Nothing may follow it before its reply. */
 static void add_watch(struct composing *to, uint64_t key)
 {
 	struct hs_storm_watch *watch = &to->client->watch;
@@ -306,14 +305,14 @@ static void add_watch(struct composing *to, uint64_t key)
 		watch->window = hs_storm_history_windows(to->worker->history);
 }
 
-/* The connection that watches the key is still the same. */
+/* True if the connection with the WATCH has not been reopened. */
 static bool is_there(const struct hs_storm_watch *watch)
 {
 	return watch->connection && watch->connection->generation == watch->generation &&
 	       watch->connection->upstream.state == HS_UPSTREAM_UP;
 }
 
-/* The second half. */
+/* The second half of a watched increment. */
 static void add_watched(struct composing *to)
 {
 	struct hs_storm_history *history = to->worker->history;
@@ -325,7 +324,7 @@ static void add_watched(struct composing *to)
 	to->client->watch.on = false;
 	to->client->pin = is_there(&watch) ? watch.connection : NULL;
 	aim(to, watch.key);
-	/* Not known: the WATCH went with its connection, or the key has another name by now. */
+	/* The WATCH was lost with its connection, the value was not read, or the key was renamed for a new window. */
 	if (!to->client->pin || !watch.known ||
 	    (history && watch.window != hs_storm_history_windows(history))) {
 		add_plain(to, "UNWATCH");
@@ -363,7 +362,7 @@ uint64_t hs_storm_acts_fill(struct hs_storm_worker *worker, struct hs_storm_clie
 
 		if (act == ACT_MGET || act == ACT_MSET) {
 			add_pair(&to, key, act);
-			/* TRYAGAIN: it is, and nothing of the client's may have been run behind it. */
+			/* Both keys may get TRYAGAIN: no later request of the client may have run by then. */
 			alone = worker->cluster != NULL;
 		} else if (act == ACT_TRANSACTION) {
 			add_transaction(&to, key);
@@ -385,7 +384,7 @@ void hs_storm_acts_probe(struct hs_storm_worker *worker, struct hs_storm_client 
 	add_single(&to, key, ACT_PTTL);
 }
 
-/* ---- hearing ---- */
+/* ---- replies ---- */
 
 static void read_watch_reply(struct hs_storm_client *client, const struct hs_storm_request *request,
 			     const struct hs_parsed_reply *answer)
@@ -411,7 +410,7 @@ static void read_watched_value(struct hs_storm_client *client, const struct hs_p
 	}
 }
 
-/* The target has no such command, as the embedded engine has no EVAL. */
+/* True if the target does not have the command: the embedded engine has no EVAL. */
 static bool is_unknown(const struct hs_storm_request *request, const struct hs_parsed_reply *answer)
 {
 	return request->kind == HS_STORM_ACT && request->reply_shape == HS_STORM_REPLY_ONE &&

@@ -17,10 +17,11 @@
 #define WHO "heatsink storm"
 
 static const uint64_t FILE_STEPS_MAX = 50000000;
-/* The last line of a file: without it the file is not whole. */
+/* The last line of a file: without it the file is incomplete. */
 static const char END_LINE[] = "# end\n";
 
-/* The operations as they were known at that moment. A transaction is known when its first command was sent. */
+/* Sets `known` to the history as it was known at stamp `until`. A transaction is known once its first command is
+ * sent. */
 static void know_until(const struct hs_sim_history *all, uint64_t until,
 		       struct hs_sim_history *known)
 {
@@ -60,7 +61,7 @@ static int check(const struct hs_sim_history *history, uint64_t steps_max)
 	return hs_sim_check_order(history, steps_max, &verdict);
 }
 
-/* Prints the operation answered at that moment in one line. */
+/* Appends the operation that was answered at that stamp, on one line. */
 static void print_answer(const struct hs_sim_history *history, uint64_t at, struct hs_buf *text)
 {
 	size_t start = text->len;
@@ -77,7 +78,7 @@ static void print_answer(const struct hs_sim_history *history, uint64_t at, stru
 		text->len--;
 }
 
-/* A single answer without which there would be an order: of reads, which nothing else depends on. */
+/* Finds a single read without whose answer an order exists. Only reads: no other operation depends on them. */
 static bool find_culprit(const struct hs_sim_history *history, uint64_t steps_max,
 			 struct hs_sim_history *others, size_t *culprit)
 {
@@ -99,7 +100,7 @@ static bool find_culprit(const struct hs_sim_history *history, uint64_t steps_ma
 	return false;
 }
 
-/* The first moment at which there is no order of what was known by then. */
+/* The first stamp at which the history known so far has no order; binary search. */
 static uint64_t find_moment(const struct hs_sim_history *history, uint64_t steps_max,
 			    struct hs_sim_history *known)
 {
@@ -118,8 +119,8 @@ static uint64_t find_moment(const struct hs_sim_history *history, uint64_t steps
 	return bad;
 }
 
-/* The wrong answer may come long before the first moment without an order: what is still under way then could
- * explain much. So an answer that is wrong by itself is looked for first. */
+/* A read that is wrong by itself is searched first: the first stamp without an order can be long after the wrong
+ * answer, since operations in flight could explain the answer until then. */
 int hs_storm_check(const struct hs_sim_history *history, uint64_t steps_max, struct hs_buf *why)
 {
 	struct hs_sim_history some = {0};
@@ -145,7 +146,7 @@ int hs_storm_check(const struct hs_sim_history *history, uint64_t steps_max, str
 
 /* ---- files ---- */
 
-/* Keys have colons and whatever the prefix has: a file name gets letters, digits and dashes. */
+/* Builds the path: bytes of the key other than letters and digits become dashes. */
 static void name_file(const char *folder, const char *key, char *path, size_t path_size)
 {
 	size_t len;
@@ -170,7 +171,7 @@ int hs_storm_check_save(const struct hs_sim_history *history, const char *folder
 		return -errno;
 	hs_buf_printf(&text,
 		      "# heatsink storm history 1\n# key %s: no order of these operations explains "
-		      "every answer\n# read it with: heatsink storm --judge FILE\n",
+		      "every answer\n# read it with: heatsink storm --check-history FILE\n",
 		      key);
 	hs_sim_history_write(history, &text);
 	hs_buf_append_bytes(&text, hs_bytes_of(END_LINE));
@@ -189,7 +190,7 @@ static bool is_whole(const struct hs_buf *text)
 	       memcmp(text->data + text->len - end, END_LINE, end) == 0;
 }
 
-/* The whole file; a negative errno, -EFBIG over the limit. */
+/* Reads the file. Returns 0 or a negative errno; -EFBIG: over the limit. */
 static int read_file(const char *path, struct hs_buf *text)
 {
 	FILE *file = fopen(path, "re");
@@ -214,18 +215,20 @@ static int load(const char *path, struct hs_sim_history *history, FILE *err)
 	int rc = read_file(path, &text);
 
 	if (rc != 0)
-		rc = hs_flags_error(err, WHO, "--judge: cannot read '%s': %s", path, strerror(-rc));
+		rc = hs_flags_error(err, WHO, "--check-history: cannot read '%s': %s", path,
+				    strerror(-rc));
 	else if (!is_whole(&text))
-		rc = hs_flags_error(err, WHO,
-				    "--judge: '%s' does not end with '# end': it was cut short, "
-				    "or storm --verify did not write it",
-				    path);
+		rc = hs_flags_error(
+			err, WHO,
+			"--check-history: '%s' does not end with '# end': it was cut short, "
+			"or storm --verify did not write it",
+			path);
 	else if ((rc = hs_sim_history_read(history, hs_buf_bytes(&text), &line)) != 0)
-		rc = hs_flags_error(err, WHO,
-				    "--judge: '%s', line %zu: %s; expected a file that storm "
-				    "--verify wrote",
-				    path, line,
-				    rc == HS_ELIMIT ? "too many operations" : "not an operation");
+		rc = hs_flags_error(
+			err, WHO,
+			"--check-history: '%s', line %zu: %s; expected a file that storm "
+			"--verify wrote",
+			path, line, rc == HS_ELIMIT ? "too many operations" : "not an operation");
 	hs_buf_deinit(&text);
 	return rc;
 }

@@ -1,9 +1,10 @@
-/* Judges one key's operations of a window, and keeps those that no order explains.
+/* Checks whether the history of one key is linearizable, and saves a history that is not.
  *
  *     storm_history.c ── operations of a key ──► hs_storm_check ── no order ──► hs_storm_check_save: a file
- *     heatsink storm --judge FILE ─────────────► hs_storm_check_file
+ *     heatsink storm --check-history FILE ─────► hs_storm_check_file
  *
- * One thread. */
+ * It knows no connection and no reply. One thread. A file that is cut short or edited is refused with the line that is
+ * wrong. */
 #ifndef HS_CLI_STORM_CHECK_H
 #define HS_CLI_STORM_CHECK_H
 
@@ -13,17 +14,18 @@
 #include <stdio.h>
 
 /* 0: an order explains every answer. HS_ELIMIT: the search took more than `steps_max` steps. HS_EINVAL: no order
- * exists; `why` names the one answer without which there is an order, or else the first after which there is none. */
+ * exists; `why` names one answer: the single read whose answer must be removed so that an order exists, or, if there
+ * is none, the first answer that makes the history impossible. */
 int hs_storm_check(const struct hs_sim_history *history, uint64_t steps_max,
 		   struct hs_buf *why) HS_MUSTCHECK;
 
-/* Writes the operations to a new file in `folder`, named after the key. Returns 0 with the path in `path`, or a
- * negative errno. */
+/* Writes the history to a file in `folder`, named after the key. Returns 0 or a negative errno; sets `path` in both
+ * cases. */
 int hs_storm_check_save(const struct hs_sim_history *history, const char *folder, const char *key,
 			char *path, size_t path_size) HS_MUSTCHECK;
 
-/* `heatsink storm --judge FILE`: reads such a file, judges it with far more steps, prints the verdict and the
- * operations. Returns the exit status: 0 an order exists, 1 none or a bad file, 2 not decided. */
+/* `heatsink storm --check-history FILE`: prints the operations of such a file, and the result of a search with far more
+ * steps. Returns the exit status: 0 an order exists, 1 none exists or the file is bad, 2 not decided. */
 int hs_storm_check_file(const char *path, FILE *out, FILE *err);
 
 #endif

@@ -1,10 +1,11 @@
-/* A client of the storm: its connections (upstream/), and on each the order of what is under way. What to send and
- * what a reply means is its worker's business. One server is one link; of a Cluster there is a link to every node.
+/* A client of the storm: its connections (upstream/), and on each the order of the requests in flight. The worker
+ * decides what to send and what a reply means. A client has one connection to a single server, or one to each node of
+ * a Cluster.
  *
  *     OPENING ──up──> READY ──lost──> OPENING (again after 10 ms, doubling to 1 s) …   too many failures: GIVEN_UP
  *
- * Requests composed during one event leave in one write. When a link is lost, what the kernel had taken any byte of
- * has an unknown outcome; the rest was certainly not sent, and is taken back. */
+ * Requests composed during one event leave in one write. When a connection is lost, requests of which the kernel took
+ * a byte have an unknown outcome; the others were certainly not sent, and are taken back. */
 #include "cli/storm_history.h"
 
 #include "base/limits.h"
@@ -30,7 +31,7 @@ static struct hs_storm_connection *create_connection(struct hs_storm_client *cli
 
 	if (depth < HS_STORM_SIDE_PIPELINE)
 		depth = HS_STORM_SIDE_PIPELINE;
-	depth += HS_STORM_ACT_REQUESTS_MAX; /* the end of an act */
+	depth += HS_STORM_ACT_REQUESTS_MAX; /* the last act may exceed the pipeline */
 	if (client->worker->cluster)
 		depth = 2 * depth + 1; /* ASKING before each; CLUSTER SLOTS */
 	while (slots < depth)
@@ -139,7 +140,7 @@ uint64_t hs_storm_client_oldest(const struct hs_storm_client *client)
 
 	for (uint32_t i = 0; i < client->connections_count; i++) {
 		const struct hs_storm_connection *connection = client->connections[i];
-		/* What was sent again stands behind what is newer. */
+		/* In a Cluster, resent requests stand behind newer ones: search the whole ring. */
 		uint32_t count = client->worker->cluster ? connection->ring_count
 							 : connection->ring_count > 0;
 
@@ -172,7 +173,7 @@ void hs_storm_client_raise_floor(struct hs_storm_client *client, uint64_t key, i
 
 /* ---- the end of a connection ---- */
 
-/* What was under way, oldest first. */
+/* Ends the requests in flight, oldest first. */
 static void lose_requests(struct hs_storm_connection *connection)
 {
 	uint64_t sent = connection->upstream.sent, at = connection->upstream.composed;
@@ -213,7 +214,7 @@ static bool any_ready(const struct hs_storm_worker *worker)
 	return false;
 }
 
-/* At the start a failure is told at once: trying again for seconds would hide it. */
+/* At the start a failure ends the run at once: retries would hide a wrong address for seconds. */
 static bool has_failed_for_good(const struct hs_storm_connection *connection)
 {
 	const struct hs_storm_worker *worker = connection->client->worker;
@@ -227,7 +228,7 @@ static bool has_failed_for_good(const struct hs_storm_connection *connection)
 void hs_storm_client_update_state(struct hs_storm_client *client)
 {
 	const struct hs_storm_worker *worker = client->worker;
-	bool up = false, ready = true, hopeless = true;
+	bool up = false, ready = true, all_failed = true;
 
 	for (uint32_t i = 0; i < client->connections_count; i++) {
 		const struct hs_storm_connection *connection = client->connections[i];
@@ -236,8 +237,8 @@ void hs_storm_client_update_state(struct hs_storm_client *client)
 		if (!hs_storm_connection_is_wanted(connection))
 			continue;
 		up = up || connection->upstream.state == HS_UPSTREAM_UP;
-		hopeless = hopeless && down && connection->failed_for_good;
-		/* At the start all that can be reached have to be. */
+		all_failed = all_failed && down && connection->failed_for_good;
+		/* At the start, every node that can be reached must be connected. */
 		if (worker->phase == HS_STORM_PHASE_CONNECT &&
 		    connection->upstream.state != HS_UPSTREAM_UP &&
 		    connection->upstream.backoff.failures == 0)
@@ -245,15 +246,15 @@ void hs_storm_client_update_state(struct hs_storm_client *client)
 	}
 	if (worker->cluster && !worker->cluster->known)
 		ready = false;
-	if (hopeless && client->state != HS_STORM_CLIENT_GIVEN_UP)
+	if (all_failed && client->state != HS_STORM_CLIENT_GIVEN_UP)
 		hs_storm_worker_counts(client->worker)->given_up++;
-	client->state = hopeless      ? HS_STORM_CLIENT_GIVEN_UP
+	client->state = all_failed    ? HS_STORM_CLIENT_GIVEN_UP
 			: up && ready ? HS_STORM_CLIENT_READY
 				      : HS_STORM_CLIENT_OPENING;
 }
 
-/* It is closed; what was under way on it is lost. */
-static void close_connection_of_link(struct hs_storm_connection *connection)
+/* Closes the connection; its requests in flight are lost. */
+static void end_connection(struct hs_storm_connection *connection)
 {
 	hs_conn_close(&connection->upstream);
 	connection->upstream.state = HS_UPSTREAM_DOWN;
@@ -275,7 +276,7 @@ void hs_storm_connection_drop(struct hs_storm_connection *connection, const char
 	hs_backoff_wait(&connection->upstream.backoff, &pauses, uv_hrtime() / 1000,
 			&worker->chance);
 	connection->failed_for_good = has_failed_for_good(connection);
-	close_connection_of_link(connection);
+	end_connection(connection);
 	if (!connection->failed_for_good || worker->cluster)
 		hs_storm_worker_wake(worker, connection->upstream.backoff.open_at_us);
 	if (worker->cluster)
@@ -287,7 +288,7 @@ void hs_storm_connection_retire(struct hs_storm_connection *connection)
 {
 	connection->wanted = false;
 	if (connection->ring_count == 0 && connection->upstream.state != HS_UPSTREAM_DOWN)
-		close_connection_of_link(connection);
+		end_connection(connection);
 }
 
 void hs_storm_client_drop(struct hs_storm_client *client, const char *why)
@@ -312,7 +313,7 @@ static void take(void *context, struct hs_bytes reply, bool owned)
 
 	(void)owned;
 	if (connection->ring_count == 0) {
-		hs_upstream_close(&connection->upstream, "it answered what nobody asked");
+		hs_upstream_close(&connection->upstream, "it sent a reply without a request");
 		return;
 	}
 	hs_backoff_clear(&connection->upstream.backoff);
@@ -325,7 +326,7 @@ static void take(void *context, struct hs_bytes reply, bool owned)
 				  hs_storm_connection_take(connection), reply);
 }
 
-static struct hs_storm_connection *connection_of_upstream(struct hs_upstream *upstream)
+static struct hs_storm_connection *connection_of(struct hs_upstream *upstream)
 {
 	return hs_list_entry(upstream, struct hs_storm_connection, upstream);
 }
@@ -333,7 +334,7 @@ static struct hs_storm_connection *connection_of_upstream(struct hs_upstream *up
 static void on_receive(void *context, struct hs_upstream *upstream, const char *data, size_t len)
 {
 	struct hs_storm_worker *worker = context;
-	struct hs_storm_connection *connection = connection_of_upstream(upstream);
+	struct hs_storm_connection *connection = connection_of(upstream);
 
 	worker->read_ns = uv_hrtime();
 	connection->silent_ticks = 0;
@@ -346,14 +347,15 @@ static void on_receive(void *context, struct hs_upstream *upstream, const char *
 	hs_storm_worker_on_progress(worker, connection->client);
 }
 
-/* One large block for all, which stays in the processor's cache; behind the beginning of a reply, its rest. */
+/* Reads go to one large block for all connections, which stays in the CPU cache. The rest of a partial reply goes
+ * behind its beginning. */
 static char *room(struct hs_upstream *upstream, size_t *size)
 {
 	struct hs_buf *partial = &upstream->partial;
 
 	*size = partial->len > 0 ? (size_t)HS_READ_BYTES : (size_t)HS_STORM_INPUT_BYTES;
 	return partial->len > 0 ? hs_buf_reserve(partial, *size)
-				: connection_of_upstream(upstream)->client->worker->driver.buffer;
+				: connection_of(upstream)->client->worker->driver.buffer;
 }
 
 /* ---- connecting ---- */
@@ -361,7 +363,7 @@ static char *room(struct hs_upstream *upstream, size_t *size)
 static void on_up(void *context, struct hs_upstream *upstream)
 {
 	struct hs_storm_worker *worker = context;
-	struct hs_storm_client *client = connection_of_upstream(upstream)->client;
+	struct hs_storm_client *client = connection_of(upstream)->client;
 
 	upstream->state = HS_UPSTREAM_UP;
 	if (worker->history)
@@ -376,8 +378,8 @@ static void on_up(void *context, struct hs_upstream *upstream)
 
 static void on_down(void *context, struct hs_upstream *upstream, const char *why)
 {
-	hs_storm_connection_drop(connection_of_upstream(upstream), why);
-	hs_storm_worker_on_progress(context, connection_of_upstream(upstream)->client);
+	hs_storm_connection_drop(connection_of(upstream), why);
+	hs_storm_worker_on_progress(context, connection_of(upstream)->client);
 }
 
 void hs_storm_worker_init_driver(struct hs_storm_worker *worker)
@@ -410,7 +412,7 @@ void hs_storm_connection_open(struct hs_storm_connection *connection)
 	hs_conn_open(&worker->driver, &connection->upstream, &server);
 }
 
-/* Those whose pause is over; and what was put off has its time, too. */
+/* Opens connections whose backoff is over, and sends parked requests whose pause is over. */
 static void on_reconnect(uv_timer_t *timer)
 {
 	struct hs_storm_worker *worker = timer->data;

@@ -1,22 +1,22 @@
-/* A Cluster as the target: what is sent where, and what is sent again. Every worker has a map of the slots
- * (storm_map.c), every client a link to each node that owns some.
+/* A Cluster as the target: which node gets a request, and which requests are sent again. Every worker has a map of
+ * the slots (storm_map.c), every client a connection to each node that owns slots.
  *
- *     request ── map ──▶ link to the owner ── reply ──▶ the worker
+ *     request ── map ──▶ connection to the owner ── reply ──▶ the worker
  *        │                      │ MOVED, ASK, TRYAGAIN, CLUSTERDOWN, LOADING
  *        └── slot held ──▶  parked  ◀─┘        (MOVED changes the map)
- *                             └── again, in the client's order ──▶ link to the owner, or behind ASKING
+ *                             └── again, in the client's order ──▶ connection to the owner, or after ASKING
  *
- * A request that a node did not run is sent again, but never past a later one of the same client: it is parked, so
- * are the client's next requests for the slot, and they leave in their order once none of the slot is under way
- * elsewhere. If a later request on the same key was run meanwhile, the parked one cannot be sent any more, and its
- * last error is its reply. So is it after --resend-timeout.
+ * A request that a node did not run is sent again, but never past a later one of the same client. So it is parked,
+ * and so are the client's next requests for the slot. They leave in their order once no request for the slot is in
+ * flight on another connection. If a later request for the same key has run meanwhile, the parked one must not be
+ * sent: its last error is its reply. The same happens after --resend-timeout.
  *
  * The redis engine parks requests and follows redirects, too (engine/redis/flow.h). storm shares none of that code on
- * purpose, only the parsers of redirects and of CLUSTER SLOTS: --verify checks the engine, and shared code would share
- * the engine's mistakes.
+ * purpose, only the parsers of redirects and of CLUSTER SLOTS: --verify checks the engine, and shared code would
+ * share the engine's bugs.
  *
- * A transaction is sent again as a whole. One that depends on a WATCH goes where the WATCH is and nowhere else: if the
- * slot has left, it did nothing, as if the key had been changed. */
+ * A transaction is sent again as a whole. A transaction that depends on a WATCH is only sent on the connection of
+ * that WATCH: if the slot has moved, it did nothing, as if the key had changed. */
 #include "cli/storm.h"
 
 #include "base/mem.h"
@@ -24,27 +24,27 @@
 
 enum { PAUSE_US = 10000 };
 
-/* Requests that wait to be sent: one, or a transaction. */
+/* Parked: one request, or a transaction. */
 struct hs_storm_parked {
 	struct hs_storm_parked *next;
 	struct hs_storm_request requests[HS_STORM_ACT_REQUESTS_MAX];
 	uint32_t count;
 	struct hs_buf bytes;
-	struct hs_buf why; /* the last error; empty: its node is not connected */
-	bool ask;	   /* to `node`, behind ASKING */
+	struct hs_buf why; /* the last error; empty: the node is not connected */
+	bool ask;	   /* send it to `node`, after ASKING */
 	uint32_t node;
 	uint64_t not_before_us;
 };
 
-/* ---- what is parked ---- */
+/* ---- parked requests ---- */
 
-/* Turns of a client, which wrap. */
+/* Compares sequences of a client, which wrap. */
 static bool is_before(uint32_t sequence, uint32_t other)
 {
 	return (int32_t)(sequence - other) < 0;
 }
 
-/* Since the worker began; never 0. */
+/* Milliseconds since the worker began; never 0. */
 static uint32_t now_ms(const struct hs_storm_worker *worker)
 {
 	return (uint32_t)(uv_hrtime() / 1000000 - worker->cluster->began_ms + 1);
@@ -77,7 +77,7 @@ static void unpark(struct hs_storm_parked **at)
 	hs_mem_free(&parked);
 }
 
-/* It was not run; its last error is its reply. */
+/* Ends a parked request: no node ran it, and its last error is its reply. */
 static void give_up(struct hs_storm_client *client, struct hs_storm_parked **at)
 {
 	struct hs_storm_parked *parked = *at;
@@ -131,7 +131,7 @@ static bool share_a_key(const struct hs_storm_request *a, const struct hs_storm_
 				      a->other_key == key_b || a->other_key == b->other_key);
 }
 
-/* The flight was run: what should have been run before it on its key cannot be any more. */
+/* The request has run: parked requests for its key that should have run before it cannot be sent any more. */
 static void give_up_overtaken(struct hs_storm_client *client,
 			      const struct hs_storm_request *request)
 {
@@ -145,7 +145,7 @@ static void give_up_overtaken(struct hs_storm_client *client,
 	}
 }
 
-/* Whether a request of the slot, sent to `link`, might overtake one of the client's, or be overtaken. */
+/* True if a request for the slot, sent on `connection`, could overtake another one of the client, or be overtaken. */
 static bool is_held(const struct hs_storm_client *client, uint16_t slot, uint32_t sequence,
 		    const struct hs_storm_connection *connection)
 {
@@ -171,7 +171,7 @@ static bool is_held(const struct hs_storm_client *client, uint16_t slot, uint32_
 	return false;
 }
 
-/* Where requests of the slot go now; NULL: nowhere. */
+/* The connection to the node if it is up; opens it otherwise and returns NULL. */
 static struct hs_storm_connection *open_connection(struct hs_storm_client *client, uint32_t node)
 {
 	struct hs_storm_connection *connection = hs_storm_client_connection(client, node);
@@ -194,7 +194,7 @@ static void send_parked(struct hs_storm_parked *parked, struct hs_storm_connecti
 
 	if (parked->ask)
 		hs_storm_connection_send_control(connection, HS_STORM_ASKING,
-						 "ASKING"); /* it holds until EXEC */
+						 "ASKING"); /* valid until EXEC */
 	for (uint32_t i = 0; i < parked->count; i++) {
 		struct hs_storm_request *request = hs_storm_connection_add(connection);
 
@@ -225,7 +225,8 @@ void hs_storm_cluster_release(struct hs_storm_client *client)
 			at = &parked->next;
 		} else {
 			if (parked->ask)
-				client->settled_version = UINT64_MAX; /* the slot has two ways */
+				client->settled_version =
+					UINT64_MAX; /* the slot has requests on two connections */
 			send_parked(parked, connection);
 			unpark(at);
 		}
@@ -242,7 +243,7 @@ void hs_storm_cluster_route(struct hs_storm_client *client, uint16_t slot)
 	struct hs_storm_cluster *cluster = client->worker->cluster;
 
 	if (client->transaction_added > 0)
-		return; /* as those before it */
+		return; /* a transaction stays together */
 	client->slot = slot;
 	if (client->in_flight == 0)
 		client->settled_version = cluster->version;
@@ -253,7 +254,7 @@ void hs_storm_cluster_route(struct hs_storm_client *client, uint16_t slot)
 	if (client->pin && client->watch.asked)
 		hs_storm_connection_send_control(client->pin, HS_STORM_ASKING, "ASKING");
 	if (client->pin && client->pin->node != cluster->slots[slot])
-		client->settled_version = UINT64_MAX; /* what follows may go elsewhere */
+		client->settled_version = UINT64_MAX; /* later requests may go to another node */
 	if (client->adding) {
 		client->out = &client->adding->upstream.out;
 		return;
@@ -290,13 +291,14 @@ void hs_storm_cluster_added(struct hs_storm_client *client, struct hs_storm_requ
 
 /* ---- replies ---- */
 
-/* False: it cannot be followed. */
+/* Follows MOVED or ASK. False: it cannot be followed. */
 static bool read_redirect(struct hs_storm_connection *connection,
 			  const struct hs_redirect *redirect, struct hs_storm_verdict *verdict)
 {
 	struct hs_storm_worker *worker = connection->client->worker;
 	struct hs_storm_node *asked = &worker->nodes[connection->node];
-	struct hs_redis_address at = asked->at; /* one that does not know its name leaves it out */
+	struct hs_redis_address at =
+		asked->at; /* a node that does not know its host name leaves it out */
 	bool run = worker->phase == HS_STORM_PHASE_RUN;
 
 	if (redirect->host.len >= sizeof at.host)
@@ -316,7 +318,7 @@ static bool read_redirect(struct hs_storm_connection *connection,
 	return verdict->node < HS_STORM_NODES_MAX;
 }
 
-/* Whether the reply says that nothing was run and that it is worth trying again. */
+/* True if the reply says that the request did not run and should be sent again; fills *verdict. */
 static bool read_refusal(struct hs_storm_connection *connection, struct hs_bytes reply,
 			 struct hs_storm_verdict *verdict)
 {
@@ -342,7 +344,7 @@ static bool read_refusal(struct hs_storm_connection *connection, struct hs_bytes
 	return false;
 }
 
-/* The head of the ring and so many behind it go from the link to what is parked. */
+/* Parks the first `count` requests of the ring. */
 static void take_back(struct hs_storm_connection *connection, uint32_t count)
 {
 	struct hs_storm_client *client = connection->client;
@@ -364,7 +366,7 @@ static void take_back(struct hs_storm_connection *connection, uint32_t count)
 	parked->node = verdict->node;
 	if (first->give_up_ms == 0)
 		parked->requests[0].give_up_ms = resend_until(client->worker);
-	/* Sent to and fro between two that disagree: not in circles as fast as they answer. */
+	/* A pause: two nodes that disagree would send the request to and fro as fast as they reply. */
 	if (verdict->later || first->was_resent) {
 		parked->not_before_us = now_ns / 1000 + PAUSE_US;
 		hs_storm_worker_wake(client->worker, parked->not_before_us);
@@ -372,7 +374,7 @@ static void take_back(struct hs_storm_connection *connection, uint32_t count)
 	client->settled_version = UINT64_MAX;
 }
 
-/* Off the ring. */
+/* Removes `count` requests from the ring. */
 static void pop(struct hs_storm_connection *connection, uint32_t count)
 {
 	for (; count > 0; count--) {
@@ -397,7 +399,7 @@ static void report_reply(struct hs_storm_connection *connection, struct hs_storm
 	request->reply_counted = true;
 }
 
-/* The last reply to a request or a transaction is there. */
+/* The last reply to a request or transaction has come. */
 static void finish(struct hs_storm_connection *connection, struct hs_storm_request *request,
 		   struct hs_bytes reply)
 {
@@ -407,7 +409,7 @@ static void finish(struct hs_storm_connection *connection, struct hs_storm_reque
 	if (connection->verdict.again && !request->pinned) {
 		take_back(connection, count);
 	} else {
-		/* Of one that is pinned: it did nothing. */
+		/* A pinned transaction that was redirected did nothing: reply null. */
 		report_reply(connection, request,
 			     connection->verdict.again ? HS_LIT("*-1\r\n") : reply);
 		if (!connection->verdict.again)

@@ -10,7 +10,7 @@
 
 enum {
 	BLIND_MAX = 4,
-	CLOCK_US = 100000, /* how far a server's clock may be from ours */
+	CLOCK_US = 100000, /* how far the clocks of storm and a server may differ */
 };
 static const uint64_t STEPS_MAX = 50000;
 
@@ -20,28 +20,28 @@ struct record {
 	struct hs_sim_op op;
 	uint8_t form;
 	uint8_t state;
-	bool told; /* the answer was known before: the reply has nothing of it */
+	bool told; /* its answer was set before: the reply does not contain it */
 };
 
 struct key {
-	uint32_t name;	       /* how often it had to be renamed */
-	bool renamed;	       /* it has to, when the window is closed */
+	uint32_t name;	       /* how often it was renamed */
+	bool renamed;	       /* rename it when the window is closed */
 	uint32_t records;      /* in this window */
-	uint32_t blind;	       /* of them: writes that could stand anywhere, not answered yet */
-	struct hs_sim_op base; /* a SET of what it held when the window began */
-	struct hs_sim_op last; /* a SET of what the last GET and PTTL answered */
+	uint32_t blind;	       /* of them: blind writes that are not answered yet */
+	struct hs_sim_op base; /* a SET of its value at the start of the window */
+	struct hs_sim_op last; /* a SET of the value and TTL read last */
 };
 
 struct hs_storm_history {
 	const struct hs_storm_options *options;
 	uint32_t run_tag;
 	uint32_t clients;
-	uint64_t stamp; /* of the last event */
+	uint64_t stamp; /* stamp of the last event */
 	uint64_t windows;
-	struct record *records; /* of this window, in the order asked */
+	struct record *records; /* of this window, in the order sent */
 	uint32_t count, cap;
 	struct key *keys;
-	struct hs_sim_history judged; /* what the checker sees: one key's records */
+	struct hs_sim_history judged; /* the records of one key, for the checker */
 	struct hs_storm_findings findings;
 };
 
@@ -80,7 +80,7 @@ void hs_storm_history_name(const struct hs_storm_history *history, uint64_t key,
 {
 	const char *prefix = history->options->prefix;
 
-	/* No run meets what another has left behind. */
+	/* The tag keeps the keys of different runs apart. */
 	if (history->options->cluster)
 		snprintf(text, size, "%s{%08" PRIx32 ":%" PRIu64 "}:%" PRIu64 ":%" PRIu32, prefix,
 			 history->run_tag, key / HS_STORM_TAG_KEYS, key, history->keys[key].name);
@@ -140,7 +140,7 @@ void hs_storm_history_unread(struct hs_storm_history *history, uint64_t key, boo
 		fail(history, key, ": could not be read at the end");
 }
 
-/* ---- what is asked ---- */
+/* ---- requests ---- */
 
 bool hs_storm_history_is_blind(const struct hs_storm_history *history, uint64_t key)
 {
@@ -178,7 +178,7 @@ void hs_storm_history_set_answer(struct hs_storm_history *history, uint32_t reco
 	history->records[record].told = true;
 }
 
-/* ---- what is answered ---- */
+/* ---- replies ---- */
 
 static void settle(struct hs_storm_history *history, struct record *record, enum state state)
 {
@@ -206,7 +206,8 @@ void hs_storm_history_undone(struct hs_storm_history *history,
 		settle(history, &history->records[request->record + i], DROPPED);
 }
 
-/* It may happen, as one if the request is a transaction that was one, at any time from its asking on. */
+/* The outcome is unknown: the operations may happen at any time after they were sent; atomically, unless `apart` says
+ * that the transaction was none. */
 static void leave_open(struct hs_storm_history *history, const struct hs_storm_request *request,
 		       bool apart)
 {
@@ -234,7 +235,7 @@ void hs_storm_history_lost(struct hs_storm_history *history, const struct hs_sto
 	leave_open(history, request, false);
 }
 
-/* False when the answer is none that the request could have. */
+/* Sets the record's answer from the reply. False: no server may reply this. */
 static bool read_answer(struct record *record, const struct hs_parsed_reply *answer)
 {
 	int64_t *to = &record->op.answer;
@@ -270,8 +271,8 @@ static void hear(struct hs_storm_history *history, struct record *record,
 static void hear_error(struct hs_storm_history *history, const struct hs_storm_request *request,
 		       struct hs_bytes text)
 {
-	/* MSET may have done a part. An EXEC whose MULTI was refused has been preceded by commands
-	 * that were not queued but done. */
+	/* MSET may have been done in part. If MULTI was refused, the commands before the EXEC were not queued, but
+	 * run. */
 	if (hs_bytes_begins(text, HS_LIT("ERR EXEC without MULTI")))
 		leave_open(history, request, true);
 	else if (hs_storm_outcome_is_unknown(text) || request->reply_shape == HS_STORM_REPLY_SHARED)
@@ -280,7 +281,7 @@ static void hear_error(struct hs_storm_history *history, const struct hs_storm_r
 		hs_storm_history_undone(history, request);
 }
 
-/* The elements of an array, one for each record that waits for one. */
+/* Takes the elements of an array, one per record without an answer. */
 static void hear_each(struct hs_storm_history *history, const struct hs_storm_request *request,
 		      const struct hs_parsed_reply *answer, struct hs_bytes body)
 {
@@ -295,7 +296,7 @@ static void hear_each(struct hs_storm_history *history, const struct hs_storm_re
 		wanted += !records[i].told;
 	if (answer->type != HS_PARSED_ARRAY || answer->count != wanted) {
 		fail(history, request->key,
-		     answer->type == HS_PARSED_NULL ? ": EXEC did nothing, and nothing was watched"
+		     answer->type == HS_PARSED_NULL ? ": EXEC replied null, but no key was watched"
 						    : ": a reply of the wrong type");
 		hs_storm_history_undone(history, request);
 		return;
@@ -309,7 +310,7 @@ static void hear_each(struct hs_storm_history *history, const struct hs_storm_re
 			continue;
 		}
 		used = hs_parse_reply_head(&element, body.data, body.len);
-		hs_check(used > 0); /* the reply is whole */
+		hs_check(used > 0); /* the reply is complete */
 		body = (struct hs_bytes){body.data + used, body.len - (size_t)used};
 		hear(history, &records[i], &element);
 	}
@@ -333,9 +334,9 @@ void hs_storm_history_answer(struct hs_storm_history *history,
 	}
 }
 
-/* ---- what is judged ---- */
+/* ---- the check of a window ---- */
 
-/* One key's records as the checker wants them. The value before the window is a SET before all others. */
+/* Collects one key's records for the checker. The value before the window becomes a SET before all others. */
 static void gather(struct hs_storm_history *history, uint32_t key)
 {
 	struct hs_sim_history *judged = &history->judged;
@@ -354,7 +355,7 @@ static void gather(struct hs_storm_history *history, uint32_t key)
 	}
 }
 
-/* Keeps what was judged in a file, so that it can be judged again, and says where. */
+/* Writes the history to a file, so that it can be checked again, and appends its path to `why`. */
 static void keep(struct hs_storm_history *history, uint32_t key, struct hs_buf *why)
 {
 	char name[HS_STORM_FINDING_TEXT_MAX], path[HS_STORM_FOLDER_MAX + HS_STORM_FINDING_TEXT_MAX];
@@ -366,7 +367,7 @@ static void keep(struct hs_storm_history *history, uint32_t key, struct hs_buf *
 	rc = hs_storm_check_save(&history->judged, history->options->history_folder, name, path,
 				 sizeof path);
 	if (rc == 0)
-		hs_buf_printf(why, "; see 'heatsink storm --judge %s'", path);
+		hs_buf_printf(why, "; see 'heatsink storm --check-history %s'", path);
 	else
 		hs_buf_printf(why, "; its history could not be written to '%s': %s", path,
 			      strerror(-rc));

@@ -1,15 +1,14 @@
-/* Which key is next.
+/* Draws the next key.
  *
- * `zipf:s` gives key k (from 1) a share proportional to 1/k^s. The draw is rejection-inversion
- * (Hörmann and Derflinger, 1996): the bars of the distribution are covered by the area under the
- * smooth curve x^-s, a point of that area is drawn by inverting its integral, and the few points
- * that lie outside the bar they fall on are drawn again. Exact for every number of keys, no table,
- * about one draw per key.
+ * `zipf:s` gives key k (from 1) a share proportional to 1/k^s. The draw is rejection-inversion (Hörmann and
+ * Derflinger, 1996): the bars of the distribution are covered by the area under the smooth curve x^-s, a point of
+ * that area is drawn by inverting its integral, and the few points outside the bar they fall on are drawn again. It
+ * is exact for every number of keys, needs no table, and about one draw per key.
  *
- * `viral:p` gives key 0 the share p and spreads the rest evenly over the others. `moving:t:p` is
- * the same with a key that changes every t; all workers compute it from the seed and the time, so
- * they agree without talking. `flash:n:p` moves after n draws instead: a run of so many requests has so
- * many moves, however fast it is; but draws are counted by one worker, so it has to be the only one.
+ * `viral:p` gives key 0 the share p and spreads the rest evenly over the other keys. `moving:t:p` is the same with a
+ * key that changes every t; all workers compute it from the seed and the time, so they agree without communication.
+ * `flash:n:p` changes the key after n draws instead: the number of changes depends only on the number of requests,
+ * not on their speed. But one worker counts its own draws only, so there must be one worker.
  *
  * `80/20` spreads 80 % of the draws evenly over the first 20 % of the keys, the rest over the others. */
 #include "cli/storm.h"
@@ -50,7 +49,7 @@ uint64_t hs_storm_keys_viral(const struct hs_storm_keys *keys, uint64_t elapsed_
 	if (keys->shape.kind != HS_STORM_MOVING && keys->shape.kind != HS_STORM_FLASH)
 		return 0;
 
-	/* A random start and a random stride that is never 0: it always moves. */
+	/* A random start, and a random stride that is never 0: the key always changes. */
 	uint64_t start = hs_prng_mix(keys->seed) % keys->keys;
 	uint64_t stride = keys->keys > 1 ? 1 + hs_prng_mix(~keys->seed) % (keys->keys - 1) : 0;
 	unsigned __int128 way = (unsigned __int128)era_at(keys, elapsed_us) * stride;
@@ -71,7 +70,7 @@ void hs_storm_keys_init(struct hs_storm_keys *keys, const struct hs_storm_shape 
 	if (shape->kind == HS_STORM_ZIPF) {
 		keys->area_first = area(keys, 1.5) - 1;
 		keys->area_all = area(keys, (double)key_count + 0.5);
-		/* A point this close behind its bar's middle is inside without looking. */
+		/* A point this close to the middle of its bar is accepted without the exact test. */
 		keys->immediate = 2 - area_inverse(keys, area(keys, 2.5) - bar(keys, 2));
 	}
 }
@@ -112,7 +111,7 @@ static uint64_t draw_hot(const struct hs_storm_keys *keys, struct hs_prng *prng)
 	return keys->hot_keys + hs_prng_below(prng, keys->keys - keys->hot_keys);
 }
 
-/* From one viral key to the next, when it is time. */
+/* Changes the viral key if it is time. */
 static void move(struct hs_storm_keys *keys, uint64_t elapsed_us)
 {
 	uint64_t era = era_at(keys, elapsed_us);

@@ -1,20 +1,20 @@
 /* One worker: what to send when, and what a reply means.
  *
- * Closed loop: a connection sends `pipeline` requests in one write, waits for all their answers and
- * sends the next ones. Open loop: request i of the worker is due at start + i * interval, whatever
- * the target does; a timer finer than the loop's own sends what is due, taking the connections in
- * turn, and a request that finds all of them full goes out late with its due time unchanged, so a
- * stall shows in the latency of everything it held up.
+ * Closed loop: a client sends `pipeline` requests in one write, waits for all replies, and sends the next ones. Open
+ * loop: request i of the worker is due at start + i * interval, whatever the target does. A timer finer than libuv's
+ * sends due requests, round robin over the clients. If all clients are full, a request goes out late, but its due
+ * time stays: so a stall of the target shows in the latency of every request that it delayed (no coordinated
+ * omission).
  *
- * Beside the run there are phases that go through the keys once: fill them, read the counters'
- * start values, read everything at the end. A key whose request was lost with its connection is
- * asked for again there; in the run it is counted as lost.
+ * Besides the run there are phases that go through the keys once: write them, read the counters' start values, read
+ * all written keys at the end. There, a key whose request was lost with its connection is requested again; in the
+ * run, such a request is counted as lost.
  *
- * `--ordered`: a connection that has nothing under way sends what may go now (storm_order.h), first what
- * was put aside, then what is drawn; if there is nothing, it waits for the next answer on any of them.
+ * `--ordered`: a client with nothing in flight sends requests that may be sent now (storm_order.h): first waiting
+ * ones, then new ones. If there is none, it waits for the next reply on any client.
  *
- * A verified run of `--command all` is cut into windows (storm_history.h): when one is full nobody sends
- * until all answers are there, then a short phase inside the run reads the keys, and the run goes on. */
+ * A verified run of `--command all` is cut into windows (storm_history.h): when a window is full, no client sends
+ * until all replies are there; a short phase within the run reads the keys; then the run goes on. */
 #include "cli/storm_history.h"
 #include "cli/storm_order.h"
 
@@ -24,10 +24,12 @@
 #include <unistd.h>
 
 enum { TICK_MS = 100, UNREAD_MAX = 100 };
-static const uint64_t DRAIN_NS = 5000000000; /* the last answers of a run are waited for */
-static const uint64_t SILENCE_NS =
-	30000000000;			   /* the other phases, and a run without an end, give up */
-static const uint64_t PACE_NS_MIN = 50000; /* the open loop wakes up no more often */
+/* How long the last replies of a run are waited for. */
+static const uint64_t DRAIN_NS = 5000000000;
+/* Without a reply for so long, the other phases and a run without a time limit end. */
+static const uint64_t SILENCE_NS = 30000000000;
+/* The open loop wakes up at most this often. */
+static const uint64_t PACE_NS_MIN = 50000;
 
 static void on_tick(uv_timer_t *timer);
 static void on_pace(uv_poll_t *poll, int status, int events);
@@ -42,7 +44,7 @@ static uint64_t share_of(uint64_t whole, uint64_t parts, uint64_t index)
 	return whole / parts + (index < whole % parts);
 }
 
-/* As many aside as under way: enough to keep the other keys going, near the drawn order. */
+/* As many waiting as in flight: enough to keep other keys going, and close to the drawn order. */
 static uint64_t room_aside(const struct hs_storm_options *options)
 {
 	uint64_t room = options->connections * options->pipeline;
@@ -114,7 +116,7 @@ void hs_storm_worker_deinit(struct hs_storm_worker *worker)
 	hs_storm_wire_deinit(&worker->wire);
 }
 
-/* A phase that goes through the keys; so may PROBE, which leaves the run's own state alone. */
+/* Begins a phase that goes through the keys. For PROBE it must not touch the state of the run. */
 static void begin_keys(struct hs_storm_worker *worker, enum hs_storm_phase phase)
 {
 	worker->phase = phase;
@@ -143,9 +145,9 @@ void hs_storm_worker_prepare(struct hs_storm_worker *worker, enum hs_storm_phase
 	worker->counts.last_ns = worker->start_ns;
 }
 
-/* ---- what is next ---- */
+/* ---- the next request ---- */
 
-/* The phases that go through the keys: whether this one is asked for. */
+/* True if the phase requests this key. */
 static bool phase_wants(const struct hs_storm_worker *worker, uint64_t key)
 {
 	switch (worker->phase) {
@@ -186,7 +188,7 @@ static bool is_open(const struct hs_storm_worker *worker)
 	return worker->phase == HS_STORM_PHASE_RUN && worker->interval_ns > 0;
 }
 
-/* Open loop: when the next request should go out. */
+/* Open loop: when the next request is due. */
 static uint64_t due_ns(const struct hs_storm_worker *worker)
 {
 	return worker->start_ns + (uint64_t)((double)worker->counts.sent * worker->interval_ns);
@@ -202,7 +204,7 @@ static bool run_has_more(const struct hs_storm_worker *worker, uint64_t now_ns)
 	return !worker->end_ns || now_ns < worker->end_ns;
 }
 
-/* Whether the phase has something to send. */
+/* True if the phase has more requests to send. */
 static bool has_more(struct hs_storm_worker *worker, uint64_t now_ns)
 {
 	if (worker->phase != HS_STORM_PHASE_FINAL &&
@@ -232,7 +234,6 @@ static enum hs_storm_kind kind_of(const struct hs_storm_worker *worker, uint64_t
 	return hs_storm_key_is_counter(worker->options, key) ? HS_STORM_INCR : HS_STORM_SET;
 }
 
-/* What is asked of the key. */
 static enum hs_storm_kind next_kind(struct hs_storm_worker *worker, uint64_t key)
 {
 	if (worker->wire.request.len)
@@ -276,8 +277,8 @@ static void compose_next(struct hs_storm_worker *worker, struct hs_storm_client 
 
 /* ---- closed loop, and the phases beside the run ---- */
 
-/* The next request whose key has its turn: the oldest put aside, or a new one, while some are left
- * to draw and those that cannot go yet find room aside. */
+/* The next request that may be sent: a waiting one, else a new one. New ones that must wait are put aside while there
+ * is room and quota. */
 static bool next_access(struct hs_storm_worker *worker, uint64_t elapsed_us,
 			struct hs_storm_access *access)
 {
@@ -308,7 +309,7 @@ static void fill_ordered(struct hs_storm_worker *worker, struct hs_storm_client 
 	}
 }
 
-/* Requests of the run, as many as are asked for at once. */
+/* Composes one pipeline of requests of the run. */
 static void fill_run(struct hs_storm_worker *worker, struct hs_storm_client *client,
 		     uint64_t now_ns)
 {
@@ -329,7 +330,7 @@ static void fill_run(struct hs_storm_worker *worker, struct hs_storm_client *cli
 		compose_next(worker, client, now_ns);
 }
 
-/* Requests of a phase that goes through the keys. */
+/* Composes requests of a phase that goes through the keys. */
 static void fill_side(struct hs_storm_worker *worker, struct hs_storm_client *client,
 		      uint64_t now_ns)
 {
@@ -345,7 +346,7 @@ static void fill_side(struct hs_storm_worker *worker, struct hs_storm_client *cl
 	}
 }
 
-/* Whether there is a reason not to send anything now. */
+/* True if nothing may be sent now. */
 static bool must_wait(const struct hs_storm_worker *worker)
 {
 	return worker->retry_paused || (worker->phase == HS_STORM_PHASE_RUN && worker->history &&
@@ -370,7 +371,7 @@ static void fill(struct hs_storm_worker *worker, struct hs_storm_client *client)
 
 /* ---- open loop ---- */
 
-/* The next connection with room, in turn. */
+/* The next client with room, round robin. */
 static struct hs_storm_client *find_room(struct hs_storm_worker *worker)
 {
 	for (unsigned i = 0; i < worker->clients_count; i++) {
@@ -398,8 +399,8 @@ static void arm_pace(struct hs_storm_worker *worker, uint64_t wait_ns)
 		uv_poll_start(&worker->pace, UV_READABLE, on_pace);
 }
 
-/* Sends what is due. Without room nothing is armed: the next answer brings us back. What found no
- * room until the end of the run is not sent any more. */
+/* Sends due requests. If all clients are full, no timer is set: the next reply continues. Requests that found no room
+ * until the end of the run are never sent. */
 static void pump(struct hs_storm_worker *worker)
 {
 	uint64_t now_ns = uv_hrtime();
@@ -427,7 +428,7 @@ static void pump(struct hs_storm_worker *worker)
 
 /* ---- events ---- */
 
-/* Gives everybody who is idle something to do. */
+/* Gives all idle clients something to send. */
 static void send_all(struct hs_storm_worker *worker)
 {
 	if (is_open(worker)) {
@@ -438,8 +439,8 @@ static void send_all(struct hs_storm_worker *worker)
 		fill(worker, &worker->clients[i]);
 }
 
-/* Nothing is under way. From a full window to the reading of its keys, and on to the next one. False:
- * there is nothing of that to do. */
+/* With nothing in flight: goes from a full window to reading its keys, and from there to the next window. False:
+ * neither is due. */
 static bool turn_window(struct hs_storm_worker *worker)
 {
 	if (!worker->history || worker->in_flight || worker->abandoned)
@@ -477,7 +478,7 @@ static void check_end(struct hs_storm_worker *worker)
 		uv_stop(&worker->loop);
 }
 
-/* What only requests older than all that are under way could read may be forgotten. */
+/* Tells the verifier the smallest stamp in flight, so that it can drop older writes. */
 static void move_horizon(struct hs_storm_worker *worker)
 {
 	uint64_t oldest;
@@ -499,10 +500,10 @@ void hs_storm_worker_on_progress(struct hs_storm_worker *worker, struct hs_storm
 	if (is_open(worker))
 		pump(worker);
 	else if (worker->order)
-		send_all(worker); /* what was answered here may let others go */
+		send_all(worker); /* this reply may let waiting requests of other clients go */
 	else
 		fill(worker, client);
-	/* The end is looked for when it may be near, not after every answer of a long run. */
+	/* Checks for the end only when it may have come, not after every reply of a long run. */
 	if (worker->in_flight == 0 || client->state != HS_STORM_CLIENT_READY ||
 	    worker->phase == HS_STORM_PHASE_CONNECT)
 		check_end(worker);
@@ -513,7 +514,7 @@ static void add_retry(struct hs_storm_worker *worker, uint64_t key)
 	hs_buf_append(&worker->again, &key, sizeof key);
 }
 
-/* A key that could not be read is asked for again after a while, for some time. */
+/* A key that could not be read is requested again after the next tick, UNREAD_MAX times per phase. */
 static void probe_later(struct hs_storm_worker *worker, uint64_t key)
 {
 	if (++worker->unread > UNREAD_MAX) {
@@ -525,7 +526,7 @@ static void probe_later(struct hs_storm_worker *worker, uint64_t key)
 	worker->retry_paused = true;
 }
 
-/* What a connection was told, the requests behind it on that connection must not contradict. */
+/* Later requests of the same client must not contradict this reply: their floor rises. */
 static void verify_answer(struct hs_storm_worker *worker, struct hs_storm_client *client,
 			  const struct hs_storm_request *request,
 			  const struct hs_parsed_reply *answer)
@@ -537,7 +538,7 @@ static void verify_answer(struct hs_storm_worker *worker, struct hs_storm_client
 		hs_storm_verify_reply(worker->verify, request, answer, worker->phase));
 }
 
-/* --ordered: the flight is over, one way or the other. */
+/* --ordered: the request is answered or lost. */
 static void end_access(struct hs_storm_worker *worker, const struct hs_storm_request *request)
 {
 	if (worker->order && worker->phase == HS_STORM_PHASE_RUN)
@@ -551,7 +552,7 @@ static bool is_read(const struct hs_storm_request *request)
 	return request->kind == HS_STORM_GET || request->kind == HS_STORM_REQUEST || request->read;
 }
 
-/* What a reply says, which matters to those who check it alone. */
+/* Parses a reply: only for errors, acts and --verify. */
 static void read_answer(struct hs_storm_worker *worker, struct hs_storm_client *client,
 			const struct hs_storm_request *request, struct hs_bytes reply)
 {
@@ -602,7 +603,7 @@ void hs_storm_worker_on_lost(struct hs_storm_worker *worker, struct hs_storm_cli
 	client->in_flight--;
 	if (sent) {
 		counts->lost++;
-	} else { /* as if it had not been drawn */
+	} else { /* it counts as not drawn */
 		counts->sent--;
 		counts->unsent++;
 		worker->quota += worker->phase == HS_STORM_PHASE_RUN && worker->quota < UINT64_MAX;
@@ -629,7 +630,7 @@ static void on_pace(uv_poll_t *poll, int status, int events)
 		pump(worker);
 }
 
-/* An answer that does not come must not hold the phase up for ever. */
+/* Ends a phase whose replies do not come. */
 static void give_up_waiting(struct hs_storm_worker *worker, uint64_t waited_ns, const char *when)
 {
 	char why[64];
@@ -654,7 +655,7 @@ static void watch_silence(struct hs_storm_worker *worker, uint64_t now_ns, bool 
 		if (now_ns > worker->stopped_ns + DRAIN_NS + resend_timeout_ns)
 			give_up_waiting(worker, DRAIN_NS + resend_timeout_ns, " after the run");
 	} else if (!worker->end_ns && worker->in_flight > 0) {
-		/* A run of so many requests; one of so many seconds ends by itself. */
+		/* Only for a run limited by --count; one with --duration ends by itself. */
 		worker->cut_short =
 			now_ns > worker->last_answer_ns + SILENCE_NS + resend_timeout_ns;
 		if (worker->cut_short)
@@ -681,7 +682,7 @@ static void on_tick(uv_timer_t *timer)
 
 /* ---- running ---- */
 
-/* Open loop: what was due before the sending ended and never went out. */
+/* Open loop: requests that were due before sending ended, but were never sent. */
 static uint64_t count_behind(const struct hs_storm_worker *worker)
 {
 	uint64_t until = worker->stopped_ns, due;

@@ -1,17 +1,17 @@
-/* The map of a Cluster: its nodes, which of them owns each slot, and the links that follow from that. It is asked for
- * with CLUSTER SLOTS, on whatever link is up, every second and as soon as a reply or a lost link says that it is old;
- * MOVED corrects it for one slot. Every worker has its own. */
+/* The map of a Cluster: its nodes, which of them owns each slot, and the connections that the clients need. It is
+ * read with CLUSTER SLOTS, on any connection that is up: every second, and after a tenth of that when a reply or a
+ * lost connection shows that it is stale. MOVED corrects it for one slot. Every worker has a map. */
 #include "cli/storm.h"
 
 #include "base/mem.h"
 #include "engine/redis/topology.h"
 
 enum {
-	PARTITIONS = 1,	       /* nobody numbers the shards */
-	SILENT_TICKS_MAX = 10, /* of a node that has to answer at once */
+	PARTITIONS = 1,	       /* the parser numbers shards; storm does not use the numbers */
+	SILENT_TICKS_MAX = 10, /* of a former owner, which must redirect at once */
 };
 
-/* How old it may become, and how long a node may take to tell it. */
+/* The longest age of the map, and the time a node has to send it. */
 static const uint64_t MAP_NS = 1000000000;
 
 /* ---- nodes ---- */
@@ -26,8 +26,8 @@ uint32_t hs_storm_node(struct hs_storm_worker *worker, const struct hs_redis_add
 		char *last_error = hs_storm_worker_counts(worker)->last_error;
 
 		snprintf(last_error, HS_STORM_LAST_ERROR_BYTES,
-			 "more than %d addresses of nodes: %.100s:%u is left out",
-			 HS_STORM_NODES_MAX, at->host, at->port);
+			 "more than %d nodes: %.100s:%u is ignored", HS_STORM_NODES_MAX, at->host,
+			 at->port);
 		return HS_STORM_NODES_MAX;
 	}
 	worker->nodes =
@@ -56,7 +56,7 @@ void hs_storm_map_request(struct hs_storm_worker *worker)
 			&worker->clients[cluster->cursor++ % worker->clients_count];
 
 		for (uint32_t j = 0; j < client->connections_count; j++) {
-			/* Not always the same node: it may be the one that is cut off. */
+			/* Not always the same node: it may be the one that is partitioned away. */
 			struct hs_storm_connection *connection =
 				client->connections[(j + cluster->cursor) %
 						    client->connections_count];
@@ -84,7 +84,7 @@ void hs_storm_map_set_owner(struct hs_storm_cluster *cluster, uint16_t slot, uin
 	cluster->version++;
 }
 
-/* Links to all that own slots, none that is idle to others. */
+/* Opens connections to all owners of slots, and closes idle ones to other nodes. */
 static void use_map(struct hs_storm_worker *worker)
 {
 	for (unsigned i = 0; i < worker->clients_count; i++) {
@@ -136,7 +136,7 @@ void hs_storm_map_read(struct hs_storm_connection *connection, struct hs_bytes r
 
 /* ---- time ---- */
 
-/* A node that was replaced and hangs: nobody else will answer what it was sent. */
+/* Drops the connection to a former owner that hangs: no other node will answer its requests in flight. */
 static void watch_former_owner(struct hs_storm_connection *connection)
 {
 	const struct hs_storm_worker *worker = connection->client->worker;
@@ -145,8 +145,7 @@ static void watch_former_owner(struct hs_storm_connection *connection)
 	    connection->ring_count == 0)
 		connection->silent_ticks = 0;
 	if (connection->silent_ticks++ >= SILENT_TICKS_MAX)
-		hs_storm_connection_drop(connection,
-					 "it owns no slots any more and does not answer");
+		hs_storm_connection_drop(connection, "it no longer owns slots and does not reply");
 }
 
 void hs_storm_map_tick(struct hs_storm_worker *worker)

@@ -19,7 +19,7 @@ static bool read_writes(const struct hs_flag *row, void *to, const char *word)
 	struct hs_storm_options *options = to;
 
 	(void)row;
-	if (*word == '\0') { /* the default: the command's own */
+	if (*word == '\0') { /* not given: the default of the command */
 		options->writes = -1;
 		return true;
 	}
@@ -40,7 +40,7 @@ static const double writes[HS_STORM_COMMANDS] = {
 	[HS_STORM_COMMAND_ALL] = 0.6,
 };
 
-/* The text behind "name:", "" behind a bare name, NULL for another name. */
+/* The text after "name:"; "" for the bare name; NULL for another name. */
 static const char *behind_name(const char *text, const char *name)
 {
 	size_t len = strlen(name);
@@ -67,7 +67,7 @@ static bool parse_hot(const char *text, struct hs_storm_shape *shape)
 	return shape->share <= 1 && shape->hot > 0 && shape->hot <= 1;
 }
 
-/* Behind "flash:" the requests, and the share if there is one. */
+/* Parses "REQUESTS[:SHARE]". */
 static bool parse_flash(const char *text, struct hs_storm_shape *shape)
 {
 	double requests;
@@ -128,132 +128,146 @@ static bool read_shape(const struct hs_flag *row, void *to, const char *word)
 
 static const struct hs_flag rows[] = {
 	HS_TARGET_ROWS(struct hs_storm_options, target,
-		       "where the load goes: HOST:PORT, a port of this machine, "
+		       "server to load: HOST:PORT, a port of this machine, "
 		       "redis://[USER:PASSWORD@]HOST[:PORT][/DB], or some nodes of a Cluster: "
 		       "cluster://[USER:PASSWORD@]HOST[:PORT],HOST... With TLS: rediss://, "
 		       "clusters://"),
 	{"cluster", NULL, "no", "the target is a node of a Cluster, as with cluster://",
 	 hs_flag_read_switch, FIELD(cluster)},
 	{"resend-timeout", "TIME", "30s",
-	 "a Cluster: how long a request is sent again that no node has run, because its slot is on "
-	 "the move or its node gone, before that is its reply",
+	 "Cluster: for how long a request that no node has run is sent again (its slot migrates or "
+	 "its node is down); then its last error counts as its reply",
 	 hs_flag_read_duration, FIELD(resend_timeout_us), .min = 1, .max = UINT32_MAX},
 	{"shape", "SHAPE", "uniform",
-	 "which keys: uniform, zipf:EXPONENT, viral:SHARE (one key takes that share), "
-	 "moving:TIME[:SHARE] (the viral key changes), flash:REQUESTS[:SHARE] (it changes after so "
+	 "distribution of keys: uniform, zipf:EXPONENT, viral:SHARE (one key gets that share), "
+	 "moving:TIME[:SHARE] (the viral key changes), flash:REQUESTS[:SHARE] (it changes after "
+	 "that "
 	 "many requests), 80/20 (80 % of the requests for 20 % of the keys)",
 	 read_shape, FIELD(shape)},
-	{"keys", "N", "1000000", "how many keys there are", hs_flag_read_uint, FIELD(keys),
-	 .min = 1, .max = 999999999999},
-	{"prefix", "TEXT", "key:", "what every key begins with", hs_flag_read_text, FIELD(prefix),
+	{"keys", "N", "1000000", "number of keys", hs_flag_read_uint, FIELD(keys), .min = 1,
+	 .max = 999999999999},
+	{"prefix", "TEXT", "key:", "prefix of every key", hs_flag_read_text, FIELD(prefix),
 	 .max = HS_STORM_PREFIX_MAX - 1},
 	{"command", "WORD", "mixed",
 	 "get, set, incr, mixed (strings and counters: every other key is a counter), or all "
-	 "(every command that a key with a number understands, transactions and scripts too)",
+	 "(every "
+	 "command for a key that holds a number, with transactions and scripts)",
 	 hs_flag_read_word, FIELD(command), .words = hs_storm_commands},
 	{"request", "WORDS", "",
-	 "send this request, again and again, instead of a command: 'HGETALL big'; of a Cluster, "
-	 "to the owner of its second word",
+	 "send this request instead of a command: 'HGETALL big'; in a Cluster, to the owner of the "
+	 "slot of its second word",
 	 hs_flag_read_text, FIELD(request), .max = HS_STORM_PREFIX_MAX - 1},
 	{"writes", "SHARE", "",
-	 "share of writes, the rest are GETs (default: mixed 0.1, get 0, set and incr 1; all has "
-	 "shares of its own)",
+	 "share of writes, 0 to 1; the rest are GETs (default: mixed 0.1, get 0, set and incr 1; "
+	 "--command all has fixed shares)",
 	 read_writes, FIELD(writes)},
-	{"value-size", "BYTES", "100", "length of the values written", hs_flag_read_bytes,
+	{"value-size", "BYTES", "100", "length of written values", hs_flag_read_bytes,
 	 FIELD(value_bytes), .max = 512u << 20},
-	{"connections", "N", "50", "connections in all", hs_flag_read_uint, FIELD(connections),
+	{"connections", "N", "50",
+	 "number of clients, each with one connection (in a Cluster: one per node)",
+	 hs_flag_read_uint, FIELD(connections), .min = 1, .max = 65536},
+	{"pipeline", "N", "1", "requests in flight per client", hs_flag_read_uint, FIELD(pipeline),
 	 .min = 1, .max = 65536},
-	{"pipeline", "N", "1", "requests under way per connection", hs_flag_read_uint,
-	 FIELD(pipeline), .min = 1, .max = 65536},
 	{"rate", "N", "0",
-	 "open loop: requests a second in all, each one's latency counted from when it was due; "
-	 "0: closed loop, the next requests follow the last answers",
+	 "open loop: requests per second in total; latency counts from when a request was due. "
+	 "0: closed loop: a client sends when its last requests are answered",
 	 hs_flag_read_uint, FIELD(rate), .max = 1000000000},
 	{"duration", "TIME", "10s",
-	 "how long (500ms, 10s, 2m); without limit if only --count is given", hs_flag_read_duration,
-	 FIELD(duration_us), .min = 1, .max = UINT64_MAX,
+	 "duration of the run (500ms, 10s, 2m); no limit if only --count is given",
+	 hs_flag_read_duration, FIELD(duration_us), .min = 1, .max = UINT64_MAX,
 	 .given = offsetof(struct hs_storm_options, duration_given)},
-	{"count", "N", "0", "how many requests; 0: no limit", hs_flag_read_uint, FIELD(count),
+	{"count", "N", "0", "number of requests; 0: no limit", hs_flag_read_uint, FIELD(count),
 	 .max = UINT64_MAX},
-	{"threads", "N", "1", "threads to send from", hs_flag_read_uint, FIELD(threads), .min = 1,
+	{"threads", "N", "1", "number of threads", hs_flag_read_uint, FIELD(threads), .min = 1,
 	 .max = 64},
-	{"seed", "N", "1", "the same seed draws the same keys", hs_flag_read_uint, FIELD(seed),
-	 .max = UINT64_MAX},
+	{"seed", "N", "1", "seed of the random numbers: the same seed draws the same keys",
+	 hs_flag_read_uint, FIELD(seed), .max = UINT64_MAX},
 	{"retries", "N", "20",
-	 "failed connects in a row before a connection is given up; without this option a failure "
-	 "at the start ends the storm at once",
+	 "failed connects in a row before a client is given up; without this flag a failure at the "
+	 "start ends storm at once",
 	 hs_flag_read_uint, FIELD(retries), .max = 1000000,
 	 .given = offsetof(struct hs_storm_options, retries_given)},
 	{"load", NULL, "no", "write every key once before the run", hs_flag_read_switch,
 	 FIELD(load)},
 	{"verify", NULL, "no",
-	 "check the replies: no acknowledged write lost, no increment answered twice, sums right; "
-	 "with --command all, an order of the requests that explains every answer; nobody else may "
+	 "check the replies: no acknowledged write is lost, no increment answered twice, sums are "
+	 "right; with --command all: the history of every key is linearizable. Nothing else may "
 	 "write to the keys",
 	 hs_flag_read_switch, FIELD(verify)},
-	{"no-final", NULL, "no", "--verify: do not read every written key once more at the end",
+	{"no-final", NULL, "no", "--verify: do not read every written key again at the end",
 	 hs_flag_read_switch, FIELD(no_final)},
 	{"ordered", NULL, "no",
-	 "requests of one key take turns: a write goes when all earlier ones are answered, later "
-	 "ones go when the write is answered, reads go together; so that with --verify every read "
-	 "must be the last value written. Requests of other keys go on meanwhile",
+	 "send requests for one key in order: a write waits until all earlier requests are "
+	 "answered, "
+	 "later requests wait for the write, and reads run together. With --verify every read must "
+	 "then return the last value written. Requests for other keys do not wait",
 	 hs_flag_read_switch, FIELD(ordered)},
 	{"window", "N", "4000",
-	 "--command all --verify: after so many operations wait for all answers and look for their "
-	 "order",
+	 "--command all --verify: operations per window; then storm waits for all replies and "
+	 "checks "
+	 "the histories of the window",
 	 hs_flag_read_uint, FIELD(window), .min = 1, .max = 100000},
 	{"history-folder", "DIR", ".",
-	 "--command all --verify: where the operations of a window are kept that no order explains",
+	 "--command all --verify: folder for files of histories that are not linearizable",
 	 hs_flag_read_text, FIELD(history_folder), .max = HS_STORM_FOLDER_MAX - 1},
-	{"check-history", "FILE", "", "send nothing: read such a file and look for an order again",
+	{"check-history", "FILE", "", "send nothing: check the history in such a file again",
 	 hs_flag_read_text, FIELD(check_file), .max = HS_STORM_FOLDER_MAX - 1},
 	{"json", NULL, "no", "print the result as JSON", hs_flag_read_switch, FIELD(json)},
+};
+
+static const struct hs_flag_renamed renamed[] = {
+	{"judge", "check-history"},
+	{"patience", "resend-timeout"},
 };
 
 static const struct hs_flags flags = {
 	.program = "heatsink storm",
 	.before = "heatsink storm: a load generator for any Redis endpoint\n\n",
-	.after = "\nExit status: 0 all requests were answered without an error; 1 wrong options,\n"
-		 "no connection, no answer, or --verify found something wrong; 2 --verify found\n"
-		 "nothing wrong but could not decide everything; 3 some replies were errors.\n",
+	.after =
+		"\nExit status: 0 all requests were answered without an error; 1 invalid flags, "
+		"no\n"
+		"connection, no reply, or --verify found a wrong reply; 2 --verify found no wrong\n"
+		"reply but could not decide every window; 3 some replies were errors.\n",
 	.rows = rows,
 	.count = sizeof rows / sizeof *rows,
+	.renamed = renamed,
+	.renamed_count = sizeof renamed / sizeof *renamed,
 };
 
-/* What single words cannot tell. */
+/* Flags that contradict each other: the error, or NULL. */
 static const char *complaint_about(const struct hs_storm_options *options)
 {
 	if (options->command == HS_STORM_COMMAND_GET && options->writes > 0)
 		return "--command get writes nothing: use --command set or mixed with --writes";
 	if (options->command == HS_STORM_COMMAND_ALL && (options->rate || options->load))
-		return "--command all is a closed loop on keys that begin empty: no --rate, no "
+		return "--command all is a closed loop on keys that begin empty: it allows no "
+		       "--rate and no "
 		       "--load";
 	if (*options->request && (options->verify || options->load))
-		return "--request: what it does is not known: no --verify, no --load";
+		return "--request: storm does not know what it does: no --verify, no --load";
 	if (options->verify && options->command == HS_STORM_COMMAND_ALL &&
 	    options->keys > HS_STORM_HISTORY_KEYS_MAX)
-		return "--command all --verify is for few keys: at most 1000 --keys";
+		return "--command all --verify is for few keys: at most --keys 1000";
 	if (options->ordered &&
 	    (options->rate || *options->request || options->command == HS_STORM_COMMAND_ALL))
-		return "--ordered is a closed loop of reads and writes: no --rate, --request or "
+		return "--ordered is a closed loop of GET, SET and INCR: no --rate, --request or "
 		       "--command all";
 	if (options->ordered && options->threads > 1)
-		return "--ordered works on one thread: it knows what is under way on every key";
+		return "--ordered works on one thread: use --threads 1";
 	if (options->cluster && options->target.url.db != 0)
-		return "--cluster: a Cluster has database 0 alone";
+		return "--cluster: a Cluster has only database 0";
 	if (options->no_final && !(options->verify && options->command != HS_STORM_COMMAND_ALL))
-		return "--no-final is for --verify, and not with --command all";
+		return "--no-final needs --verify, and does not work with --command all";
 	if (options->threads > options->connections)
-		return "--threads: every thread needs a connection, raise --connections";
+		return "--threads: every thread needs a client: raise --connections";
 	if (options->shape.kind == HS_STORM_FLASH && options->threads > 1)
-		return "--shape flash counts requests on one thread; moving:TIME does not";
+		return "--shape flash works on one thread: use --threads 1, or --shape moving:TIME";
 	if (options->verify && options->threads > 1)
-		return "--verify works on one thread: it puts all events in one order";
+		return "--verify works on one thread: use --threads 1";
 	if ((options->verify || options->ordered) && options->keys > HS_STORM_VERIFY_KEYS_MAX)
-		return "--verify and --ordered keep something for every key: at most 10000000 "
-		       "--keys";
+		return "--verify and --ordered need memory for every key: at most --keys 10000000";
 	if (options->verify && options->value_bytes < HS_STORM_VERIFY_VALUE_MIN)
-		return "--verify writes a mark into every value: at least 32 --value-size";
+		return "--verify writes a tag into every value: at least --value-size 32";
 	return NULL;
 }
 

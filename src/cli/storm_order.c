@@ -1,9 +1,9 @@
-/* The turns that requests of one key take (storm_order.h).
+/* The order of requests for one key (storm_order.h).
  *
- * A key has a queue of requests put aside, oldest first. While it has one, every new request of the key
- * goes behind it, even a read that could go with those under way: else writes would starve. When the
- * oldest can go, its key stands in the list of keys whose turn it is. Nothing but its own departure can
- * change that, since nobody of this key overtakes it; so the list is never wrong. */
+ * A key has a queue of waiting requests, oldest first. While it is not empty, every new request for the key joins it,
+ * even a read that could run with the reads in flight: otherwise writes would starve. When the oldest may be sent,
+ * its key is in the list `ready`. Only sending that request removes the key from the list, since no later request for
+ * the key can overtake it. */
 #include "cli/storm_order.h"
 
 #include "base/check.h"
@@ -17,16 +17,16 @@ struct aside {
 
 struct key {
 	struct hs_link waiting_requests;
-	struct hs_link access; /* in `turns`, or alone */
-	uint32_t reading;      /* under way */
+	struct hs_link access; /* in `ready`, or in no list */
+	uint32_t reading;      /* reads in flight */
 	bool writing;
 };
 
 struct hs_storm_order {
 	struct key *keys;
-	struct aside *waiting_requests; /* all there are */
+	struct aside *waiting_requests; /* all places; those not in use are in `free` */
 	struct hs_link free;
-	struct hs_link ready; /* keys whose oldest can go */
+	struct hs_link ready; /* keys whose oldest request may be sent */
 	uint64_t waiting;
 };
 
@@ -93,7 +93,7 @@ bool hs_storm_order_offer(struct hs_storm_order *order, struct hs_storm_access a
 	return true;
 }
 
-/* Lists the key if its oldest can go. */
+/* Adds the key to `ready` if its oldest request may be sent. */
 static void look(struct hs_storm_order *order, struct key *key)
 {
 	const struct aside *first = hs_list_first(&key->waiting_requests, struct aside, link);

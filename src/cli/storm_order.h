@@ -1,18 +1,18 @@
-/* `storm --ordered`: the turns that requests of one key take.
+/* `storm --ordered`: the order of requests for one key.
  *
  *     key A   GET ───┐
  *             GET ──┐│
  *             SET   └┴─ waits ─ SET ───┐
  *             GET                      └─ waits ─ GET ───
  *
- * A write goes when all earlier requests of its key are answered, and what comes after it goes when the
- * write is answered; reads go together. So every read has exactly one right answer, the last value
- * written, and one that is older by a hair is a mistake, not a matter of who was first.
+ * A write is sent when all earlier requests for its key are answered, and later requests are sent when the write is
+ * answered; reads run together. So every read has exactly one right reply, the last value written, and --verify can
+ * call an older value wrong instead of concurrent.
  *
- * A request that has to wait is put aside and those behind it go on, as far as `room` reaches: it bounds
- * how far the load strays from the order it was drawn in, and the memory.
+ * A request that must wait is put aside, and requests for other keys go on, up to `room` waiting requests. `room`
+ * bounds the memory, and how far the load strays from the order in which it was drawn.
  *
- * Knows key numbers, no connections and no requests as bytes. One thread. */
+ * Knows key numbers, but no connections and no bytes. One thread. */
 #ifndef HS_CLI_STORM_ORDER_H
 #define HS_CLI_STORM_ORDER_H
 
@@ -32,11 +32,11 @@ struct hs_storm_access {
 struct hs_storm_order *hs_storm_order_create(uint64_t keys, uint64_t room);
 void hs_storm_order_destroy(struct hs_storm_order **order);
 
-/* A new request. True: it goes now; false: it was put aside, for which there must be room. */
+/* A new request. True: send it now; false: it was put aside. The caller checks hs_storm_order_has_room first. */
 bool hs_storm_order_offer(struct hs_storm_order *order, struct hs_storm_access access);
-/* The next of those put aside that can go; it counts as gone. False: none can. */
+/* Takes a request put aside that may be sent now. False: there is none. */
 bool hs_storm_order_take(struct hs_storm_order *order, struct hs_storm_access *access);
-/* One that went is answered, or will never be. */
+/* A request that was sent is answered, or lost. */
 void hs_storm_order_done(struct hs_storm_order *order, struct hs_storm_access access);
 
 uint64_t hs_storm_order_waiting(const struct hs_storm_order *order);

@@ -1,4 +1,4 @@
-/* What a run has come to: the counts added up, then printed as a table or as JSON. */
+/* The result of a run: adds up the counts of all workers and prints them as a table or as JSON. */
 #include "cli/storm.h"
 
 #include "base/address.h"
@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <jansson.h>
 
-/* The row of errors with this first word: a free one if it is new, the last one if none is free. */
+/* The row for errors with this first word: a free row if the word is new, the last row if none is free. */
 static struct hs_storm_error *find_error(struct hs_storm_counts *counts, const char *word)
 {
 	struct hs_storm_error *error = counts->errors, *last = error + HS_STORM_ERRORS_MAX - 1;
@@ -104,7 +104,7 @@ static void print_trouble(const struct hs_storm_counts *counts, FILE *out)
 #define LINE(field, text) print_count(out, counts->field, text);
 	HS_STORM_COUNTS(LINE)
 	if (counts->last_error[0])
-		fprintf(out, "           last trouble: %s\n", counts->last_error);
+		fprintf(out, "           last error: %s\n", counts->last_error);
 }
 
 static void print_nodes(const struct hs_storm_result *result, FILE *out)
@@ -131,13 +131,15 @@ static void print_nodes(const struct hs_storm_result *result, FILE *out)
 
 static void print_findings(const struct hs_storm_findings *findings, FILE *out)
 {
-	fprintf(out, "verify: %" PRIu64 " replies checked, %" PRIu64 " writes of unknown outcome, ",
+	fprintf(out,
+		"verify: %" PRIu64 " replies checked, %" PRIu64 " writes with unknown outcome, ",
 		findings->checked, findings->unknown);
 	if (findings->windows)
 		fprintf(out, "%" PRIu64 " windows, %" PRIu64 " of them not decided, ",
 			findings->windows, findings->undecided);
 	if (!findings->failed) {
-		fputs(findings->undecided ? "nothing wrong was found\n" : "all as it must be\n",
+		fputs(findings->undecided ? "no wrong reply was found\n"
+					  : "all replies are correct\n",
 		      out);
 		return;
 	}
@@ -160,7 +162,7 @@ static void print_options(const struct hs_storm_options *options, FILE *out)
 	fprintf(out, "%" PRIu64 " connections, pipeline %" PRIu64 ", ", options->connections,
 		options->pipeline);
 	if (options->rate)
-		fprintf(out, "%" PRIu64 "/s asked for\n\n", options->rate);
+		fprintf(out, "open loop with %" PRIu64 " requests/s\n\n", options->rate);
 	else
 		fprintf(out, "closed loop\n\n");
 }
@@ -177,7 +179,7 @@ void hs_storm_report_table(const struct hs_storm_result *result, FILE *out)
 	for (int i = 0; i < PERCENTILES; i++)
 		fprintf(out, " %9s", percentiles[i].name);
 	fputc('\n', out);
-	if (*options->request) { /* whether it reads or writes is not known */
+	if (*options->request) { /* storm does not know whether it reads or writes */
 		print_row(result, out, "request", &all);
 	} else {
 		print_row(result, out, "reads", &counts->reads_ns);
@@ -188,7 +190,7 @@ void hs_storm_report_table(const struct hs_storm_result *result, FILE *out)
 	fprintf(out, "\n%.2f s, storm itself took %.0f %% of a core\n", result->seconds,
 		result->seconds > 0 ? 100 * result->cpu_seconds / result->seconds : 0);
 	if (options->ordered)
-		fprintf(out, "%10" PRIu64 " requests waited for the turn of their key\n",
+		fprintf(out, "%10" PRIu64 " requests waited for earlier requests for their key\n",
 			counts->put_aside);
 	if (counts->not_known)
 		fprintf(out,
@@ -207,7 +209,7 @@ static void set_count(json_t *object, const char *name, uint64_t value)
 	json_object_set_new(object, name, json_integer((json_int_t)value));
 }
 
-/* One count of `from`, a variable of the caller, under its own name. */
+/* Adds one count of `from`, a variable of the caller, by its field name. */
 #define SET(field, ...) set_count(object, #field, from->field);
 
 static json_t *histo_json(const struct hs_storm_result *result,

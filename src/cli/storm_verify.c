@@ -1,29 +1,26 @@
-/* Were the replies possible? Two small models, one for strings and one for counters, both judged
- * from outside: storm knows only when it sent a request and when the reply came. Every such event
- * gets a stamp from one counter, so "before" means: the reply was in hand when the other was sent.
+/* --verify: were the replies possible? Two small models, one for strings and one for counters. Both see only what
+ * storm sees: when it sent a request and when the reply came. Every such event gets a stamp from one counter, so
+ * "before" means: the reply of one request had come when the other was sent.
  *
- * Strings. Each SET writes a value that names its stamp, so a read tells which write it saw. For
- * every key we keep the writes that a read may still see. A request that shows that write W was
- * the newest at some moment between its two stamps (the SET itself, or a GET that returned W) is a
- * sighting of W:
+ * Strings. Each SET writes a value that contains its stamp, so a read tells which write it saw. For every key the
+ * verifier keeps the writes that a read may still see. A request that shows that write W was the newest at some
+ * moment between its two stamps (the SET itself, or a GET that returned W) is a sighting of W:
  *
  *         W1 sighted            W2 sighted               a GET that sees W1 here
- *     ──[sent   answered]────[sent     answered]───────[sent …                     is a mistake
+ *     ──[sent   answered]────[sent     answered]───────[sent …                     is wrong
  *                     └ before ┘              └ before ┘
  *
- * If W1 was sighted before the sighting of W2 began, then W2 came later, and W1 is dead for
- * everybody who asks after the sighting of W2 has ended. Any read of a dead write, or of one that
- * was never written or was refused, is a mistake. So is a read of W1 on a connection that has just
- * been told of W2, if W1 was sighted before W2 was sent: requests of one connection happen in their
- * order, even when they were sent together. What was there before the run counts as a write
- * at stamp 0 that may look like anything. A write whose connection died may happen at any time or
- * never: it simply stays possible. At the end every written key is read once more, so a lost write
- * shows even when nobody read it during the run.
+ * If W1 was sighted before the sighting of W2 began, then W2 came later, and W1 is dead for every request that is
+ * sent after the sighting of W2 has ended. A read of a dead write, or of a value that was never written or was
+ * refused, is wrong. So is a read of W1 on a connection that has just received W2, if W1 was sighted before W2 was
+ * sent: requests of one connection run in their order, also when they were sent together. The value from before the
+ * run counts as a write with stamp 0, of any content. A write whose connection was lost may happen at any time or
+ * never: it stays possible. At the end every written key is read again, so a lost write shows even if no client read
+ * it during the run.
  *
- * Counters. Replies to INCR must all differ, must be above whatever was known when the request was
- * sent or told to its connection before it, and never above the start value plus all increments
- * sent. At the end the value must equal start plus acknowledged, give or take the increments whose
- * outcome is unknown. */
+ * Counters. All replies to INCR must differ. Each must be above the value known when the request was sent, and above
+ * what its connection had received before. None may exceed the start value plus all increments sent. At the end the
+ * value must be start plus acknowledged increments, plus at most those whose outcome is unknown. */
 #include "cli/storm.h"
 
 #include "base/limits.h"
@@ -37,14 +34,14 @@ static const uint64_t NEVER = UINT64_MAX;
 enum {
 	HORIZON_EVENTS = 1024,
 	TAG_BYTES = 29,	   /* "hs:" run ":" stamp ":" in hexadecimal */
-	TAG_STAMP_AT = 12, /* where the stamp begins */
+	TAG_STAMP_AT = 12, /* offset of the stamp */
 	TAG_STAMP_BYTES = 16,
 };
 
 struct write {
-	uint64_t stamp;	  /* when it was sent; its name */
-	uint64_t sighted; /* the earliest end of a sighting; NEVER: none */
-	uint64_t dead;	  /* who asks after this must not see it; NEVER: alive */
+	uint64_t stamp;	  /* when it was sent; identifies the write */
+	uint64_t sighted; /* the earliest end of a sighting; NEVER: not sighted */
+	uint64_t dead;	  /* requests sent after this must not see it; NEVER: alive */
 };
 
 struct string_key {
@@ -54,20 +51,20 @@ struct string_key {
 
 struct counter_key {
 	int64_t base;	 /* before the run */
-	int64_t highest; /* the highest value anybody was told */
-	uint64_t sent;	 /* increments that may have been applied: all but the refused */
+	int64_t highest; /* the highest value in any reply */
+	uint64_t sent;	 /* increments that may have been applied: all but refused ones */
 	uint64_t acked;
-	uint64_t *told; /* a bit for every value told, from base + 1 on */
+	uint64_t *told; /* a bit per value in a reply to INCR, from base + 1 on */
 	size_t told_words;
 };
 
 struct hs_storm_verify {
 	const struct hs_storm_options *options;
-	char run_text[9]; /* tells our values from those of an earlier run */
+	char run_text[9]; /* distinguishes values of this run from those of earlier runs */
 	uint64_t stamp;	  /* of the last event */
-	uint64_t horizon; /* nothing older is under way */
+	uint64_t horizon; /* no request with a smaller stamp is in flight */
 	uint64_t horizon_next;
-	int64_t seen;		      /* by the last reply */
+	int64_t seen;		      /* what the last reply showed */
 	struct string_key *strings;   /* by key number */
 	struct counter_key *counters; /* by key number */
 	struct hs_storm_findings findings;
@@ -168,8 +165,8 @@ static void sight(struct hs_storm_verify *verify, struct string_key *key, uint64
 		} else if (write->sighted < from && write->dead > to) {
 			write->dead = to;
 		}
-		/* Replies that contradict each other can kill every write: one stays, so that the
-		 * key still counts as written and its next read fails. */
+		/* Replies that contradict each other can kill every write. One write stays, so that the key still
+		 * counts as written and its next read fails. */
 		if (write->dead < verify->horizon && key->count > 1)
 			remove_write(key, write);
 		else
@@ -185,12 +182,12 @@ void hs_storm_verify_value(const struct hs_storm_verify *verify,
 	snprintf(tag, sizeof tag, "hs:%s:%016llx:", verify->run_text,
 		 (unsigned long long)request->stamp);
 	memcpy(value, tag, TAG_BYTES);
-	/* The filling differs from write to write: a value put together from two would show. */
+	/* The padding differs between writes: a value mixed from two writes is detected. */
 	memset(value + TAG_BYTES, (int)('a' + request->stamp % 26),
 	       verify->options->value_bytes - TAG_BYTES);
 }
 
-/* Which write a value names: 0 for what was there before the run, NEVER for a damaged one. */
+/* The stamp in a value; 0: a value from before the run; NEVER: a damaged value. */
 static uint64_t stamp_of(const struct hs_storm_verify *verify, struct hs_bytes value)
 {
 	uint64_t stamp = 0;
@@ -224,7 +221,7 @@ static void check_get(struct hs_storm_verify *verify, const struct hs_storm_requ
 	const char *again = phase == HS_STORM_PHASE_FINAL ? " at the end" : "";
 
 	if (stamp == 0 && key->count == 0)
-		return; /* never written by us: anything may be there */
+		return; /* not written in this run: any value is right */
 	if (stamp == NEVER) {
 		fail(verify, request->key, false, ": a damaged value was read%s", again);
 	} else if (stamp == 0 && (!write || write->dead < request->stamp)) {
@@ -248,7 +245,7 @@ static void check_get(struct hs_storm_verify *verify, const struct hs_storm_requ
 
 /* ---- counters ---- */
 
-/* Marks the value as told; false when it was already. */
+/* Marks the value as seen in a reply; false if it was marked. */
 static bool tell(struct counter_key *counter, int64_t value)
 {
 	uint64_t bit = (uint64_t)(value - counter->base - 1);
@@ -272,7 +269,7 @@ static bool tell(struct counter_key *counter, int64_t value)
 	return first;
 }
 
-/* Neither below what was known nor above what was asked for. */
+/* Fails if the value is below what was known, or above all increments sent. */
 static void check_range(struct hs_storm_verify *verify, const struct hs_storm_request *request,
 			int64_t value, const char *what)
 {
@@ -352,7 +349,7 @@ void hs_storm_verify_send(struct hs_storm_verify *verify, struct hs_storm_reques
 	} else if (request->kind == HS_STORM_SET) {
 		struct string_key *key = &verify->strings[request->key];
 
-		if (key->count == 0) /* what was there before */
+		if (key->count == 0) /* the value from before the run */
 			add_write(key, 0)->sighted = 0;
 		add_write(key, request->stamp);
 	}
@@ -366,8 +363,7 @@ void hs_storm_verify_undone(struct hs_storm_verify *verify, const struct hs_stor
 		struct string_key *key = &verify->strings[request->key];
 		struct write *write = find_write(key, request->stamp);
 
-		/* A value already read cannot have been refused; it stays, and so does its judge.
-		 */
+		/* A value that was read cannot have been refused. The write stays, for the checks of later reads. */
 		if (write && write->sighted != NEVER)
 			fail(verify, request->key, false,
 			     ": SET %llu was refused, but it had been read",
@@ -421,7 +417,7 @@ int64_t hs_storm_verify_reply(struct hs_storm_verify *verify,
 
 void hs_storm_verify_lost(struct hs_storm_verify *verify, const struct hs_storm_request *request)
 {
-	/* Nothing is taken back: the write stays possible, the increment stays counted as sent. */
+	/* The write stays possible; the increment stays counted as sent. */
 	if (request->kind != HS_STORM_GET)
 		verify->findings.unknown++;
 }

@@ -1,11 +1,11 @@
-/* Requests as bytes. Every request of a run is one of a few texts that differ only in the key's
- * digits, so each text is composed once and a request is a copy with twelve bytes changed. */
+/* Requests as bytes. Every request of a run is one of a few templates with other digits in its key. So each template is
+ * composed once, and a request is a copy with twelve bytes changed. */
 #include "cli/storm.h"
 
 #include "base/slot.h"
 #include "wire/compose.h"
 
-/* value.data NULL: the command takes none. */
+/* value.data NULL: the command has no value. */
 static void compose(struct hs_storm_template *template, const char *command, const char *prefix,
 		    bool counter, struct hs_bytes value)
 {
@@ -57,7 +57,7 @@ void hs_storm_wire_deinit(struct hs_storm_wire *wire)
 	hs_buf_deinit(&wire->request);
 }
 
-/* Over zeros. */
+/* Writes the digits of the key over zeros. */
 static void write_digits(char *to, uint64_t key)
 {
 	for (char *at = to + HS_STORM_KEY_DIGITS; key; key /= 10)
@@ -107,8 +107,7 @@ void hs_storm_key_text(const struct hs_storm_options *options, uint64_t key, boo
 
 bool hs_storm_key_is_counter(const struct hs_storm_options *options, uint64_t key)
 {
-	/* Under `mixed` the odd keys are counters: each key keeps its share of the heat, and no
-	 * INCR meets a value that is no number. */
+	/* Under `mixed` the odd keys are counters: each key keeps its share of requests, and no INCR hits a string. */
 	return options->command == HS_STORM_COMMAND_INCR ||
 	       (options->command == HS_STORM_COMMAND_MIXED && (key & 1));
 }

@@ -16,8 +16,8 @@ enum { OPEN_MS_MAX = 10000 };
 
 /* ---- passwords ---- */
 
-/* The first line of the file into `text`, which ends with a zero byte; it may have size - 2 bytes. Returns 0 or why
- * not. */
+/* Reads the first line of the file, at most size - 2 bytes, into `text`, with a zero byte at the end. Returns NULL or
+ * the reason why not. */
 static const char *read_first_line(const char *path, char *text, size_t size)
 {
 	FILE *file = fopen(path, "re");
@@ -47,8 +47,7 @@ static int read_password(struct hs_target *target, const char *program, FILE *er
 	const char *text = target->password ? target->password : env;
 
 	if (target->password && *target->password_file)
-		return hs_flags_error(err, program,
-				      "give either --password or --password-file, not both");
+		return hs_flags_error(err, program, "give --password or --password-file, not both");
 	if (*target->password_file) {
 		const char *why =
 			read_first_line(target->password_file, to, HS_TARGET_PASSWORD_MAX + 2);
@@ -58,8 +57,8 @@ static int read_password(struct hs_target *target, const char *program, FILE *er
 			   : 0;
 	}
 	if (text && strlen(text) > HS_TARGET_PASSWORD_MAX)
-		return hs_flags_error(err, program, "%s: a password may have %d bytes", from,
-				      HS_TARGET_PASSWORD_MAX);
+		return hs_flags_error(err, program, "%s: a password may have at most %d bytes",
+				      from, HS_TARGET_PASSWORD_MAX);
 	if (text)
 		memcpy(to, text, strlen(text) + 1);
 	return 0;
@@ -67,7 +66,7 @@ static int read_password(struct hs_target *target, const char *program, FILE *er
 
 /* ---- where ---- */
 
-/* host:port, [v6]:port, or a port of this machine. */
+/* Parses host:port, [v6]:port, or a port of this machine. */
 static bool read_place(struct hs_redis_url *url, const char *word)
 {
 	struct hs_redis_address *seed = &url->seeds[0];
@@ -100,7 +99,7 @@ static int read_where(struct hs_target *target, const char *program, FILE *err)
 		hs_address_text(url->seeds[0].host, url->seeds[0].port, target->text,
 				sizeof target->text);
 	} else {
-		/* Behind an '@' there may have been a password in front. */
+		/* With an '@' the word may contain a password: do not print it. */
 		return hs_flags_error(
 			err, program,
 			"--target: bad value '%s' (HOST:PORT, a port, or a URL such as %s)",
@@ -113,7 +112,7 @@ static int read_where(struct hs_target *target, const char *program, FILE *err)
 
 /* ---- the whole ---- */
 
-/* The flag that says nothing without TLS; NULL: none was given. */
+/* The first given flag that needs TLS; NULL: none. */
 static const char *tls_flag(const struct hs_target *target)
 {
 	return *target->files.ca_cert_file  ? "--tls-ca-cert-file"
@@ -133,14 +132,14 @@ int hs_target_read(struct hs_target *target, const char *program, FILE *err)
 	if (rc < 0)
 		return rc;
 	if (*target->user && strlen(target->user) >= sizeof target->url.user)
-		return hs_flags_error(err, program, "--user: a name may have %zu bytes",
+		return hs_flags_error(err, program, "--user: a name may have at most %zu bytes",
 				      sizeof target->url.user - 1);
 	if (*target->user)
 		memcpy(target->url.user, target->user, strlen(target->user) + 1);
 	if (!target->url.tls && tls_flag(target))
 		return hs_flags_error(
 			err, program,
-			"%s is for TLS: add --tls, or give a rediss:// or clusters:// target",
+			"%s needs TLS: add --tls, or give a rediss:// or clusters:// target",
 			tls_flag(target));
 	return 0;
 }

@@ -1,3 +1,4 @@
+/* Shared by all engines: the table of counters, and running the commands of a transaction. */
 #include "engine/engine.h"
 
 const struct hs_counter_table hs_engine_counters = HS_COUNTER_TABLE(HS_ENGINE_COUNTERS);

@@ -1,6 +1,17 @@
-/* The front door of the engines: what executes commands. An engine knows operations, partitions
- * and where bytes rest; it knows no contract, no heat, no mitigation and no client. Adding one is
- * one file that fills this table. */
+/* The front door of the engines. An engine executes operations (core/op.h) on data: embedded/ on LMDB, redis/ on
+ * Redis or Valkey servers. It knows operations, partitions and where data is stored; it knows no contract, heat or
+ * mitigation, and a client only as a number by which it keeps that client's order (hs_op.client). A new
+ * engine fills struct hs_engine_calls; serve/server.c opens it.
+ *
+ * Threads: each member of struct hs_engine_calls and struct hs_engine_host names the thread that calls it. "The
+ * worker" is the thread of worker op->worker or `worker`. A worker's thread never waits inside a call.
+ *
+ * Memory: an op belongs to the core. The engine borrows it from `submit` until it completes it, exactly once, with a
+ * reply or an error reply.
+ *
+ * On a bad day an op ends in an error reply. Servers that are away: CLUSTERDOWN, BUSY or, where a command may have
+ * run, UNKNOWN (redis/flow.h). A store that is full or a disk that fails: embedded/group_disk.c.
+ * `unavailable_reason` says why nothing is served. */
 #ifndef HS_ENGINE_ENGINE_H
 #define HS_ENGINE_ENGINE_H
 
@@ -19,59 +30,64 @@ struct hs_engine;
 struct hs_learned;
 struct uv_loop_s;
 
-/* Given at start, kept by the engine. `done` is called from the engine's own threads, once for
- * every op it queued, with its reply (or error reply) in op->out: a chain linked by op->next, all
- * of the same worker. `wall` is the clock for sweeping and for replies that carry a time. */
+/* The caller's half, given at start and copied by the engine. `now` is the clock, monotonic and wall; any thread may
+ * read it.
+ *
+ * `done`: called by the engine's own threads, once for each op that an engine queued to them, with the reply or
+ * error reply in op->out. `chain` is linked by op->next; all of its ops are of `worker`. */
 struct hs_engine_host {
 	void *context;
 	void (*done)(void *context, uint32_t worker, struct hs_op *chain);
-	/* On worker `worker`'s own thread, for an engine that lives on the worker's loop: one op is
-	 * finished, its reply in op->out or op->answer. The core may submit more from inside. */
+	/* The worker, for an engine that lives on the worker's loop, instead of `done`: one op is complete, its
+	 * reply in op->out or op->answer. The core may submit more from inside. */
 	void (*finished)(void *context, uint32_t worker, struct hs_now now, struct hs_op *op);
-	/* The same thread, behind a run of `finished`: replies may go out. */
+	/* The worker, after one or more calls of `finished`: replies may be sent. */
 	void (*answered)(void *context, uint32_t worker);
-	/* The same thread: of what this vouch vouched for (hs_op.track), the key has changed; NULL: all
-	 * may have. Told in the order in which the vouch hears it: a reply that came behind it is
-	 * finished behind it. */
+	/* The worker: the server invalidated `key`, or all keys (NULL), for cache entries that were read in this
+	 * tracking session (hs_op.track). Calls come in order with replies: a reply that the server sent behind the
+	 * invalidation is finished behind it. A lost connection is not reported here: the engine raises the
+	 * session's epoch (base/tracking_session.h), which voids its cache entries. */
 	void (*changed)(void *context, uint32_t worker, struct hs_now now,
 			const struct hs_tracking_session *tracking_session,
 			const struct hs_bytes *key);
-	/* Any thread: every worker is told. Takes over the reference.
+	/* Any thread: an event for every worker. The host takes over the reference.
 	 *
-	 * Of changes (after HS_OP_TRACK): every change of a key, by whomever, is told as
-	 * HS_EVENT_CHANGED, in batches of any size,
-	 *   - not before it can be seen: a read submitted after the news was heard sees the change
-	 *     or a later one (an engine that answers reads at once: after the next refresh);
-	 *   - no later than who made the change is told that it is done, where the engine knows;
-	 *     else as soon as it hears of it.
-	 * HS_EVENT_CHANGED_ALL is told whenever everything changed, and whenever a change may have
-	 * been missed: a connection that was lost, a slot that moved. Telling too much does no harm;
-	 * a change that is not told is a wrong value in somebody's hands for ever. A key that
-	 * expired counts as changed when it is removed. */
+	 * After HS_OP_TRACK the engine reports every change of a key, whichever client made it, as HS_EVENT_CHANGED,
+	 * in batches of any size:
+	 *   - not before the change is visible: a read that is submitted after the event arrived sees the change
+	 *     or a later one (an engine with reads_at_once: after the next `refresh`);
+	 *   - if the engine made the change itself, before the writer gets its reply; else as soon as the server
+	 *     reports the change.
+	 *
+	 * HS_EVENT_CHANGED_ALL: all keys changed, or a change may have been missed, because a connection was lost or
+	 * a slot moved. Reporting too much does no harm; a change that is not reported leaves a stale value in a
+	 * client's cache for ever. A key that expired is reported when it is removed. */
 	void (*event)(void *context, struct hs_event *event);
-	/* Any thread: the commands a server has beside ours. The server's from now on. */
+	/* Any thread: the commands that a server has beside the built-in table. They belong to the engine's servers
+	 * and replace the ones learned before. */
 	void (*learned)(void *context, struct hs_learned *learned);
-	/* Any thread: the calls of `recount` up to the one that returned this number are answered. */
+	/* Any thread: calls of `recount` that returned this number or a lower one are answered. */
 	void (*recounted)(void *context, uint64_t number);
 	struct hs_now (*now)(void *context);
 	struct hs_log *log;
 	uint32_t workers;
 };
 
-/* An option of the servers behind an engine, which clients may ask for through CONFIG. */
+/* An option of the servers behind an engine that clients may read, or set, through CONFIG. */
 struct hs_engine_option {
 	const char *name;
 	bool settable;
 };
 
-/* What INFO says of how the data is kept, as far as it is known. */
+/* The servers' persistence and memory settings, for INFO. */
 struct hs_engine_servers {
-	int64_t maxmemory;	   /* -1: not known, or not the same everywhere */
-	char maxmemory_policy[32]; /* "": likewise */
-	int aof_enabled;	   /* -1: likewise */
+	int64_t maxmemory;	   /* -1: unknown, or the servers differ */
+	char maxmemory_policy[32]; /* "": unknown, or the servers differ */
+	int aof_enabled;	   /* -1: unknown, or the servers differ */
 };
 
-/* What engines count. A thread of an engine has a struct hs_engine_counters of its own, or the same fields. */
+/* The counters of engines. Each engine thread counts in a struct hs_engine_counters of its own, or in a struct that
+ * begins with the same fields. */
 /* clang-format off */
 #define HS_ENGINE_COUNTERS(ROW) \
 	HS_KEYSPACE_COUNTERS(ROW) \
@@ -85,39 +101,39 @@ struct hs_engine_servers {
 	    "Bytes in the redo log that no checkpoint covers yet", .engine = "embedded") \
 	ROW(commits, HS_COUNTER, "Stats", "commits", "commits_total", "Group commits", .engine = "embedded") \
 	ROW(commit_ops, HS_COUNTER, "Stats", "commit_operations", "commit_operations_total", \
-	    "Writes that group commits carried", .engine = "embedded") \
+	    "Write operations in group commits", .engine = "embedded") \
 	ROW(commit_us, HS_COUNTER, "Stats", "commit_microseconds", "commit_seconds_total", \
 	    "Time spent in group commits", .factor = 1e-6, .engine = "embedded") \
 	ROW(store_writes, HS_COUNTER, "Stats", "store_writes", "store_writes_total", \
 	    "Entries that group commits wrote; several changes of one key in a commit are one", \
 	    .engine = "embedded") \
 	ROW(syncs, HS_COUNTER, "Stats", "disk_syncs", "disk_syncs_total", \
-	    "Waits for the disk to have written the log", .engine = "embedded") \
+	    "Times the redo log was synced to disk", .engine = "embedded") \
 	ROW(full_errors, HS_COUNTER, "Stats", "store_full_errors", "store_full_errors_total", \
 	    "Writes refused because a store was full", .engine = "embedded") \
 	ROW(damaged, HS_COUNTER, "Stats", "damaged_reads", "damaged_reads_total", \
-	    "Times a key was found whose record fails its checksum; the reply was an error") \
+	    "Records found with a wrong checksum; the client got an error: run heatsink check") \
 	ROW(lent, HS_COUNTER, "Stats", "large_reads_lent", "large_reads_lent_total", \
-	    "Large reads of uncommitted keys that workers ran on snapshots of the committer's", \
+	    "Large reads of uncommitted keys that a worker ran on a snapshot of the committer's", \
 	    .engine = "embedded") \
 	ROW(connections, HS_GAUGE, "Engine", "engine_connections", "engine_connections", \
-	    "Connections to the servers behind heatsink, open now") \
+	    "Open connections to the servers") \
 	ROW(private_connections, HS_GAUGE, "Engine", "engine_private_connections", "engine_private_connections", \
-	    "Those of them for one client each: WATCH, blocking commands") \
-	ROW(connection_attempts, HS_COUNTER, "Engine", "engine_connection_attempts", "engine_connection_attempts_total", \
-	    "Connections to servers begun") \
-	ROW(connection_failures, HS_COUNTER, "Engine", "engine_connection_failures", "engine_connection_failures_total", \
-	    "Connections to servers that failed or were lost") \
+	    "Open connections to the servers that serve one client each: WATCH, blocking commands") \
+	ROW(connection_attempts, HS_COUNTER, "Engine", "engine_connection_attempts", \
+	    "engine_connection_attempts_total", "Connections to the servers that were attempted") \
+	ROW(connection_failures, HS_COUNTER, "Engine", "engine_connection_failures", \
+	    "engine_connection_failures_total", "Connections to the servers that could not be opened or were lost") \
 	ROW(moved_redirects, HS_COUNTER, "Engine", "engine_moved_redirects", "engine_moved_redirects_total", \
-	    "Requests sent on because their slot has moved (MOVED)") \
+	    "Requests redirected by MOVED: their slot has another owner") \
 	ROW(ask_redirects, HS_COUNTER, "Engine", "engine_ask_redirects", "engine_ask_redirects_total", \
-	    "Requests sent on because their slot is on the move (ASK)") \
+	    "Requests redirected by ASK: their slot is being moved") \
 	ROW(retries, HS_COUNTER, "Engine", "engine_retries", "engine_retries_total", \
-	    "Requests sent once more: not run the first time, or reads whose reply was lost") \
+	    "Requests sent again after a server refused them for now (TRYAGAIN, CLUSTERDOWN, LOADING …)") \
 	ROW(outcome_unknown, HS_COUNTER, "Engine", "engine_outcome_unknown", "engine_outcome_unknown_total", \
-	    "Requests whose outcome is unknown: the connection was lost, and they may have run") \
+	    "Requests whose outcome is unknown: the connection was lost before the reply, and they may have run") \
 	ROW(refused, HS_COUNTER, "Engine", "engine_refused", "engine_refused_total", \
-	    "Requests that were not sent: no server for them, or too many waiting")
+	    "Requests refused and not sent: no server was available, or the queue was full (engine-queue)")
 /* clang-format on */
 
 struct hs_engine_counters {
@@ -126,7 +142,7 @@ struct hs_engine_counters {
 
 extern const struct hs_counter_table hs_engine_counters;
 
-/* Shows what keyspace has counted so far for this thread. */
+/* Publishes what keyspace/ has counted for this thread. */
 static inline void hs_engine_show_counts(struct hs_engine_counters *counters,
 					 const struct hs_keyspace_counts *counts)
 {
@@ -136,82 +152,87 @@ static inline void hs_engine_show_counts(struct hs_engine_counters *counters,
 }
 
 struct hs_engine_stats {
-	/* First: over all threads, since the start. */
+	/* Sums over all threads since the start. They come first: hs_engine_stats_add relies on it. */
 	HS_ENGINE_COUNTERS(HS_COUNTER_NUMBER)
-	const char *last_error;		/* "" when the last commit went well */
-	const char *unavailable_reason; /* why nothing can be served now; "" when all is well */
+	const char *last_error;		/* of the last group commit; "": it succeeded */
+	const char *unavailable_reason; /* why no request can be served; "": available */
 	struct hs_engine_servers servers;
 };
 
-/* Adds what one thread has counted. */
+/* Adds one thread's counters. */
 void hs_engine_stats_add(struct hs_engine_stats *stats, const void *counters);
 
-/* For engines that run commands on data of their own: runs those of a transaction and writes the reply, as
- * hs_keyspace_run does for one. Stops at a reply that is `over`. */
+/* For engines that run commands themselves: runs the commands of a transaction and writes the reply of EXEC. Stops
+ * at a reply that is `over`. */
 int hs_engine_run_exec(struct hs_keyspace *ks, const struct hs_op *op,
 		       struct hs_reply *reply) HS_MUSTCHECK;
 
 struct hs_engine_calls {
-	const char *name; /* "embedded" */
-	/* Called on worker `op->worker`'s thread. A read that is not `ordered` may be answered at
-	 * once; everything else of one connection to one partition runs in the order submitted. */
+	const char *name;
+	/* The worker (of op->worker). A read that is not `ordered` may be answered at once; every other op of one
+	 * connection and partition runs in the order of submission. */
 	enum hs_submit (*submit)(struct hs_engine *engine, struct hs_op *op);
-	/* The same thread: gives up a queued op that may wait for ever. May be NULL. */
+	/* The worker: gives up a queued op that may wait for ever, for example BLPOP. May be NULL. */
 	void (*cancel)(struct hs_engine *engine, struct hs_op *op);
-	/* The same thread: writes the reply of a completed op that is `reply_unwritten`, if it is wanted. NULL where
-	 * the engine leaves none. */
+	/* The worker: for a completed op with reply_unwritten set, whose large reply was not composed yet. `wanted`:
+	 * writes it to op->out; else frees what was set aside for it. NULL: the engine leaves no reply unwritten. */
 	void (*write_reply)(struct hs_engine *engine, struct hs_op *op, bool wanted);
-	/* The same thread, CLIENT UNBLOCK: ends the wait of a queued op as if its time were over, or
-	 * with an error; it is completed soon. False: it does not wait. May be NULL. */
+	/* The worker, for CLIENT UNBLOCK: ends the wait of a queued op as if its timeout had passed, or with an
+	 * error; the op completes soon. False: the op does not wait. May be NULL. */
 	bool (*unblock)(struct hs_engine *engine, struct hs_op *op, bool error);
-	/* The same thread: the text of a script with this digest, if it passed by; empty: not known. Valid
-	 * until the thread's next call. May be NULL. */
+	/* The worker: the text of the script with this SHA-1 digest; empty: unknown. Valid until this worker's next
+	 * call. May be NULL. */
 	struct hs_bytes (*script)(struct hs_engine *engine, uint32_t worker,
 				  struct hs_bytes digest);
-	/* The same thread, before its first op and behind its last: an engine with connections has
-	 * them on the worker's loop. Handles are closed when the loop has run once more. May be
-	 * NULL. */
+	/* The worker, before its first op and after its last: an engine with connections opens and closes them on
+	 * the worker's loop. Handles are closed when the loop has run once more after `detach`. May be NULL. */
 	void (*attach)(struct hs_engine *engine, uint32_t worker, struct uv_loop_s *loop);
 	void (*detach)(struct hs_engine *engine, uint32_t worker);
-	/* The same thread, when it has submitted all it has for now: queued ops may be sent on. */
+	/* The worker, after it has submitted all ops of a round: queued ops may be sent. */
 	void (*flush)(struct hs_engine *engine, uint32_t worker);
-	/* The same thread, before each batch of client bytes is handled: reads from now on must see
-	 * everything acknowledged before. */
+	/* The worker, before it handles a batch of client bytes: reads from here on see every write that was
+	 * acknowledged before. */
 	void (*refresh)(struct hs_engine *engine, uint32_t worker);
-	/* The same thread, every 100 ms: give back what an idle worker must not hold. */
+	/* The worker, every 100 ms: releases read snapshots that were not used since the last call, checks
+	 * deadlines. */
 	void (*idle)(struct hs_engine *engine, uint32_t worker);
-	/* Any thread: values are kept from now on (hs_op.track), and who vouches for them proves itself
-	 * every so often while that is wanted; 0: none are. NULL where vouches need no proof. */
+	/* Any thread: the interval in microseconds of liveness checks on tracking connections, as long as a cache
+	 * wants them. 0: no rule caches, no checks. NULL: the engine's tracking needs no checks. */
 	void (*check_sessions_every)(struct hs_engine *engine, uint64_t us);
+	/* Any thread, once the engine is created: how many partitions there can be; it never changes. */
 	uint16_t (*partitions)(const struct hs_engine *engine);
+	/* The control thread, and at the start the main thread: the state of a partition, and the
+	 * engine's counters. */
 	void (*partition_stats)(struct hs_engine *engine, uint16_t id,
 				struct hs_engine_partition *stats);
 	void (*stats)(struct hs_engine *engine, struct hs_engine_stats *stats);
-	/* Any thread: hs_engine_stats.trouble alone, into `text`. NULL where there never is any. */
+	/* Any thread: copies hs_engine_stats.unavailable_reason into `text`. NULL: the engine is always available. */
 	void (*unavailable_reason)(struct hs_engine *engine, char *text, size_t size);
-	/* The control thread: CONFIG GET or SET (op->argv) of options of the servers, completed through
-	 * host.done. op->out holds `pairs` names and values already; a GET adds the servers' and puts
-	 * the header in front. NULL where there are no servers. */
+	/* The control thread: CONFIG GET or SET (op->argv) of the servers' options, completed through host.done.
+	 * op->out holds `pairs` names and values already; a GET adds those of the servers and puts the header in
+	 * front. NULL: there are no servers. */
 	void (*config)(struct hs_engine *engine, struct hs_op *op, size_t pairs);
-	/* The control thread: asks the servers how many keys they have. Returns a number, larger with each
-	 * call; at host.recounted with that number or a larger one, partition_stats has the keys of every
-	 * write that was acknowledged before this call, but for servers that did not answer in time: theirs
-	 * are as before. NULL where partition_stats always has them. */
+	/* The control thread: asks the servers how many keys they have. Returns a number that grows with each call.
+	 * When host.recounted is called with that number or a higher one, partition_stats counts the keys of every
+	 * write that was acknowledged before this call. A server that does not answer in time keeps its previous
+	 * count. NULL: partition_stats is always exact. */
 	uint64_t (*recount)(struct hs_engine *engine);
-	/* Runs everything queued, makes it durable, ends its threads, frees. All workers have
-	 * stopped submitting. */
+	/* The main thread, when all workers have stopped submitting: runs every queued op, makes it durable, ends
+	 * the engine's threads, frees the engine. */
 	void (*destroy)(struct hs_engine **engine);
 };
 
 struct hs_engine {
 	const struct hs_engine_calls *calls;
-	/* What the cores are told about it (struct hs_core_world). */
-	bool reads_at_once;
-	bool shared_connections;
-	enum hs_op_scope op_scope;
-	const char *where; /* the servers behind it, for people and without passwords; NULL: none */
-	const struct hs_slot_map *slots;	/* NULL: even ranges that never change */
-	const struct hs_engine_option *options; /* of the servers behind it; NULL: there are none */
+	/* How the cores treat this engine; the same names in struct hs_core_world (core/core.h). */
+	bool reads_at_once;	 /* `submit` answers a read that is not `ordered` */
+	bool shared_connections; /* clients share connections: WATCH and BLPOP need one of their own */
+	enum hs_op_scope op_scope; /* which keys one command or transaction may name together */
+	/* For people, without passwords: the servers behind the engine; NULL: none. */
+	const char *where;
+	/* Which partition has a slot; NULL: even ranges that never change. */
+	const struct hs_slot_map *slots;
+	const struct hs_engine_option *options; /* of the servers; NULL: no servers */
 	size_t options_count;
 };
 

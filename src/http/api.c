@@ -1,3 +1,4 @@
+/* JSON with jansson, one row at a time: no tree of the whole answer is built. */
 #include "http/api.h"
 
 #include "base/escape.h"
@@ -16,7 +17,7 @@ static int append_json(const char *data, size_t len, void *text)
 	return 0;
 }
 
-/* Numbers as they are rounded already: 0.1234 is that, and not its nearest double. */
+/* 15 digits: fields are rounded already, and 0.1234 must not become 0.12340000000000001. */
 static void append_value(json_t *value, struct hs_buf *text)
 {
 	hs_check(value != NULL);
@@ -139,8 +140,9 @@ unsigned hs_api_heat(struct hs_board *board, struct hs_now now,
 	struct hs_board_row *rows;
 
 	if (query.what == HS_HEAT_SLOTS && query.starts.len > 0) {
-		hs_buf_printf(body, "prefix= goes with what=keys and what=prefixes: slots have no "
-				    "names\n");
+		hs_buf_printf(body,
+			      "prefix= works with what=keys and what=prefixes only: slots have no "
+			      "names\n");
 		return BAD_REQUEST;
 	}
 	rows = hs_mem_alloc(count * sizeof *rows);
@@ -218,7 +220,7 @@ static void append_second(const struct hs_board_second *second, int64_t what, st
 	hs_buf_append(text, "}", 1);
 }
 
-/* How many seconds of it fit an answer. */
+/* The number of seconds that fit one answer. */
 static size_t seconds_max(const struct hs_board *board, int64_t what)
 {
 	size_t rows = what == HS_BOARD_SECOND_PARTITIONS ? hs_board_second_partitions_max(board)
@@ -237,7 +239,8 @@ unsigned hs_api_history(struct hs_board *board, struct hs_now now,
 	size_t most = seconds_max(board, what), count;
 
 	if (asked > most) {
-		hs_buf_printf(body, "seconds=%zu: with %u partitions an answer holds %zu at most\n",
+		hs_buf_printf(body,
+			      "seconds=%zu: with %u partitions, an answer can have at most %zu\n",
 			      asked, hs_board_second_partitions_max(board), most);
 		return BAD_REQUEST;
 	}

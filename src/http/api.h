@@ -2,8 +2,9 @@
  *
  *     {"time":1700000000.123456,"window":"short","rows":[{"key":"a","ops":12,…},…]}
  *
- * A client's bytes are escaped as everywhere (base/escape.h) before they become a JSON string. The
- * board has been sampled before; each function returns an HTTP status. */
+ * Key names are escaped (base/escape.h) before they become JSON strings. The caller samples the board first. Each
+ * function appends to `body` and returns an HTTP status: 400 with a line of text for parameters that do not fit each
+ * other. The thread that owns the board. */
 #ifndef HS_HTTP_API_H
 #define HS_HTTP_API_H
 
@@ -12,10 +13,10 @@
 
 #define HS_API_TYPE "application/json"
 
-/* Rows of one answer at most: history is asked for less when there are many partitions. */
+/* Most rows of one answer. With many partitions, fewer seconds of history fit. */
 enum { HS_API_ROWS_MAX = 20000 };
 
-/* How many parameters each takes. */
+/* The number of parameters of each page. */
 enum {
 	HS_API_HEAT_PARAMETERS = 5,
 	HS_API_PARTITIONS_PARAMETERS = 1,

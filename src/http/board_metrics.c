@@ -3,12 +3,13 @@
 #include "base/escape.h"
 #include "base/mem.h"
 
-/* Numbers stay with partitions, addresses come and go: so they stand apart, to be joined. */
+/* Addresses are labels of a separate info metric, not of every sample: a partition keeps its series when its address
+ * changes (failover). */
 static void write_addresses(struct hs_metrics *metrics, const struct hs_board_partition *rows,
 			    uint16_t count)
 {
 	hs_metrics_family(metrics, "partition_", "info", "gauge",
-			  "Always 1; its labels say where the partition is");
+			  "Always 1; the labels have the partition's address");
 	for (uint16_t id = 0; id < count; id++) {
 		struct hs_metrics_label labels[] = {
 			{"partition", hs_bytes_of(rows[id].id)},
@@ -41,9 +42,10 @@ void hs_metrics_partitions(struct hs_metrics *metrics, struct hs_board *board)
 					 hs_field_metric(field, &rows[id]));
 		}
 	}
-	hs_metrics_family(metrics, "partition_", "request_duration_seconds", "histogram",
-			  "Time of requests, a write's commit included; reads pipelined together "
-			  "share theirs evenly");
+	hs_metrics_family(
+		metrics, "partition_", "request_duration_seconds", "histogram",
+		"Duration of requests, including a write's commit; reads of one pipeline share "
+		"their time evenly");
 	for (uint16_t id = 0; id < count; id++) {
 		struct hs_metrics_label label = {"partition", hs_bytes_of(rows[id].id)};
 
@@ -68,10 +70,10 @@ void hs_metrics_keys(struct hs_metrics *metrics, struct hs_board *board, size_t 
 	static const struct {
 		const char *field, *help;
 	} shown[] = {
-		{"ops", "A hot key's requests per second: not more than this"},
-		{"ops_low", "A hot key's requests per second: not fewer than this"},
-		{"reads", "Of a hot key's ops_low, those that only read"},
-		{"writes", "Of a hot key's ops_low, those that write"},
+		{"ops", "Requests per second of a hot key: upper bound"},
+		{"ops_low", "Requests per second of a hot key: lower bound"},
+		{"reads", "Reads within ops_low of a hot key, per second"},
+		{"writes", "Writes within ops_low of a hot key, per second"},
 	};
 	struct hs_heat_query query = {
 		.what = HS_HEAT_KEYS,

@@ -1,3 +1,8 @@
+/* Routes on libmicrohttpd. A connection's life, and the flags that mark it:
+ *
+ *     on_connection ─▶ waits ─ on_target ─▶ has_request_line ─ answer_request ─▶ answering ─ on_completed ─▶ waits …
+ *                                                                └─ `begin`: suspended until hs_http_answer
+ */
 #include "http/http.h"
 
 #include "base/err.h"
@@ -12,8 +17,8 @@
 #include <strings.h>
 #include <unistd.h>
 
-/* Several routes are answered by one run of the library; this many connections more than we let in
- * are its limit, so that ours is the one that counts. */
+/* The library's own connection limit is ours plus SPARE_CONNECTIONS, so that ours is reached first. Answers up to
+ * SMALL_BODY_BYTES are sent whatever unread_bytes says. */
 enum { SPARE_CONNECTIONS = 8, SMALL_BODY_BYTES = 4096, RETRY_S = 1 };
 
 #define RETRY_TEXT "1" /* RETRY_S */
@@ -24,13 +29,13 @@ enum { SPARE_CONNECTIONS = 8, SMALL_BODY_BYTES = 4096, RETRY_S = 1 };
 struct hs_http {
 	struct hs_http_options options;
 	struct MHD_Daemon *daemon;
-	struct hs_link connections; /* the one with the nearest deadline first */
+	struct hs_link connections; /* nearest deadline first */
 	struct hs_http_stats stats;
-	uint32_t reserved; /* of the connections: in a reserved place */
-	/* The shared answer of the run under way. */
+	uint32_t reserved; /* connections in a reserved place */
+	/* The answer of a `shared` route, for all its requests in this run. */
 	struct MHD_Response *shared;
 	const struct hs_http_route *shared_route;
-	uint64_t now_us; /* of the call under way: the library's callbacks carry none */
+	uint64_t now_us; /* the time of this call, for the library's callbacks */
 };
 
 /* A request that is answered later. */
@@ -39,7 +44,7 @@ struct hs_http_pending {
 	struct MHD_Connection *peer;
 	struct hs_http_answer answer;
 	bool has_request_line;
-	bool suspended; /* the library leaves the connection alone */
+	bool suspended; /* the library ignores the connection until it is resumed */
 	bool answered;
 };
 
@@ -47,12 +52,12 @@ struct connection {
 	struct hs_link link;
 	struct MHD_Connection *peer;
 	uint64_t deadline_us;
-	bool is_shut_down;	    /* was shut down; the library will notice */
-	bool has_request_line;	    /* it has sent a request line */
-	bool answering;		    /* it waits for an answer or takes one */
-	bool reserved;		    /* in a reserved place: only probes are answered */
-	bool cut_by_nul;	    /* the path of the request under way */
-	struct hs_buf encoded_path; /* of the request under way, encoded, if its route has a rest */
+	bool is_shut_down;     /* its socket is shut down; the library closes it in its next run */
+	bool has_request_line; /* the client has sent a request line */
+	bool answering;	       /* a request waits for its answer, or the answer is being sent */
+	bool reserved;	       /* in a reserved place: only probes are answered */
+	bool cut_by_nul;       /* the path has %00, so the library's decoded path is cut */
+	struct hs_buf encoded_path; /* of a request whose route has a suffix */
 	struct hs_http_pending pending;
 };
 
@@ -128,7 +133,8 @@ static enum MHD_Result send_answer(struct hs_http *http, struct MHD_Connection *
 {
 	const struct connection *connection = connection_of(peer);
 	unsigned status = answer->status;
-	bool is_value = status == MHD_HTTP_OK || status == MHD_HTTP_NOT_MODIFIED; /* else: words */
+	bool is_value = status == MHD_HTTP_OK ||
+			status == MHD_HTTP_NOT_MODIFIED; /* else the body is a plain-text message */
 	bool cached = is_value && answer->cache_control[0];
 	struct MHD_Response *response =
 		create_response(http, is_value ? route->type : PLAIN_TYPE,
@@ -149,8 +155,7 @@ static enum MHD_Result send_answer(struct hs_http *http, struct MHD_Connection *
 	snprintf(retry, sizeof retry, "%u", answer->retry_s);
 	if (answer->retry_s > 0)
 		MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, retry);
-	if (!is_value && connection &&
-	    connection->reserved) /* its place is free again for the next one */
+	if (!is_value && connection && connection->reserved) /* frees the reserved place */
 		MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
 	result = send_response(http, peer, status, response);
 	if (!is_value || !route->shared) {
@@ -163,7 +168,7 @@ static enum MHD_Result send_answer(struct hs_http *http, struct MHD_Connection *
 	return result;
 }
 
-/* An answer that memory has no room for is replaced by words that say so. */
+/* Replaces an answer that exceeds a limit of memory by an error. */
 static void replace_if_too_large(const struct hs_http *http, struct hs_http_answer *answer)
 {
 	const struct hs_http_options *options = &http->options;
@@ -178,10 +183,10 @@ static void replace_if_too_large(const struct hs_http *http, struct hs_http_answ
 		answer->status = MHD_HTTP_INTERNAL_SERVER_ERROR;
 		return;
 	}
-	/* Small ones are bounded by the number of connections: a probe is always answered. */
+	/* Small answers are bounded by the number of connections; so a probe is always answered. */
 	if (len > SMALL_BODY_BYTES && http->stats.unread_bytes + len > options->unread_bytes) {
 		hs_buf_deinit(body);
-		hs_buf_printf(body, "%llu bytes of answers wait to be read: try again\n",
+		hs_buf_printf(body, "%llu bytes of other answers are still being sent: try again\n",
 			      (unsigned long long)http->stats.unread_bytes);
 		answer->status = MHD_HTTP_SERVICE_UNAVAILABLE;
 	}
@@ -191,7 +196,7 @@ static void replace_if_too_large(const struct hs_http *http, struct hs_http_answ
 
 struct query {
 	struct hs_http_request request;
-	struct hs_buf *why; /* what is wrong with it; empty: nothing */
+	struct hs_buf *why; /* the error; empty: none */
 };
 
 static enum MHD_Result take_parameter(void *context, enum MHD_ValueKind kind, const char *name,
@@ -223,7 +228,7 @@ static bool is_local_name(struct hs_bytes name)
 }
 
 struct hosts {
-	const char *first; /* NULL: there is none */
+	const char *first; /* NULL: no Host header */
 	unsigned count;
 };
 
@@ -238,8 +243,8 @@ static enum MHD_Result count_host(void *context, enum MHD_ValueKind kind, const 
 	return MHD_YES;
 }
 
-/* Host: 127.0.0.1:8380, [::1]:8380, localhost. HTTP/1.0 may go without. Nothing but a port may
- * follow the name: [::1].example.com is a name of somebody else. */
+/* True for 127.0.0.1:8380, [::1]:8380, localhost, and no Host header (HTTP/1.0). Only a port may follow the name:
+ * [::1].example.com is a foreign name. */
 static bool is_addressed_locally(const char *host)
 {
 	struct hs_bytes name;
@@ -268,7 +273,7 @@ static bool is_reading(const char *method)
 	       strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
 }
 
-/* What is wrong with a request before any route looks at it: its status, or 0. */
+/* Checks a request before its route sees it. Returns the status of the error, or 0. */
 static unsigned refuse(const struct hs_http *http, struct MHD_Connection *peer, const char *method,
 		       const struct hs_http_route *route, struct hs_buf *text)
 {
@@ -281,25 +286,25 @@ static unsigned refuse(const struct hs_http *http, struct MHD_Connection *peer, 
 		return MHD_HTTP_BAD_REQUEST;
 	}
 	if (http->options.local_names_only && !is_addressed_locally(hosts.first)) {
-		hs_buf_printf(text, "this server listens on loopback only and answers to its IP "
-				    "address or localhost, no other name\n");
+		hs_buf_printf(text, "this server listens on loopback only: use its IP address or "
+				    "localhost as the host name\n");
 		return MHD_HTTP_MISDIRECTED_REQUEST;
 	}
 	if (!route) {
-		hs_buf_printf(text, "no such page. There are:\n\n");
+		hs_buf_printf(text, "no such page. The pages are:\n\n");
 		hs_http_routes_describe(&http->options.routes, text);
 		return MHD_HTTP_NOT_FOUND;
 	}
 	if (!is_reading(method)) {
-		hs_buf_printf(text, "%s takes GET and HEAD\n", route->path);
+		hs_buf_printf(text, "%s allows only GET and HEAD\n", route->path);
 		return MHD_HTTP_METHOD_NOT_ALLOWED;
 	}
 	return 0;
 }
 
-/* Before anything is decoded. The decoded path comes as a C string, which ends where the client
- * wrote %00: what is behind it must not be passed over. Returns what `state` of on_request begins
- * with. */
+/* The library calls this with the request target, before it decodes the path. The decoded path is a C string and ends
+ * at a %00 of the client: such a path must not match the route of its first part. Returns the first `state` of
+ * on_request. */
 static void *on_target(void *context, const char *target, struct MHD_Connection *peer)
 {
 	struct connection *connection = connection_of(peer);
@@ -346,7 +351,7 @@ static enum MHD_Result compare_etag(void *context, enum MHD_ValueKind kind, cons
 	return MHD_YES;
 }
 
-/* Whether the client says that it has this already. */
+/* True if the client has this value already (If-None-Match). */
 static bool has_already(struct MHD_Connection *peer, const struct hs_http_answer *answer)
 {
 	struct condition condition = {.etag = answer->etag};
@@ -362,7 +367,7 @@ static enum MHD_Result send_pending(struct hs_http_pending *pending,
 {
 	struct hs_http_answer *answer = &pending->answer;
 
-	/* The library sends the length of a 304's body, as it should, and not the body. */
+	/* With 304 the library sends the length of the body, but not the body. */
 	if (has_already(pending->peer, answer))
 		answer->status = MHD_HTTP_NOT_MODIFIED;
 	else
@@ -401,7 +406,7 @@ void hs_http_answer(struct hs_http_pending *pending, struct hs_http_answer *answ
 	MHD_resume_connection(pending->peer);
 }
 
-/* The request is over, sent or not. */
+/* The request has ended, whether or not its answer was sent: frees the pending answer. */
 static void free_pending(struct hs_http_pending *pending)
 {
 	hs_check(!pending->suspended);
@@ -411,8 +416,7 @@ static void free_pending(struct hs_http_pending *pending)
 
 /* ---- routes ---- */
 
-/* A connection in a reserved place asks for something that is no probe: it gets an ordinary place if
- * one has become free. */
+/* Moves a connection from a reserved place to an ordinary one, if one has become free. */
 static bool take_free_place(struct hs_http *http, struct connection *connection)
 {
 	if (http->stats.connections - http->reserved >= http->options.connections_max)
@@ -457,9 +461,9 @@ static enum MHD_Result answer_request(struct hs_http *http, struct MHD_Connectio
 	return send_answer(http, peer, route, &answer);
 }
 
-/* The library calls this with the headers, with each part of a body, and with the end; `state` is
- * NULL the first time. Whoever is answered before the end is disconnected afterwards, so that is
- * only done to those who send us something. */
+/* The library calls this with the headers, with each part of a body, and at the end; `state` is NULL the first time.
+ * A client that is answered before the end is disconnected afterwards: only clients that send a body are answered
+ * early. */
 static enum MHD_Result on_request(void *context, struct MHD_Connection *peer, const char *url,
 				  const char *method, const char *version, const char *upload,
 				  size_t *upload_len, void **state)
@@ -529,7 +533,7 @@ static void on_completed(void *context, struct MHD_Connection *peer, void **requ
 		renew(context, connection);
 }
 
-/* The library sees that when it runs, and closes the connection. */
+/* Shuts the socket down; the library sees that in its next run and closes the connection. */
 static bool shut_down(struct connection *connection)
 {
 	const union MHD_ConnectionInfo *info =
@@ -551,8 +555,7 @@ static void end_timed_out(struct hs_http *http)
 	}
 }
 
-/* Shuts down the oldest connection that waits for a request, of those that have sent a request line
- * or of those that have not. */
+/* Shuts down the oldest connection that waits for a request, among those with or without a request line. */
 static bool end_idle(struct hs_http *http, bool has_request_line)
 {
 	hs_list_each(struct connection, connection, &http->connections, link) {
@@ -598,7 +601,8 @@ struct hs_http *hs_http_create(const struct hs_http_options *options)
 		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
 		MHD_OPTION_END);
 	if (!http->daemon) {
-		hs_log(options->log, HS_LOG_ERROR, "http: libmicrohttpd does not start");
+		hs_log(options->log, HS_LOG_ERROR,
+		       "http: libmicrohttpd does not start: HTTP is not available");
 		hs_mem_free(&http);
 	}
 	return http;
@@ -609,14 +613,14 @@ void hs_http_destroy(struct hs_http **http)
 	if (!*http)
 		return;
 	forget_shared(*http);
-	MHD_run((*http)->daemon); /* what was answered last is on its way */
+	MHD_run((*http)->daemon); /* sends the answers given since the last run */
 	MHD_stop_daemon((*http)->daemon);
 	hs_check(hs_list_empty(&(*http)->connections));
 	hs_mem_free(http);
 }
 
-/* Every ordinary place may be taken: a connection without a whole request leaves. Requests that have
- * arrived are read first, so that their connections count as busy. */
+/* Closes a connection without a complete request if all ordinary places are taken. Requests that have arrived are run
+ * first, so that their connections count as answering. */
 static void make_room(struct hs_http *http)
 {
 	hs_http_run(http, http->now_us);
@@ -626,7 +630,7 @@ static void make_room(struct hs_http *http)
 		hs_http_run(http, http->now_us);
 }
 
-/* Even the reserved places are busy. A best effort: the socket is new and its buffer empty. */
+/* All reserved places are busy, too. Best effort: the socket is new and its buffer empty. */
 static void refuse_connection(struct hs_http *http, int fd)
 {
 	char text[256];

@@ -1,22 +1,31 @@
-/* HTTP for operators: a table of routes answered by libmicrohttpd, without a thread of its own. It
- * runs inside somebody's event loop:
+/* src/http: HTTP for operators. This file answers a table of routes with libmicrohttpd; route.h has routes and
+ * parameters, api.h heat as JSON, metrics.h and board_metrics.h the Prometheus text, kv.h the headers of GET
+ * /kv/<key>. GET and HEAD only: nothing can be changed over HTTP. The folder knows the board (telemetry/) and rules
+ * (contract/), but no engine, no options and no thread: src/serve composes the pages and calls it from the control
+ * thread's loop:
  *
  *     a socket was accepted ─ hs_http_add
  *     hs_http_fd is readable, or hs_http_wait_ms has passed ─ hs_http_run
  *
- * One thread. GET and HEAD only; nothing can be changed over HTTP.
+ * One thread: that of the loop. Buffers of answers are the struct's until the library has sent them.
  *
- * Every limit is in struct hs_http_options. When all places are taken, a new connection takes the place of
- * one that waits for a request: first of those that have sent no request line, the oldest first, then of
- * those that have sent half a request. When every place is busy with an answer, a new connection gets one
- * of the reserved places: routes marked `probe` are answered there, others are told 503 and when to try
- * again. So a health check is answered however many clients idle. A connection that does
- * not finish a request and take its answer in time is closed, however busily it trickles: from
- * connecting to the answer's last byte, and from there to the next. An answer that is too large, or
- * that would be too much together with those that nobody has read yet, is an error instead.
+ * Limits (struct hs_http_options) and what happens at each, in this order:
  *
- * A route may answer later (`begin`). Its request is out of the library's hands until hs_http_answer,
- * which comes in any case: a client that left meanwhile is noticed behind it. */
+ *     connections_max is reached       requests that have arrived are run; then the new connection replaces one that
+ *                                      waits for a request: the oldest without a request line, else the oldest with half a
+ *                                      request
+ *     all connections are answering    the new connection gets a reserved place: routes marked `probe` are answered,
+ *                                      others get 503 with Retry-After
+ *     reserved_max is reached, too     503 with Retry-After, and the socket is closed; the request is not read, so a
+ *                                      probe gets 503 as well
+ *     timeout_us                       runs from connect to the last byte of the response, then anew for each request;
+ *                                      slow progress does not extend it. The connection is closed
+ *     body_bytes                       a larger answer becomes a 500
+ *     unread_bytes                     an answer that would exceed it together with answers still being sent becomes
+ *                                      a 503
+ *
+ * A route may answer later (`begin`): its request is suspended until hs_http_answer, which must come exactly once. If
+ * the client disconnects before that, the library notices it only after the answer. */
 #ifndef HS_HTTP_HTTP_H
 #define HS_HTTP_HTTP_H
 
@@ -34,18 +43,18 @@
 struct hs_http;
 
 struct hs_http_options {
-	struct hs_http_routes routes; /* outlive it */
+	struct hs_http_routes routes; /* must outlive the hs_http */
 	void *context;		      /* for the routes' compose */
 	const struct hs_log *log;
-	/* Answer only who addresses this machine as an IP address or localhost: a page elsewhere
-	 * must not read us through a browser that runs here. */
+	/* Answer only requests whose Host is an IP address or localhost: a web page from elsewhere must not read this
+	 * server through a browser on this machine (DNS rebinding). */
 	bool local_names_only;
 	uint32_t connections_max;
-	uint32_t reserved_max; /* places beyond these, for probes when all are busy */
-	uint64_t timeout_us;   /* for a request and its answer */
-	size_t request_bytes;  /* request line, headers and room to send from, per connection */
+	uint32_t reserved_max; /* more connections, for probes when all others are busy */
+	uint64_t timeout_us;   /* for one request and its response */
+	size_t request_bytes;  /* per connection: request line, headers, and the send buffer */
 	size_t body_bytes;     /* one answer */
-	size_t unread_bytes;   /* all answers not read yet */
+	size_t unread_bytes;   /* all answers that are still being sent */
 };
 
 /* clang-format off */
@@ -55,48 +64,49 @@ struct hs_http_options {
 	ROW(errors, HS_TOTAL, "Http", "http_errors", "http_errors_total", \
 	    "HTTP requests answered with a status of 400 or more") \
 	ROW(refused, HS_TOTAL, "Http", "http_refused", "http_refused_connections_total", \
-	    "HTTP connections and requests refused because every connection was busy") \
+	    "HTTP connections and requests refused with 503 because all connections were busy") \
 	ROW(idle_closed, HS_TOTAL, "Http", "http_idle_closed", "http_idle_closed_total", \
-	    "HTTP connections without a whole request, closed to let a new one in") \
+	    "HTTP connections without a complete request that were closed to make room for a new one") \
 	ROW(timeouts, HS_TOTAL, "Http", "http_timeouts", "http_timeouts_total", \
-	    "HTTP connections closed because a request or its answer took too long") \
+	    "HTTP connections closed because a request and its response took longer than http-timeout") \
 	ROW(not_modified, HS_TOTAL, "Http", "http_kv_not_modified", "http_kv_not_modified_total", \
-	    "Requests for a key over HTTP answered with 304: the client had the value already")
+	    "Requests for /kv/<key> answered with 304: the client had the value already")
 /* clang-format on */
 
 struct hs_http_stats {
-	/* First: of its one thread. */
+	/* Must be first. One thread counts. */
 	HS_HTTP_COUNTERS(HS_COUNTER_NUMBER)
-	uint64_t unread_bytes; /* in answers that are not sent yet */
+	uint64_t unread_bytes; /* of answers that are still being sent */
 };
 
 extern const struct hs_counter_table hs_http_counters;
 
-/* Of a route that answers later. */
+/* The answer of a route that answers later. */
 struct hs_http_answer {
-	unsigned status; /* any but 200: the body is words */
+	unsigned status; /* with any but 200 the body is a plain-text message */
 	struct hs_buf body;
-	char etag[HS_KV_ETAG_BYTES];		       /* of a 200; "": none */
-	char cache_control[HS_KV_CACHE_CONTROL_BYTES]; /* of a 200; "": no-store */
+	char etag[HS_KV_ETAG_BYTES];		       /* with 200; "": no header */
+	char cache_control[HS_KV_CACHE_CONTROL_BYTES]; /* with 200; "": no-store */
 	uint32_t retry_s;			       /* Retry-After; 0: none, or a 503's own */
 };
 
-/* NULL when the library refuses; it says why in the log. */
+/* NULL if the library does not start; the log says so. */
 struct hs_http *hs_http_create(const struct hs_http_options *options) HS_MUSTCHECK;
-/* Closes every connection, answered or not. Nothing is left to be answered later. */
+/* Closes every connection, answered or not. No pending answer may be left. */
 void hs_http_destroy(struct hs_http **http);
 
-/* Takes over a connected socket, non-blocking. */
+/* Takes over a connected, non-blocking socket. */
 void hs_http_add(struct hs_http *http, int fd, const struct sockaddr *address, socklen_t len,
 		 uint64_t now_us);
 
-int hs_http_fd(const struct hs_http *http); /* an epoll descriptor: readable means: run */
+int hs_http_fd(const struct hs_http *http); /* an epoll descriptor: call run when it is readable */
 void hs_http_run(struct hs_http *http, uint64_t now_us);
-/* Run again after this long at most; negative: not before something is readable. */
+/* Call run again after this time at most; negative: only when readable. */
 int64_t hs_http_wait_ms(const struct hs_http *http, uint64_t now_us);
 
-/* Once for each `begin`, from inside it or later, on the same thread. Takes the body over. It is
- * sent by hs_http_run, which is to be called soon: hs_http_fd does not tell. A 200 whose ETag the client has becomes a 304. */
+/* Exactly once for each `begin`, from inside it or later, on the same thread. Takes the body over. hs_http_run sends
+ * it: the caller must call that soon, since hs_http_fd does not become readable. A 200 whose ETag the client has
+ * becomes a 304. */
 void hs_http_answer(struct hs_http_pending *pending, struct hs_http_answer *answer);
 
 const struct hs_http_stats *hs_http_stats(const struct hs_http *http);

@@ -50,7 +50,7 @@ static bool is_between(char c)
 bool hs_kv_names_etag(struct hs_bytes list, const char *etag)
 {
 	const char *at = list.data, *end = list.data + list.len;
-	bool alone = true; /* nothing but room so far */
+	bool alone = true; /* only separators so far */
 
 	for (;; alone = false) {
 		const char *close;

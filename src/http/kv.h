@@ -1,5 +1,5 @@
-/* What GET /kv/<key> says about a value besides the value: the texts of its headers, and the key out
- * of a path. Pure functions; they know no connection and no server. Everything is the caller's. */
+/* GET /kv/<key>: decodes the key out of the path, and composes the headers ETag and Cache-Control. Pure functions, any
+ * thread; they know no connection and no server. All buffers are the caller's. */
 #ifndef HS_HTTP_KV_H
 #define HS_HTTP_KV_H
 
@@ -11,25 +11,25 @@
 #include <stdbool.h>
 
 enum {
-	HS_KV_ETAG_BYTES = 36, /* two quotes, 32 hex digits, the end */
+	HS_KV_ETAG_BYTES = 36, /* two quotes, 32 hex digits, the zero byte */
 	HS_KV_CACHE_CONTROL_BYTES = 160,
 };
 
-/* Appends what a path's percent-encoded bytes stand for: any bytes, NUL and slashes included; a plus is
- * a plus. HS_EINVAL for a % without two hex digits behind it; the key is cut there. */
+/* Appends the decoded bytes of a percent-encoded path: any bytes, NUL and slashes included; a plus stays a plus.
+ * HS_EINVAL for a % without two hex digits; the key is then incomplete. */
 int hs_kv_decode(struct hs_bytes encoded, struct hs_buf *key) HS_MUSTCHECK;
 
-/* A strong one, quotes included: 128 bits of the value's SHA-256. So it is the same from every server
- * and after every restart, and nobody can make two values that share one. */
+/* Writes a strong ETag, quotes included: 128 bits of the value's SHA-256. It is the same from every server and after
+ * every restart, and two values with the same ETag cannot be constructed. */
 void hs_kv_etag(struct hs_bytes value, char etag[HS_KV_ETAG_BYTES]);
 
-/* Whether an If-None-Match names it: a list, compared weakly (W/ does not count), or a lone star. What
- * is no such list names what stands before the mistake. */
+/* True if the If-None-Match list contains the ETag, compared weakly (W/ is ignored), or is a single star. In a
+ * malformed list, the ETags before the first syntax error still count. */
 bool hs_kv_names_etag(struct hs_bytes list, const char *etag);
 
-/* Cache-Control for a value under this rule; in whole seconds, rounded down, since that is all the header
- * can say: no bound is exceeded. What is left out of the rule is forbidden, not left to a cache's
- * judgement. NULL: it may be stored but is asked for each time. */
+/* Cache-Control for a value under this rule. The header has whole seconds: they are rounded down, so that no bound of
+ * the rule is exceeded. If the rule allows no stale answers, the header forbids them (must-revalidate). NULL: caches
+ * may store the value, but must revalidate it for every request. */
 void hs_kv_cache_control(const struct hs_rule *rule, char text[HS_KV_CACHE_CONTROL_BYTES]);
 
 #endif

@@ -1,3 +1,4 @@
+/* Numbers are written by hand, not with printf: a page has thousands of samples. */
 #include "http/metrics.h"
 
 #include "base/check.h"
@@ -6,7 +7,6 @@
 #include <math.h>
 #include <stdio.h>
 
-/* A page has thousands of these: no format is parsed for them. */
 static void append_text(struct hs_buf *text, const char *words)
 {
 	hs_buf_append(text, words, strlen(words));

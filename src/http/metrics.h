@@ -1,5 +1,7 @@
-/* Composes metrics in the text format of Prometheus, version 0.0.4. Every name starts with
- * heatsink_. A family is begun once, and all its samples follow before the next begins. */
+/* Composes metrics in the text format of Prometheus, version 0.0.4. Every name starts with heatsink_. The caller
+ * begins a family once and writes all its samples before the next. It knows no metric and keeps no state but the
+ * family's name; any thread, appending to the caller's buffer. A name over HS_METRICS_NAME_MAX is a failed
+ * assertion. */
 #ifndef HS_HTTP_METRICS_H
 #define HS_HTTP_METRICS_H
 
@@ -16,10 +18,10 @@ enum { HS_METRICS_NAME_MAX = 128 };
 
 struct hs_metrics {
 	struct hs_buf *text;
-	char name[HS_METRICS_NAME_MAX]; /* of the family under way */
+	char name[HS_METRICS_NAME_MAX]; /* of the current family */
 };
 
-/* The value is escaped as the format wants it; a client's bytes go through hs_escape before. */
+/* The value is escaped for this format. Bytes from clients must go through hs_escape first. */
 struct hs_metrics_label {
 	const char *name;
 	struct hs_bytes value;
@@ -30,15 +32,15 @@ struct hs_metrics_labels {
 	size_t count;
 };
 
-/* HELP and TYPE. The name is `group` and `name` together: "partition_", "reads_total". */
+/* Writes HELP and TYPE. The name is `group` followed by `name`: "partition_", "reads_total". */
 void hs_metrics_family(struct hs_metrics *metrics, const char *group, const char *name,
 		       const char *type, const char *help);
 
 void hs_metrics_value(struct hs_metrics *metrics, struct hs_metrics_labels labels, double value);
-/* A value that is text already, exact to the last digit. */
+/* A sample whose value is text: exact to the last digit. */
 void hs_metrics_text(struct hs_metrics *metrics, struct hs_metrics_labels labels,
 		     struct hs_bytes value);
-/* Buckets, sum and count of a ladder of times in µs that were rounded up. */
+/* Buckets, sum and count of a histogram of times in µs, which were rounded up to a bucket. */
 void hs_metrics_histogram(struct hs_metrics *metrics, struct hs_metrics_labels labels,
 			  const uint64_t counts[HS_COARSE_HISTOGRAM_BUCKETS], double sum_s);
 

@@ -1,3 +1,4 @@
+/* Routes as a table: lookup, parameters, errors, the index page. */
 #include "http/route.h"
 
 #include "base/err.h"
@@ -87,7 +88,7 @@ static int set_value(const struct hs_http_parameter *parameter, struct hs_http_v
 		slot->number = hs_words_index(parameter->words, value);
 		if (slot->number < 0)
 			return HS_EINVAL;
-		/* Unlike in options, the case of letters matters. */
+		/* Unlike in options, case matters. */
 		return hs_bytes_equal(value, hs_bytes_of(parameter->words[slot->number]))
 			       ? 0
 			       : HS_EINVAL;

@@ -1,5 +1,5 @@
-/* ACL's part that the process answers: changing users, and making up passwords. Users are options
- * like others: a change makes a new set, and every worker is handed it before the answer goes out. */
+/* ACL SETUSER, DELUSER and GENPASS. Users are options: a change creates a new set, and every worker is handed the set
+ * before the reply goes out. */
 #include "serve/host.h"
 
 #include "base/num.h"
@@ -40,7 +40,7 @@ void hs_host_acl_setuser(struct hs_host *host, struct hs_op *op, struct hs_reply
 	if (!hs_acl_name_fits(name)) {
 		hs_reply_error(reply, "ERR Usernames can't contain spaces or null characters");
 	} else if (!old && hs_acl_count(acl) >= HS_ACL_USERS_MAX) {
-		hs_reply_errorf(reply, "ERR there may be %d users", HS_ACL_USERS_MAX);
+		hs_reply_errorf(reply, "ERR at most %d users are possible", HS_ACL_USERS_MAX);
 	} else {
 		user = hs_acl_user_change(old, name, &rules, &wrong);
 		if (!user)
@@ -103,7 +103,7 @@ void hs_host_acl_genpass(struct hs_host *host, struct hs_op *op, struct hs_reply
 			GENPASS_BITS_MAX);
 		return;
 	}
-	/* Up to 256 bytes come in one piece. */
+	/* getrandom never returns fewer than 256 bytes asked for. */
 	for (size_t at = 0; at < sizeof random; at += 256)
 		hs_check(getrandom(random + at, 256, 0) == 256);
 	for (size_t i = 0; i < sizeof random; i++)

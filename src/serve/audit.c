@@ -4,15 +4,16 @@
 
 enum { WORD_BYTES = 100, TEXT_BYTES = 600 };
 
-/* A change is answered with OK or with how many there were, a question (HEAT RULE LIST) with data. Not yet answered:
- * the servers have it. */
+/* True if the reply is +OK or a number above 0; a query (HEAT RULE LIST) is answered with data. An empty reply counts
+ * as a change: the servers behind heatsink answer it later. */
 static bool has_changed(struct hs_bytes reply)
 {
 	return reply.len == 0 || reply.data[0] == '+' ||
 	       (reply.data[0] == ':' && !hs_bytes_equal(reply, HS_LIT(":0\r\n")));
 }
 
-/* SLOWLOG shows nothing of ACL SETUSER, as Redis. The log says who was changed and how. */
+/* SLOWLOG hides every argument of ACL SETUSER, as Redis does. The audit line shows the user's name and the rules,
+ * without passwords. */
 static bool is_secret(const struct hs_op *op, size_t at)
 {
 	if (op->command->id == HS_CMD_ID_ACL_SETUSER)

@@ -1,4 +1,5 @@
-/* The clocks, for the driver: the only place that asks for the time. */
+/* The clocks of the process. The core and the engine's sans-IO parts never read a clock: src/serve and src/cli read
+ * it here and hand the time down. Any thread. */
 #ifndef HS_SERVE_CLOCK_H
 #define HS_SERVE_CLOCK_H
 

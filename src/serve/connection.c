@@ -1,10 +1,11 @@
 /* A client's socket on a worker's loop: bytes to the core, replies back.
  *
- * Replies are written at once with one system call. What the kernel does not take is swapped into
- * `sending` and written as it drains; the core goes on filling its own buffer meanwhile.
+ * Replies are written with one system call per round. Bytes that the kernel does not take are swapped into `sending`
+ * and written as the socket drains, while the core fills its own buffer. A client that reads nothing is the core's to
+ * cut off (output-limit): hs_session_sending tells it how much is unsent.
  *
- * A connection on the TLS port has a filter between the two (`secure`). Large replies are encrypted
- * piece by piece as the kernel takes them: they are never in memory twice. */
+ * A connection on the TLS port has a filter between socket and core (`secure`). Large replies are encrypted piece by
+ * piece as the kernel takes them, so no reply is in memory twice. */
 #include "serve/worker.h"
 
 #include "base/address.h"
@@ -16,36 +17,38 @@
 #include <unistd.h>
 
 enum {
-	PIECE_BYTES = 64 * 1024, /* encrypted at a time: four records */
-	SCRATCH_KEEP_BYTES = 128 * 1024,
+	PIECE_BYTES = 64 * 1024, /* encrypted at a time: four TLS records */
+	SCRATCH_KEEP_BYTES =
+		128 * 1024, /* a scratch buffer that grew beyond this is freed after use */
 	RECEIVED_BYTES_MAX =
-		64 * 1024, /* of requests, before replies are sent: some thousand commands */
+		64 * 1024, /* requests read before replies are sent: some thousand commands */
 };
 
-/* What a connection on the TLS port has besides. */
+/* The TLS filter of a connection on the TLS port. */
 struct secure {
 	struct hs_tls *tls;
-	struct hs_link handshake_link; /* in worker->handshakes, or alone */
+	struct hs_link handshake_link; /* in worker->handshakes during the handshake */
 	uint64_t opened_us;
-	const char *why; /* we give up, if it is our own decision */
+	const char *why; /* the reason, if this side ends the connection; else NULL */
 	struct connection *connection;
-	bool received_any;   /* the client has sent anything */
-	struct hs_buf plain; /* of the core, encrypted up to plain_at */
+	bool received_any;   /* the client has sent a byte */
+	struct hs_buf plain; /* the core's bytes, encrypted up to plain_at */
 	size_t plain_at;
-	struct hs_buf pending_tls; /* TLS's own messages, made while a write was under way */
+	struct hs_buf
+		pending_tls; /* messages of TLS itself, produced while a write was in flight */
 };
 
 struct connection {
 	uv_tcp_t tcp;
 	uv_write_t write;
 	struct hs_worker *worker;
-	struct hs_session *session; /* NULL once it is being closed */
-	struct secure *secure;	    /* NULL: plain */
+	struct hs_session *session; /* NULL while the handle is being closed */
+	struct secure *secure;	    /* NULL: the plain port */
 	struct hs_buf sending;
-	bool first_bytes_checked; /* its first bytes were looked at */
+	bool first_bytes_checked; /* no TLS handshake was found on the plain port */
 	bool writing;
 	bool reading;
-	bool ended; /* the client sends no more */
+	bool ended; /* the client has closed its sending side */
 };
 
 static void describe_address(const uv_tcp_t *tcp, char *text, size_t size,
@@ -81,7 +84,8 @@ static void on_closed(uv_handle_t *handle)
 	hs_mem_free(&connection);
 }
 
-/* Counts how it ended. Who looks whether the port is open, and says nothing, is no failure. */
+/* Counts and logs how a TLS connection ended. A client that connects and sends nothing (a port check) is not a
+ * failure. */
 static void end_secure(struct connection *connection)
 {
 	struct hs_worker *worker = connection->worker;
@@ -92,7 +96,7 @@ static void end_secure(struct connection *connection)
 
 	hs_list_remove(&secure->handshake_link);
 	if (!ready && secure->received_any && why[0] == '\0')
-		why = "the connection ended";
+		why = "the client closed the connection during the handshake";
 	if (ready)
 		hs_counter_sub(&worker->stats.tls_clients, 1);
 	else if (why[0])
@@ -100,7 +104,7 @@ static void end_secure(struct connection *connection)
 	if (why[0] == '\0')
 		return;
 	describe_address(&connection->tcp, address, sizeof address, uv_tcp_getpeername);
-	hs_log(worker->host->log, HS_LOG_INFO, "TLS with %s failed: %s", address, why);
+	hs_log(worker->host->log, HS_LOG_INFO, "client at %s: TLS failed: %s", address, why);
 }
 
 static void close_connection(struct connection *connection)
@@ -134,9 +138,9 @@ static void stop_reading(struct connection *connection)
 	connection->reading = false;
 }
 
-/* Plain bytes of the client. The replies are sent at the end of the round (hs_connection_flush), those of all its
- * clients together: a client program with several connections is woken once. They are sent at once if they are many, or
- * if so much was taken in this round that others would wait for them. */
+/* Hands decrypted or plain bytes to the core. Replies are sent at the end of the round (hs_connection_flush), for all
+ * clients together: a client program with several connections is woken once. They are sent at once if the reply is
+ * large, or if so many requests were read in this round that other clients would wait. */
 static void receive_plain(struct connection *connection, const char *data, size_t len)
 {
 	struct hs_worker *worker = connection->worker;
@@ -152,7 +156,7 @@ static void receive_plain(struct connection *connection, const char *data, size_
 		stop_reading(connection);
 }
 
-/* The last word, if the kernel takes it at once: a closing connection waits for nothing. */
+/* Sends the last bytes of a connection, best effort: a closing connection does not wait for the socket. */
 static void send_final(struct connection *connection, const char *data, size_t len)
 {
 	uv_buf_t buffer = uv_buf_init((char *)(uintptr_t)data, (unsigned)len);
@@ -161,8 +165,8 @@ static void send_final(struct connection *connection, const char *data, size_t l
 		uv_try_write((uv_stream_t *)&connection->tcp, &buffer, 1);
 }
 
-/* The first bytes of a connection on the plain port. False: they are a TLS handshake. The client cannot
- * read the answer as such, but whoever looks at the bytes, or at the log, can. */
+/* The first bytes on the plain port. False: they are a TLS handshake, and the connection is closed. The client's TLS
+ * library rejects the plain-text error, but a network trace and our log show it. */
 static bool check_first_bytes(struct connection *connection, const char *data, size_t len)
 {
 	static const char said[] = "-ERR this port does not speak TLS: use the tls-port\r\n";
@@ -172,10 +176,10 @@ static bool check_first_bytes(struct connection *connection, const char *data, s
 	if (!hs_tls_begins(data, len))
 		return true;
 	describe_address(&connection->tcp, address, sizeof address, uv_tcp_getpeername);
-	hs_log(connection->worker->host->log, HS_LOG_WARN, "%s speaks TLS on the plain port: %s",
-	       address,
-	       connection->worker->tls ? "it should connect to the tls-port"
-				       : "set tls-port, or turn TLS off in the client");
+	hs_log(connection->worker->host->log, HS_LOG_WARN,
+	       "client at %s speaks TLS on the plain port: %s", address,
+	       connection->worker->tls ? "connect it to the tls-port"
+				       : "set tls-port here, or turn TLS off in the client");
 	send_final(connection, said, sizeof said - 1);
 	close_connection(connection);
 	return false;
@@ -197,7 +201,7 @@ static void on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *buffer)
 
 	if (len == 0 || !connection->session)
 		return;
-	if (!hs_mpsc_empty(&connection->worker->message))
+	if (!hs_mpsc_empty(&connection->worker->messages))
 		hs_worker_read_messages(connection->worker);
 	if (len == UV_EOF)
 		receive_end(connection);
@@ -232,12 +236,13 @@ static void on_written(uv_write_t *write, int status)
 		close_connection(connection);
 	else
 		send_out(connection);
-	/* The round may have ended before: the client may have gone on, and the loop would wait for an event. */
+	/* The replies just sent may let the client's next requests run, and the end of this round may be over
+	 * already: without this, they would wait for the next event of the loop. */
 	hs_worker_end_round(worker);
 }
 
-/* Hands `bytes` to the kernel; what it does not take goes on from `sending`. Returns how much that
- * is, or UV_E… when there is nobody to send to. `bytes` is empty afterwards. */
+/* Writes `bytes` to the socket; the rest is sent from `sending` as the socket drains. Returns the bytes of that rest,
+ * or UV_E… if the connection is broken. `bytes` is empty afterwards. */
 static ssize_t write_out(struct connection *connection, struct hs_buf *bytes, size_t keep)
 {
 	uv_stream_t *stream = (uv_stream_t *)&connection->tcp;
@@ -269,7 +274,7 @@ static ssize_t send_plain(struct connection *connection, struct hs_buf *out)
 	return left;
 }
 
-/* Encrypts the next piece of what the core has to say, if there is one. */
+/* Encrypts the next piece of the core's bytes into `net`, if there is one. */
 static int encrypt_next(struct connection *connection, struct hs_buf *out, struct hs_buf *net)
 {
 	struct secure *secure = connection->secure;
@@ -328,7 +333,7 @@ static void send_final_encrypted(struct connection *connection, struct hs_buf *n
 	hs_buf_clear(net, SCRATCH_KEEP_BYTES);
 }
 
-/* Sends what the core has for this connection, and closes it when the core wants that. */
+/* Sends the replies of this connection, and closes it if the core asks for that and everything is sent. */
 static void send_out(struct connection *connection)
 {
 	struct hs_session *session = connection->session;
@@ -365,19 +370,19 @@ static void send_out(struct connection *connection)
 		start_reading(connection);
 }
 
-/* A handshake failed because the client sent plain text: it is told so in plain text. */
+/* The client sent plain text to the TLS port: the error goes out in plain text, which it can read. */
 static void refuse_plain_text(struct connection *connection)
 {
 	static const char said[] =
 		"-ERR this port speaks TLS only: connect with TLS (redis-cli --tls), or "
 		"use the plain port\r\n";
 
-	connection->secure->why =
-		"it speaks plain text on the TLS port: it should use TLS, or the plain port";
+	connection->secure->why = "the client sent plain text to the tls-port: use TLS (redis-cli "
+				  "--tls) or the plain port";
 	send_final(connection, said, sizeof said - 1);
 }
 
-/* Encrypted bytes of the client. */
+/* Decrypts bytes of the client and hands them to the core. */
 static void receive_encrypted(struct connection *connection, const char *data, size_t len)
 {
 	struct hs_worker *worker = connection->worker;
@@ -394,7 +399,9 @@ static void receive_encrypted(struct connection *connection, const char *data, s
 		hs_counter_add(&worker->stats.tls_clients, 1);
 	}
 	if (is_plain) {
-		hs_buf_clear(net, SCRATCH_KEEP_BYTES); /* an alert that the client cannot read */
+		hs_buf_clear(
+			net,
+			SCRATCH_KEEP_BYTES); /* a TLS alert, which a plain-text client cannot read */
 		refuse_plain_text(connection);
 		close_connection(connection);
 	} else if (status < 0) {
@@ -409,7 +416,7 @@ static void receive_encrypted(struct connection *connection, const char *data, s
 	hs_buf_clear(plain, SCRATCH_KEEP_BYTES);
 	if (connection->session && hs_tls_ended(secure->tls))
 		receive_end(connection);
-	/* Who does not read what TLS itself has to answer is not asked for more. */
+	/* The client does not read TLS's own messages: stop reading from it until they are sent. */
 	if (connection->session && secure->pending_tls.len > 0)
 		stop_reading(connection);
 }
@@ -421,7 +428,7 @@ void hs_connection_tick(struct hs_worker *worker)
 
 	while ((oldest = hs_list_first(&worker->handshakes, struct secure, handshake_link)) &&
 	       now_us - oldest->opened_us >= worker->tls_handshake_timeout_us) {
-		oldest->why = "it took too long";
+		oldest->why = "the handshake took longer than tls-handshake-timeout";
 		close_connection(oldest->connection);
 	}
 }

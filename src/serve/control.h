@@ -1,14 +1,18 @@
-/* The control thread: a libuv loop beside those of the workers, for what concerns the process as a
- * whole and must be in no request's way. It answers CONFIG, INFO, SHUTDOWN, HEAT and
- * HOTKEYS, serves HTTP, reads the configuration again, and samples the heat of workers and
- * partitions. The options are its own from start to join. Others reach it like this:
+/* The control thread: a libuv loop of its own for everything that is not a data command, so that no worker is blocked
+ * by it. It answers CONFIG, INFO, SHUTDOWN, HEAT, HOTKEYS and changes of users, serves HTTP, reloads the
+ * configuration on SIGHUP, and samples rates and heat. It owns the options from start to join; workers and the main
+ * thread get copies. Other threads reach it like this:
  *
- *     workers ─── asked: CONFIG, INFO … ───┐
- *     engine ──── recounted ───────────────┤
- *     main ────── reload, end ─────────────┴──▶ one wake-up ──▶ the control thread's loop
+ *     workers ─── host_ops: CONFIG, INFO … ─┐
+ *     engine ──── recounted ────────────────┤
+ *     main ────── reload, end ──────────────┴──▶ one wake-up ──▶ the control thread's loop
  *
- * init, start, …, join, deinit. It answers until `join`: call that when no worker can ask any more,
- * and free what the host points to only after it. */
+ * It never touches a client's socket: an answer goes back to the worker that asked. Its queue is bounded
+ * by maxclients and HS_SESSION_INFLIGHT_MAX. While the control thread is busy (a long /metrics
+ * page), CONFIG and INFO wait; data commands do not.
+ *
+ * Order: init, start, join, deinit. Call join when no worker can ask any more, and free the host's parts only after
+ * it. */
 #ifndef HS_SERVE_CONTROL_H
 #define HS_SERVE_CONTROL_H
 
@@ -28,23 +32,23 @@ struct hs_control {
 	uv_async_t wake;
 	uv_timer_t rate_timer, heat_timer;
 	struct hs_http_loop http;
-	struct hs_mpsc host_ops; /* of hs_op, by `next` */
+	struct hs_mpsc host_ops; /* of struct hs_op, linked by `next` */
 	_Atomic bool reload;
 	_Atomic bool end;
 };
 
-/* The host is filled by the caller, but for what `init` makes from its heats: board, facts and
- * hotkeys. The heats are read until `join`. */
+/* The caller fills control->host first; `init` creates board, facts and hotkeys from host->heats, which are read until
+ * `join`. */
 void hs_control_init(struct hs_control *control);
 void hs_control_start(struct hs_control *control);
-void hs_control_join(struct hs_control *control); /* has it end, and waits */
+void hs_control_join(struct hs_control *control); /* ends it and waits */
 void hs_control_deinit(struct hs_control *control);
 
-/* Any thread, until it is joined. */
-void hs_control_ask(struct hs_host *host, struct hs_op *op); /* HS_OP_HOST; of a control's host */
-void hs_control_reload(struct hs_control *control);	     /* SIGHUP */
-/* Any thread, until hs_control_deinit: the engine has counted keys (engine.h: recounted). `host` is
- * the control's. */
+/* Any thread, until join: hands over an operation of the kind HS_OP_HOST. `host` is a control's. */
+void hs_control_ask(struct hs_host *host, struct hs_op *op);
+/* Any thread, until join: SIGHUP. */
+void hs_control_reload(struct hs_control *control);
+/* Any thread, until deinit: the engine has counted keys (engine.h: recounted). `host` is a control's. */
 void hs_control_recounted(void *host, uint64_t number);
 
 #endif

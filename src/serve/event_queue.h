@@ -1,11 +1,12 @@
-/* News on its way to one worker: a queue that any thread puts into and the worker empties, bounded.
+/* The event queue of one worker: events (core/event.h) that other threads have for it, in order and bounded. Any thread
+ * puts, the worker takes. It knows neither subscriptions nor clients.
  *
- * A worker that does not keep up must not fill the memory: while HS_EVENT_QUEUE_BYTES_MAX lie there, what
- * comes is dropped and counted. A message that is lost is lost; of keys that changed and were not
- * told, everything is said to have changed, as soon as the worker reads on. That a subscription was
- * ended is never dropped: there are not many of those.
+ * Full queue: while HS_EVENT_QUEUE_BYTES_MAX wait, new events are dropped and counted by the caller. A dropped pub/sub
+ * message is lost, as Redis loses one to a client that was cut off. If a key change was dropped, the worker gets one
+ * HS_EVENT_CHANGED_ALL when it next takes: its tracking clients are told to drop everything they cached.
+ * HS_EVENT_UNSUBSCRIBED is never dropped: it is rare, and nothing would make up for it.
  *
- * Zero-initialised is empty. A piece of news is shared by all workers; a box holds a reference. */
+ * An event is shared by all workers and reference-counted; the queue holds one reference. Zero-initialised is empty. */
 #ifndef HS_SERVE_EVENT_QUEUE_H
 #define HS_SERVE_EVENT_QUEUE_H
 
@@ -14,9 +15,9 @@
 
 struct hs_event_queue {
 	struct hs_mpsc events;
-	_Atomic uint64_t bytes;	       /* lying here */
-	_Atomic bool full;	       /* the last one was dropped */
-	_Atomic bool key_changes_lost; /* to be told as HS_EVENT_CHANGED_ALL */
+	_Atomic uint64_t bytes;	       /* of all events in it */
+	_Atomic bool full;	       /* the last event was dropped */
+	_Atomic bool key_changes_lost; /* the next take adds HS_EVENT_CHANGED_ALL */
 };
 
 struct hs_queued_event {
@@ -26,16 +27,16 @@ struct hs_queued_event {
 
 enum hs_event_queue_put {
 	HS_EVENT_QUEUED,
-	HS_EVENT_QUEUE_FULL, /* dropped, the first one: worth a line in the log */
-	HS_EVENT_QUEUE_STILL_FULL,
+	HS_EVENT_QUEUE_FULL,	   /* dropped, the first of a row: log it */
+	HS_EVENT_QUEUE_STILL_FULL, /* dropped */
 };
 
-/* Takes the reference over. Any thread. */
+/* Any thread. Takes the reference over. */
 enum hs_event_queue_put hs_event_queue_put(struct hs_event_queue *queue, struct hs_event *event);
 
-/* Everything there is, in its order; NULL: nothing. The worker's thread, like the next. */
+/* The worker's thread. All events, oldest first; NULL: none. */
 struct hs_queued_event *hs_event_queue_take(struct hs_event_queue *queue);
-/* Done with this one: the next. */
+/* The worker's thread. Releases this event and returns the next one. */
 struct hs_queued_event *hs_event_queue_done(struct hs_event_queue *queue,
 					    struct hs_queued_event *queued);
 

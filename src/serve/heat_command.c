@@ -1,5 +1,5 @@
-/* HEAT on the Redis port. The board has the rows and says what their fields are; here the request is
- * read, and rows become maps. A word that is not understood is named, with those that are. */
+/* HEAT on the Redis port: reads the request and writes the board's rows as maps, field by field (telemetry/fields.c).
+ * An error names the word that is wrong and the words that are allowed. */
 #include "serve/host.h"
 
 #include "base/mem.h"
@@ -16,10 +16,10 @@
 
 enum { COUNT = 1 << 0, BY = 1 << 1, WINDOW = 1 << 2, PREFIX = 1 << 3, SECONDS = 1 << 4 };
 
-/* What is asked for, with defaults where nothing is said. */
+/* A parsed request; words that were not given have their default. */
 struct asked {
 	const char *command; /* "HEAT TOP", for errors */
-	unsigned said;	     /* which of the words above */
+	unsigned said;	     /* the words that were given */
 	int64_t count;
 	int64_t seconds;
 	int64_t by;
@@ -38,7 +38,7 @@ bool hs_heat_take_name(const char *command, const char *word, struct hs_bytes va
 	if (*chosen >= 0)
 		return true;
 	hs_nearest_try_words(&nearest, names);
-	hs_reply_errorf(reply, "ERR %s: %s is '%s'; %s%s%sit can be %s. Try HEAT HELP.", command,
+	hs_reply_errorf(reply, "ERR %s: %s is '%s'; %s%s%sit must be %s. Try HEAT HELP.", command,
 			word, hs_bytes_escape(value, shown, sizeof shown),
 			nearest.name ? "did you mean " : "", nearest.name ? nearest.name : "",
 			nearest.name ? "? " : "",
@@ -53,7 +53,7 @@ static bool take_number(struct asked *asked, const char *word, struct hs_bytes v
 
 	if (hs_num_parse_int(value, number) && *number >= 1 && *number <= max)
 		return true;
-	hs_reply_errorf(asked->reply, "ERR %s: %s is '%s'; it can be a number from 1 to %lld",
+	hs_reply_errorf(asked->reply, "ERR %s: %s is '%s'; it must be a number from 1 to %lld",
 			asked->command, word, hs_bytes_escape(value, shown, sizeof shown),
 			(long long)max);
 	return false;
@@ -100,14 +100,14 @@ static bool refuse_word(struct asked *asked, struct hs_bytes word, unsigned take
 					len > 0 ? ", " : "", words[i].name);
 	}
 	hs_reply_errorf(asked->reply,
-			"ERR %s: '%s' is not known; %s%s%sknown are %s. Try HEAT HELP.",
+			"ERR %s: unknown word '%s'; %s%s%sallowed are %s. Try HEAT HELP.",
 			asked->command, hs_bytes_escape(word, shown, sizeof shown),
 			nearest.name ? "did you mean " : "", nearest.name ? nearest.name : "",
 			nearest.name ? "? " : "", known);
 	return false;
 }
 
-/* Pairs of a word and a value, from argv[from] on. `takes` says which words the command knows. */
+/* Reads pairs of a word and a value, from argv[from] on. `takes`: the words that the command allows. */
 static bool take_words(struct asked *asked, const struct hs_op *op, size_t from, unsigned takes)
 {
 	for (size_t at = from; at < op->argc; at += 2) {
@@ -119,13 +119,13 @@ static bool take_words(struct asked *asked, const struct hs_op *op, size_t from,
 		if (i == sizeof words / sizeof *words)
 			return refuse_word(asked, op->argv[at], takes);
 		if (asked->said & words[i].bit) {
-			hs_reply_errorf(asked->reply, "ERR %s: %s is there twice", asked->command,
+			hs_reply_errorf(asked->reply, "ERR %s: %s is given twice", asked->command,
 					words[i].name);
 			return false;
 		}
 		if (at + 1 == op->argc) {
-			hs_reply_errorf(asked->reply, "ERR %s: a value is missing behind %s",
-					asked->command, words[i].name);
+			hs_reply_errorf(asked->reply, "ERR %s: %s needs a value", asked->command,
+					words[i].name);
 			return false;
 		}
 		asked->said |= words[i].bit;
@@ -135,7 +135,7 @@ static bool take_words(struct asked *asked, const struct hs_op *op, size_t from,
 	return true;
 }
 
-/* The window asked for, or the one that has most to say. */
+/* The window that the request names, else the one that the board chooses. */
 static enum hs_heat_window window_of(const struct hs_host *host, const struct asked *asked)
 {
 	return asked->said & WINDOW ? (enum hs_heat_window)asked->window
@@ -169,7 +169,7 @@ static void reply_row(struct hs_reply *reply, const struct hs_fields *fields, co
 		hs_heat_reply_field(reply, &fields->fields[i], row);
 }
 
-/* An array of maps. `size` is that of a row. */
+/* An array of maps. `size`: bytes of one row. */
 static void reply_rows(struct hs_reply *reply, const struct hs_fields *fields, const void *rows,
 		       size_t size, size_t count)
 {

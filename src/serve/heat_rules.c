@@ -1,18 +1,18 @@
-/* HEAT RULE and HEAT MITIGATE: contracts while running. Rules are options like others: a change makes
- * a new set (contract/contract.h), and every worker is handed it before the answer goes out. */
+/* HEAT RULE and HEAT MITIGATE: changing contracts at run time. Rules are options: a change creates a new set
+ * (contract/contract.h), and every worker is handed the set before the reply goes out. */
 #include "serve/host.h"
 
 #include "base/nearest.h"
 #include "serve/rule_rows.h"
 #include "wire/reply.h"
 
-/* ---- what is wrong ---- */
+/* ---- errors ---- */
 
 static void refuse_glob(const struct hs_rules *rules, struct hs_bytes glob, struct hs_reply *reply)
 {
 	struct hs_nearest nearest = hs_nearest_to(glob);
 	char names[2][256], shown[64];
-	size_t spare = 0; /* the name that is not the nearest so far */
+	size_t spare = 0; /* the buffer that does not hold the nearest name */
 
 	for (size_t i = 0; i < hs_rules_count(rules); i++) {
 		hs_bytes_escape(hs_rules_at(rules, i)->glob, names[spare], sizeof names[spare]);
@@ -62,7 +62,7 @@ static void reply_text(const char *name, const struct hs_buf *text, struct hs_re
 	hs_reply_bulk(reply, hs_buf_bytes(text));
 }
 
-/* Fields of a rule: as it is written, its contract, and every option as it works out. */
+/* The number of fields of a rule: its text, its contract, and every option with its effective value. */
 static size_t rule_fields(const struct hs_rule *rule)
 {
 	return 2 + (rule->contract == HS_CONTRACT_CACHE ? hs_rule_option_count : 0);
@@ -120,14 +120,14 @@ static void test_key(struct hs_host *host, struct hs_op *op, struct hs_reply *re
 
 static const struct {
 	const char *name;
-	size_t argc;	      /* in all */
-	bool more;	      /* or more */
+	size_t argc;	      /* words of the command, this one included */
+	bool more;	      /* more words are allowed */
 	const char *argument; /* for errors */
 	hs_host_run *run;
 } words[] = {
 	{"DEL", 4, false, " glob", delete_rule},
 	{"LIST", 3, false, "", list_rules},
-	/* What is missing of a rule, the rule's own error says better. */
+	/* Not checked here: the error of the rule's parser names the missing word. */
 	{"SET", 3, true, " glob contract [option=value ...]", set_rule},
 	{"TEST", 4, false, " key", test_key},
 };

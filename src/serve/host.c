@@ -1,3 +1,12 @@
+/* CONFIG, INFO and SHUTDOWN, the reload on SIGHUP, and how changed options reach the other threads:
+ *
+ *     CONFIG SET, SIGHUP ── change and check a copy of the options ── swap ── hs_host_publish
+ *                                                                             ├─ main thread: host->live
+ *                                                                             ├─ shared cache, engine: caching or not
+ *                                                                             └─ every worker: HS_WORKER_CONFIGURE
+ *
+ * In front of servers, CONFIG GET and SET of some options are the servers' (engine.h: options): the engine passes them
+ * on. */
 #include "serve/host.h"
 
 #include "absorb/shared.h"
@@ -9,9 +18,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { CHECKS_PER_STALE = 4 }; /* of the shortest `stale` of a rule */
+enum {
+	CHECKS_PER_STALE = 4
+}; /* liveness checks of tracking sessions within the shortest `stale` of all rules */
 
-/* The option of the servers behind the engine with that name; NULL: there is none. */
+/* The servers' option of this name; NULL: the servers have none. */
 static const struct hs_engine_option *server_option(const struct hs_host *host,
 						    struct hs_bytes name)
 {
@@ -22,7 +33,7 @@ static const struct hs_engine_option *server_option(const struct hs_host *host,
 	return NULL;
 }
 
-/* Whether CONFIG GET asks for an option of the servers. */
+/* True if CONFIG GET names an option of the servers. */
 static bool asks_servers(const struct hs_host *host, const struct hs_op *op)
 {
 	for (size_t i = 0; i < host->engine->options_count; i++) {
@@ -36,7 +47,7 @@ static bool asks_servers(const struct hs_host *host, const struct hs_op *op)
 	return false;
 }
 
-/* Of options of the servers, the engine answers with what they say. */
+/* The engine adds the servers' values for options of the servers. */
 void hs_host_config_get(struct hs_host *host, struct hs_op *op, struct hs_reply *reply)
 {
 	struct hs_buf value = {0};
@@ -51,14 +62,14 @@ void hs_host_config_get(struct hs_host *host, struct hs_op *op, struct hs_reply 
 
 		while (asked < op->argc && !hs_glob_match(op->argv[asked], name, true))
 			asked++;
-		/* As in Redis, users are ACL's to show. */
+		/* As in Redis, users are shown by ACL alone. */
 		if (asked == op->argc || option->kind == HS_OPTION_USERS ||
 		    server_option(host, name) ||
 		    (option->embedded && host->engine->options_count > 0))
 			continue;
 		value.len = 0;
 		hs_option_format(host->options, option, &value);
-		/* A plain name comes back as it was written, as in Redis. */
+		/* As in Redis: a name without a pattern comes back as the client wrote it. */
 		hs_reply_bulk(&inner, op->argv[asked].len == name.len &&
 						      !hs_glob_is_pattern(op->argv[asked])
 					      ? op->argv[asked]
@@ -96,11 +107,11 @@ void hs_host_publish_caching(struct hs_host *host)
 	const struct hs_rules *rules = options->rules;
 	bool keeps = options->mitigate == HS_MITIGATE_ON && hs_rules_any(rules, HS_CONTRACT_CACHE);
 
-	/* Once there was a reason to, versions count writes for good: a worker that has not heard yet that nothing is
-	 * cached any more may still answer with what it has. */
+	/* Never switched off again: a worker that has not got the new options yet may still answer from its cache, so
+	 * writes must go on counting versions. */
 	if (options->mitigate != HS_MITIGATE_OFF && hs_rules_any(rules, HS_CONTRACT_CACHE))
 		hs_shared_use(host->shared, true);
-	/* Also where no reply is kept: what copies there are lies there for all workers. */
+	/* Also if no reply is cached: sets of copies are in the shared cache, too. */
 	hs_shared_limit(host->shared,
 			(uint64_t)options->cache_bytes / HS_SHARED_PART + HS_SHARED_BYTES_MIN);
 	if (engine->check_sessions_every)
@@ -121,14 +132,14 @@ void hs_host_publish(struct hs_host *host)
 	}
 }
 
-/* New certificates, if there are any; the next hs_host_publish takes them to the workers. */
+/* Takes over new certificates; NULL: none. The next hs_host_publish hands them to the workers. */
 static void use_context(struct hs_host *host, struct hs_tls_context *context)
 {
 	if (!context)
 		return;
 	hs_tls_context_release(&host->tls);
 	host->tls = context;
-	hs_log(host->log, HS_LOG_INFO, "TLS: read the certificates for new connections");
+	hs_log(host->log, HS_LOG_INFO, "TLS: certificates reloaded; new connections use them");
 }
 
 static void swap_options(struct hs_host *host, struct hs_options *changed)
@@ -155,7 +166,7 @@ static void reply_set_failed(struct hs_reply *reply, const char *named, const ch
 			named, why);
 }
 
-/* The first of the options named that concerns the TLS port; NULL: none does. */
+/* The first named option of the TLS port; NULL: none. */
 static const char *named_for_tls(const struct hs_op *op)
 {
 	for (size_t i = 2; i < op->argc; i += 2) {
@@ -178,8 +189,15 @@ static bool may_name(const struct hs_host *host, struct hs_bytes name)
 static bool check_names(const struct hs_host *host, const struct hs_op *op, struct hs_reply *reply)
 {
 	for (size_t i = 2; i < op->argc; i += 2) {
+		const char *renamed = hs_option_renamed(op->argv[i]);
+
 		if (i + 1 < op->argc && may_name(host, op->argv[i]))
 			continue;
+		if (renamed) {
+			hs_reply_errorf(reply, "ERR option '%.*s' is now called '%s'",
+					(int)op->argv[i].len, op->argv[i].data, renamed);
+			return false;
+		}
 		hs_reply_errorf(reply,
 				"ERR Unknown option or number of arguments for CONFIG SET - '%.*s'",
 				(int)op->argv[i].len, op->argv[i].data);
@@ -188,7 +206,7 @@ static bool check_names(const struct hs_host *host, const struct hs_op *op, stru
 	return true;
 }
 
-/* CONFIG SET of options of the servers. NULL: the engine passes it on; else why it cannot be. */
+/* CONFIG SET of options of the servers. NULL: the engine may pass it on; else the reason to refuse. */
 static const char *refuse_servers_set(const struct hs_host *host, const struct hs_op *op,
 				      const char **named)
 {
@@ -198,8 +216,9 @@ static const char *refuse_servers_set(const struct hs_host *host, const struct h
 	for (size_t i = 2; i < op->argc; i += 2) {
 		option = server_option(host, op->argv[i]);
 		if (!option)
-			return "the servers' options and heatsink's own are set with one command "
-			       "each";
+			return "options of the servers and options of heatsink cannot be set with "
+			       "one "
+			       "command";
 		*named = option->name;
 		if (!option->settable)
 			return "can't set immutable config";
@@ -226,12 +245,12 @@ static void config_set_servers(struct hs_host *host, struct hs_op *op, struct hs
 		reply_set_failed(reply, named, why);
 		return;
 	}
-	hs_audit_log(host, op, HS_LIT("")); /* before the engine has the op */
+	hs_audit_log(host, op, HS_LIT("")); /* first: the engine takes the op */
 	reply->out = NULL;
 	host->engine->calls->config(host->engine, op, 0);
 }
 
-/* All or nothing, as Redis 7: the pairs are tried on a copy. */
+/* All or nothing, as in Redis 7: the pairs are set on a copy first. */
 static void config_set(struct hs_host *host, const struct hs_op *op, struct hs_reply *reply)
 {
 	struct hs_options changed;
@@ -303,7 +322,7 @@ void hs_host_config_resetstat(struct hs_host *host, struct hs_op *op, struct hs_
 	hs_reply_ok(reply);
 }
 
-/* The options as they would be after a restart. They are the caller's either way. */
+/* Reads the options as a restart would. The caller deinits `fresh`, also after an error. */
 static int read_again(struct hs_host *host, struct hs_options *fresh,
 		      struct hs_tls_context **context, char *error, size_t error_size)
 {
@@ -315,8 +334,8 @@ static int read_again(struct hs_host *host, struct hs_options *fresh,
 		status = hs_options_parse(fresh, host->flags_count, host->flags, error, error_size);
 	if (status == 0)
 		status = hs_options_check(fresh, error, error_size);
-	/* The file may name another `bind`, which holds only after a restart: the users of the file must also be
-	 * safe at the addresses where this process listens now. */
+	/* The file may have another `bind`, which takes effect only after a restart: its users must also be safe at the
+	 * addresses where this process listens. */
 	if (status == 0)
 		status = hs_options_check_users(host->options, fresh, error, error_size);
 	if (status == 0 && host->tls)
@@ -324,8 +343,8 @@ static int read_again(struct hs_host *host, struct hs_options *fresh,
 	return status;
 }
 
-/* Users and rules are as the file has them: what ACL SETUSER or HEAT RULE changed and CONFIG REWRITE did not
- * keep is gone. Returns what has changed, for the log. */
+/* Takes over one changed option and returns its name for the log. Users and rules become those of the file: changes
+ * by ACL SETUSER or HEAT RULE that CONFIG REWRITE did not write are lost. */
 static const char *take_option(const struct hs_options *fresh, const struct hs_option *option,
 			       struct hs_options *changed)
 {
@@ -343,12 +362,12 @@ static const char *take_option(const struct hs_options *fresh, const struct hs_o
 	}
 	hs_option_format(fresh, option, &value);
 	status = hs_option_set(changed, option, hs_buf_bytes(&value), error, sizeof error);
-	hs_check(status == 0); /* it was set from text before */
+	hs_check(status == 0); /* it was set from this text before */
 	hs_buf_deinit(&value);
 	return option->name;
 }
 
-/* Takes over what may change, and says so; says what may not. */
+/* Takes over options that may change while running, and logs all differences. */
 static void take_over(struct hs_host *host, const struct hs_options *fresh,
 		      struct hs_options *changed)
 {
@@ -361,19 +380,23 @@ static void take_over(struct hs_host *host, const struct hs_options *fresh,
 			hs_log(host->log, HS_LOG_INFO, "SIGHUP: %s changed",
 			       take_option(fresh, option, changed));
 		else
-			hs_log(host->log, HS_LOG_WARN, "SIGHUP: %s changes only with a restart",
+			hs_log(host->log, HS_LOG_WARN,
+			       "SIGHUP: %s differs in the file, but takes effect only after a "
+			       "restart",
 			       option->name);
 	}
 }
 
-/* Without a configuration file there are still certificates to read again. */
+/* SIGHUP without a configuration file reloads the certificates only. */
 static void reload_certificates(struct hs_host *host)
 {
 	struct hs_tls_context *context = NULL;
 	char error[640];
 
 	if (!host->tls) {
-		hs_log(host->log, HS_LOG_WARN, "SIGHUP: no configuration file to reload");
+		hs_log(host->log, HS_LOG_WARN,
+		       "SIGHUP: nothing to reload: started without a configuration file "
+		       "(--config)");
 	} else if (hs_tls_options_read(host->options, &context, error, sizeof error) < 0) {
 		hs_log(host->log, HS_LOG_ERROR, "SIGHUP: nothing changed: %s", error);
 	} else {
@@ -426,7 +449,7 @@ void hs_host_shutdown(struct hs_host *host, struct hs_op *op, struct hs_reply *r
 	else if (abort_it)
 		hs_reply_error(reply, "ERR No shutdown in progress.");
 	else
-		/* No reply, as Redis: the connection closes when all is on disk. */
+		/* No reply, as in Redis: the connection closes at the end. */
 		host->stop(host->context);
 }
 
@@ -439,7 +462,8 @@ static void reply_info(struct hs_host *host, const struct hs_op *op, struct hs_r
 	hs_buf_deinit(&text);
 }
 
-/* In front of servers, Keyspace has what was written before: true if INFO waits until they are asked. */
+/* In front of servers, INFO keyspace must include all writes acknowledged before it: true if the request waits until
+ * the servers have been asked. */
 static bool wait_for_recount(struct hs_host *host, struct hs_op *op)
 {
 	struct hs_op **end =
@@ -490,7 +514,7 @@ bool hs_host_answer(struct hs_host *host, struct hs_op *op)
 	functions[op->command->id](host, op, &reply);
 	if (!reply.out)
 		return false;
-	if (op->out->len > start) /* SHUTDOWN has no answer */
+	if (op->out->len > start) /* SHUTDOWN has no reply */
 		hs_audit_log(host, op,
 			     (struct hs_bytes){op->out->data + start, op->out->len - start});
 	return true;

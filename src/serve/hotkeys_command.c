@@ -1,7 +1,6 @@
-/* HOTKEYS, in the shape of Redis 8.6: its words, its checks in its order, its texts, its fields in
- * their order and the reply as an array of one map. What differs, because here it can be better:
- * SLOTS is taken without cluster mode too, and what a session that has ended shows does not change
- * any more. */
+/* HOTKEYS, compatible with Redis 8.6: the same words, checks and errors in the same order, the same fields in the same
+ * order, and the reply as an array of one map. Two differences on purpose: SLOTS works without cluster mode, and the
+ * figures of a session that has ended do not change. */
 #include "serve/host.h"
 
 #include "base/num.h"
@@ -31,7 +30,7 @@ void hs_hotkeys_harvest(struct hs_host *host, struct hs_now now)
 		hs_hotkeys_read(host->hotkeys, now, cpu_now());
 }
 
-/* A session whose time is over ends before anybody asks about it. Returns the time. */
+/* Ends the session if its duration is over, and reads its keys. Returns the time. */
 static struct hs_now read_now(struct hs_host *host)
 {
 	struct hs_now now = hs_clock_now();
@@ -42,7 +41,7 @@ static struct hs_now read_now(struct hs_host *host)
 
 /* ---- START ---- */
 
-/* What is left to read of a request. */
+/* The rest of a request that is being read. */
 struct words {
 	const struct hs_bytes *next;
 	size_t count;
@@ -55,7 +54,7 @@ static bool refuse(const struct words *words, const char *why)
 	return false;
 }
 
-/* Takes the word, and says whether it was the one. An option needs something behind it. */
+/* Takes the word if it is `name` and a value follows. */
 static bool take_option(struct words *words, const char *name)
 {
 	if (words->count < 2 || !hs_bytes_is_word(*words->next, name))
@@ -75,7 +74,7 @@ static bool take_number(struct words *words, int64_t min, int64_t max, int64_t *
 	return true;
 }
 
-/* `count` words, of which those we know are metrics: a later Redis may know more. */
+/* Takes `count` words; unknown ones are ignored, since a later Redis may have more metrics. */
 static bool take_metrics(struct words *words, struct hs_hotkeys_options *options)
 {
 	static const struct {
@@ -107,7 +106,7 @@ static bool take_metrics(struct words *words, struct hs_hotkeys_options *options
 	return any || refuse(words, "ERR METRICS no valid metrics passed. Supported: CPU|NET");
 }
 
-/* Duplicates are complained of last, as by Redis, which sorts them first. */
+/* Duplicates are the last check, as in Redis, which sorts the slots first. */
 static bool take_slots(struct words *words, struct hs_hotkeys_options *options)
 {
 	bool twice = false;
@@ -192,7 +191,7 @@ static void reply_field(struct hs_reply *reply, const char *name, uint64_t value
 	hs_reply_pair_int(reply, name, (int64_t)value);
 }
 
-/* One slot is an array of one, a run of them an array of its ends. */
+/* A single slot is an array of one, a range of slots an array of its first and last. */
 static void reply_slots(struct hs_reply *reply, const struct hs_hotkeys_options *options)
 {
 	uint32_t first, last;

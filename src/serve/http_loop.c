@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { ACCEPT_BURST = 64, PAUSE_MS = 100 };
+enum { ACCEPT_BURST = 64, PAUSE_MS = 100 /* a log line names it */ };
 
 static bool is_default_port(int64_t port)
 {
@@ -32,20 +32,21 @@ int hs_http_loop_open(struct hs_http_loop *http, struct hs_host *host)
 			     sizeof error);
 	if (http->fd == HS_EBUSY && is_default_port(options->http)) {
 		hs_log(host->log, HS_LOG_WARN,
-		       "http: %s; going on without. Choose another with --http", error);
+		       "http: %s; HTTP is disabled. Choose another port with --http", error);
 		http->fd = -1;
 		return 0;
 	}
 	if (http->fd < 0) {
 		hs_log(host->log, HS_LOG_ERROR, "http: %s%s", error,
-		       http->fd == HS_EBUSY ? "; choose another with --http" : "");
+		       http->fd == HS_EBUSY ? "; choose another port with --http" : "");
 		return -1;
 	}
 	host->http_port = port;
 	if (!hs_options_is_loopback(options->http_bind))
 		hs_log(host->log, HS_LOG_WARN,
-		       "http-bind %s: anyone who reaches it can read key names, there is no "
-		       "password",
+		       "http-bind %s is not a loopback address: HTTP has no password, and anyone "
+		       "who reaches it "
+		       "can read key names",
 		       options->http_bind);
 	return 0;
 }
@@ -59,7 +60,7 @@ void hs_http_loop_close(struct hs_http_loop *http)
 
 static void on_timer(uv_timer_t *timer);
 
-/* What is ready now, and when to look again. */
+/* Runs HTTP, and sets the timer for its next deadline. */
 static void run(struct hs_http_loop *http)
 {
 	uint64_t now_us = hs_clock_mono_us();
@@ -94,10 +95,11 @@ static void on_pause_over(uv_timer_t *timer)
 	uv_poll_start(&http->listener, UV_READABLE, on_connect);
 }
 
-/* Out of descriptors, most likely. The listener would stay readable: look away for a while. */
+/* Most likely no file descriptor is free. The listener stays readable, so polling stops for a while. */
 static void pause_accepting(struct hs_http_loop *http, int error)
 {
-	hs_log(http->host->log, HS_LOG_WARN, "http: cannot accept a connection: %s",
+	hs_log(http->host->log, HS_LOG_WARN,
+	       "http: cannot accept a connection: %s; accepting pauses for 100 ms",
 	       strerror(error));
 	uv_poll_stop(&http->listener);
 	uv_timer_start(&http->pause, on_pause_over, PAUSE_MS, 0);
@@ -127,7 +129,7 @@ static void on_connect(uv_poll_t *poll, int status, int events)
 	run(http);
 }
 
-/* Who waited for it is answered in the loop's next round. */
+/* hs_http_run sends the answer in the next round of the loop. */
 static void on_fetched(void *owner, void *context, struct hs_key_read_result *result)
 {
 	struct hs_http_loop *http = owner;
@@ -157,7 +159,7 @@ void hs_http_loop_start(struct hs_http_loop *http, uv_loop_t *loop)
 		return;
 	host->http = hs_http_create(&options);
 	hs_check(host->http != NULL);
-	/* Half of the time that a client has, so that it hears that it was in vain. */
+	/* Half of http-timeout, so that the client still gets the 504. */
 	host->key_reader =
 		hs_key_reader_create(loop, host, options.timeout_us / 2, on_fetched, http);
 	uv_timer_init(loop, &http->timer);

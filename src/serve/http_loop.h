@@ -1,11 +1,13 @@
-/* HTTP inside the control thread's loop: accepts connections, and lets http/http.h run when one of
- * them has something to say or has said nothing for too long.
+/* HTTP on the control thread's loop: accepts connections and runs http/http.h when a socket is readable or a deadline
+ * has passed. It knows no route and no HTTP.
  *
- *     main ────── open ── … ── (close, when nothing was started)
+ *     main ────── open ── … ── (close, if the start fails)
  *     control ─── start ── its loop runs ── stop
  *
- * Nothing here is shared: before the control thread starts all of it is the main thread's, then all
- * of it is the control thread's. */
+ * One thread at a time: the main thread until the control thread starts, then the control thread.
+ *
+ * Bad days: the default port is in use: HTTP is disabled, with a warning. Any other port in use: the process does not
+ * start. No file descriptor for a new connection: a warning, and accepting pauses for 100 ms. */
 #ifndef HS_SERVE_HTTP_LOOP_H
 #define HS_SERVE_HTTP_LOOP_H
 
@@ -20,18 +22,17 @@ struct hs_http_loop {
 	uv_poll_t listener;
 	uv_poll_t events;
 	uv_timer_t timer;
-	uv_timer_t pause; /* until accepting is tried again */
+	uv_timer_t pause; /* until accepting resumes after an error */
 };
 
-/* Listens as the options say. Without HTTP it is fine too: when none is asked for, or when the
- * default port is taken, which is said in the log. Negative when it must not start. Sets
- * host->http_port. */
+/* Listens as the options say and sets host->http_port. 0 with fd -1: HTTP is disabled, because `http -1` says so or
+ * because the default port is in use (a warning is logged). Negative: the process must not start; the log says why. */
 int hs_http_loop_open(struct hs_http_loop *http, struct hs_host *host) HS_MUSTCHECK;
-void hs_http_loop_close(struct hs_http_loop *http); /* opened and never started */
+void hs_http_loop_close(struct hs_http_loop *http); /* if start was not called */
 
-/* host->http is set from here on. */
+/* Sets host->http and host->key_reader. */
 void hs_http_loop_start(struct hs_http_loop *http, uv_loop_t *loop);
-/* On the loop's thread: closes every connection, and its handles. */
+/* The loop's thread: closes every connection and all handles. */
 void hs_http_loop_stop(struct hs_http_loop *http);
 
 #endif

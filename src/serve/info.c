@@ -1,5 +1,5 @@
-/* INFO: gathers the facts and writes the sections asked for. Fields are the rows of info_rows.c and of the tables
- * of counters (totals.h); sections that are lists of their own (commandstats, keyspace) are written by a function. */
+/* INFO: gathers the values and writes the requested sections. Fields are the rows of info_rows.c and of the counter
+ * tables (totals.h); sections that are lists (commandstats, keyspace, rules) have a function each. */
 #include "serve/info.h"
 
 #include "serve/clock.h"
@@ -7,7 +7,7 @@
 
 #include <malloc.h>
 
-/* The heap is counted under its locks: not more often than this, however many ask. */
+/* mallinfo2 takes the locks of the heap: it runs no more often than this, however many clients ask for INFO. */
 enum { MEMORY_US = 100000 };
 
 static bool is_shown(const struct hs_info_facts *facts, const struct hs_counter_row *row,

@@ -1,5 +1,5 @@
-/* What the process says about itself: counters (serve/totals.h), and one row for each value that is worked out
- * (info_rows.c). INFO and /metrics both walk the rows. The control thread's. */
+/* INFO: counters (serve/totals.h), and one row for each value that is computed on request (info_rows.c). INFO and
+ * /metrics walk the same rows. It changes nothing. The control thread. */
 #ifndef HS_SERVE_INFO_H
 #define HS_SERVE_INFO_H
 
@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <sys/utsname.h>
 
-/* Everything the rows draw on, gathered once per answer. */
+/* The input of all rows, gathered once per answer. */
 struct hs_info_facts {
 	struct hs_host *host;
 	struct hs_totals totals;       /* since CONFIG RESETSTAT */
@@ -20,20 +20,20 @@ struct hs_info_facts {
 	uint64_t keys, expires, bytes_used, queued;
 };
 
-/* A value that is worked out when it is asked for. */
+/* A value that is computed on request. */
 struct hs_info_row {
 	struct hs_counter_row row;
 	void (*write)(const struct hs_info_facts *facts, struct hs_buf *text);
-	/* Else INFO leaves it out; NULL: always. */
+	/* INFO prints the row only if this returns true; NULL: always. */
 	bool (*shown_if)(const struct hs_info_facts *facts);
-	/* Rows with one metric stand together and differ in this, their label. */
+	/* The label `mode` of the metric; rows that share a metric stand next to each other. NULL: no label. */
 	const char *mode;
 };
 
 extern const struct hs_info_row hs_info_rows[];
 extern const size_t hs_info_rows_count;
 
-/* The name of a command that is counted, ours or a server's. */
+/* The name of a command by its id, from the command table or learned from a server. */
 const char *hs_info_command_name(const struct hs_host *host, int id);
 
 void hs_info_gather(struct hs_host *host, struct hs_info_facts *facts);

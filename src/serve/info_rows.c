@@ -1,3 +1,5 @@
+/* The values of INFO and /metrics that are computed on request. One line of ROWS() becomes a function that prints the
+ * value, and a row of the table. */
 #include "serve/info.h"
 
 #include "base/version.h"
@@ -19,7 +21,7 @@ static uint64_t partitions_of(const struct hs_host *host)
 	return slots ? hs_slot_map_count(slots) : (uint64_t)host->options->partitions;
 }
 
-/* The servers behind an engine do not tell, or do not agree. */
+/* False if the servers behind heatsink do not report the value, or report different ones. */
 static bool knows_maxmemory(const struct hs_info_facts *facts)
 {
 	return facts->engine.servers.maxmemory >= 0;
@@ -35,15 +37,14 @@ static bool knows_aof_enabled(const struct hs_info_facts *facts)
 	return facts->engine.servers.aof_enabled >= 0;
 }
 
-/* Entries of a folder as the system lists them. */
+/* A directory entry as the system call getdents64 returns it. */
 struct entry {
 	uint64_t inode;
 	int64_t next;
-	uint16_t len; /* of this entry: the next one stands behind it */
+	uint16_t len; /* bytes of this entry; the next one follows */
 };
 
-/* Asked of the system itself: a directory stream of the C library would come from the heap, for every
- * scrape. */
+/* Uses the system call: a directory stream of the C library would be allocated on the heap for every scrape. */
 static uint64_t count_open_files(void)
 {
 	_Alignas(struct entry) char list[4096];
@@ -61,7 +62,7 @@ static uint64_t count_open_files(void)
 		}
 	}
 	syscall(SYS_close, folder);
-	return count - 3; /* the folder itself, and the two that every folder has */
+	return count - 3; /* the folder's own descriptor, "." and ".." */
 }
 
 static uint64_t limit_of_files(void)
@@ -76,8 +77,8 @@ static uint64_t limit_of_files(void)
 #define TOTAL(metric_, help_) .row.kind = HS_TOTAL, GAUGE(metric_, help_)
 
 /* clang-format off */
-/* The values that are worked out when they are asked for: a number, words, or a format with its arguments.
- * Counters have tables of their own (serve/totals.h). A row without a section is a metric alone. */
+/* A value is a number, words, or a format with its arguments. Counters have their own tables (serve/totals.h). A row
+ * without a section is only a metric. */
 #define ROWS(NUMBER, WORDS, PRINTED) \
 	WORDS("Server", redis_version, HS_REDIS_VERSION) \
 	WORDS("Server", heatsink_version, HS_VERSION) \
@@ -90,29 +91,31 @@ static uint64_t limit_of_files(void)
 	NUMBER("Server", tcp_port, facts->host->port ? facts->host->port : facts->host->tls_port) \
 	NUMBER("Server", tls_port, facts->host->tls_port) \
 	NUMBER("Server", server_time_usec, facts->time.wall_us) \
-	NUMBER("Server", uptime_in_seconds, uptime_s(facts), GAUGE("uptime_seconds", "Time since the start")) \
+	NUMBER("Server", uptime_in_seconds, uptime_s(facts), \
+	       GAUGE("uptime_seconds", "Seconds since the server started")) \
 	NUMBER("Server", uptime_in_days, uptime_s(facts) / 86400) \
-	NUMBER("Server", workers, facts->host->workers_count, GAUGE("workers", "Threads that serve clients")) \
+	NUMBER("Server", workers, facts->host->workers_count, GAUGE("workers", "Worker threads, which serve clients")) \
 	NUMBER("Server", partitions, partitions_of(facts->host), \
-	       GAUGE("partitions", "Partitions of the data")) \
+	       GAUGE("partitions", "Partitions of the data: stores, a server, or Cluster masters")) \
 	WORDS("Server", engine, facts->host->engine->calls->name) \
 	WORDS("Server", config_file, facts->host->options->config) \
 	NUMBER("Clients", maxclients, facts->host->options->maxclients, \
-	       GAUGE("maxclients", "The most clients that may be connected")) \
+	       GAUGE("maxclients", "Largest number of client connections (option maxclients)")) \
 	NUMBER("Memory", used_memory, facts->host->memory_bytes, \
-	       GAUGE("used_memory_bytes", "Memory in use on the heap")) \
+	       GAUGE("used_memory_bytes", "Bytes in use on the heap")) \
 	PRINTED("Memory", used_memory_human, ("%.2fM", (double)facts->host->memory_bytes / (double)HS_MIB)) \
 	NUMBER("Memory", used_memory_rss, facts->pages.resident, \
-	       GAUGE("process_resident_memory_bytes", "Memory of the process that is in RAM")) \
+	       GAUGE("process_resident_memory_bytes", "Resident memory of the process in bytes")) \
 	NUMBER("Memory", used_memory_peak, facts->host->peak_memory_bytes, \
-	       GAUGE("used_memory_peak_bytes", "The most that used_memory_bytes was seen to be")) \
+	       GAUGE("used_memory_peak_bytes", "Highest value of used_memory_bytes so far")) \
 	NUMBER("Memory", maxmemory, facts->engine.servers.maxmemory, .shown_if = knows_maxmemory) \
 	WORDS("Memory", maxmemory_policy, facts->engine.servers.maxmemory_policy, .shown_if = knows_maxmemory_policy) \
 	NUMBER("Persistence", loading, 0) \
-	WORDS("Persistence", sync, facts->host->options->sync == HS_SYNC_ALWAYS ? "always" : "off", .row.engine = "embedded") \
+	WORDS("Persistence", sync, facts->host->options->sync == HS_SYNC_ALWAYS ? "always" : "off", \
+	      .row.engine = "embedded") \
 	NUMBER("Persistence", aof_enabled, facts->engine.servers.aof_enabled, .shown_if = knows_aof_enabled) \
 	NUMBER("Persistence", store_bytes, facts->bytes_used, \
-	       GAUGE("store_bytes", "Bytes that the data takes on disk"), .row.engine = "embedded") \
+	       GAUGE("store_bytes", "Bytes of the data on disk"), .row.engine = "embedded") \
 	NUMBER("Persistence", writes_queued, facts->queued, \
 	       GAUGE("writes_queued", "Writes that wait for the committer")) \
 	WORDS("Persistence", last_commit_status, facts->engine.last_error[0] ? "err" : "ok", .row.engine = "embedded") \
@@ -126,29 +129,28 @@ static uint64_t limit_of_files(void)
 	NUMBER("Replication", connected_slaves, 0) \
 	PRINTED("CPU", used_cpu_sys, \
 	       ("%ld.%06ld", (long)facts->usage.ru_stime.tv_sec, (long)facts->usage.ru_stime.tv_usec), \
-	       TOTAL("process_cpu_seconds_total", "Processor time of the process, by mode"), .mode = "system") \
+	       TOTAL("process_cpu_seconds_total", "CPU time of the process, by mode"), .mode = "system") \
 	PRINTED("CPU", used_cpu_user, \
 	       ("%ld.%06ld", (long)facts->usage.ru_utime.tv_sec, (long)facts->usage.ru_utime.tv_usec), \
-	       TOTAL("process_cpu_seconds_total", "Processor time of the process, by mode"), .mode = "user") \
+	       TOTAL("process_cpu_seconds_total", "CPU time of the process, by mode"), .mode = "user") \
 	NUMBER("Cluster", cluster_enabled, 1) \
 	NUMBER(NULL, keys, facts->keys, GAUGE("keys", "Keys in all partitions")) \
-	NUMBER(NULL, expires, facts->expires, GAUGE("expiring_keys", "Keys that have an expiry")) \
+	NUMBER(NULL, expires, facts->expires, GAUGE("expiring_keys", "Keys that have a TTL")) \
 	NUMBER(NULL, last_commit_failed, facts->engine.last_error[0] != '\0', \
-	       GAUGE("last_commit_failed", "1 when the last commit failed, 0 otherwise")) \
+	       GAUGE("last_commit_failed", "1 if the last commit to disk failed, else 0; the log has the error")) \
 	NUMBER(NULL, engine_is_unavailable, facts->engine.unavailable_reason[0] != '\0', \
-	       GAUGE("engine_unavailable", "1 when the engine can serve nothing, 0 otherwise")) \
+	       GAUGE("engine_unavailable", "1 if the engine can serve no request, else 0; INFO has the reason")) \
 	PRINTED(NULL, start_time, \
 	       ("%lld.%06lld", (long long)(facts->host->started_wall_us / 1000000), \
 		(long long)(facts->host->started_wall_us % 1000000)), \
-	       GAUGE("process_start_time_seconds", "When the process started")) \
+	       GAUGE("process_start_time_seconds", "Start time of the process, Unix time")) \
 	NUMBER(NULL, virtual_memory, facts->pages.all, \
-	       GAUGE("process_virtual_memory_bytes", "Address space of the process, the mapped stores included")) \
-	NUMBER(NULL, open_files, count_open_files(), GAUGE("process_open_fds", "File descriptors open now")) \
+	       GAUGE("process_virtual_memory_bytes", "Address space of the process in bytes, mapped stores included")) \
+	NUMBER(NULL, open_files, count_open_files(), GAUGE("process_open_fds", "Open file descriptors")) \
 	NUMBER(NULL, open_files_max, limit_of_files(), \
-	       GAUGE("process_max_fds", "The most file descriptors that may be open"))
+	       GAUGE("process_max_fds", "Limit of open file descriptors"))
 /* clang-format on */
 
-/* A row becomes a function that prints the value, and its place in the table. */
 #define PRINT(...) hs_buf_printf(text, __VA_ARGS__)
 #define PRINTED(section, name, arguments, ...)                                                     \
 	static void write_##name(const struct hs_info_facts *facts, struct hs_buf *text)           \

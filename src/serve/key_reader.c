@@ -1,3 +1,10 @@
+/* Channels to workers, each with at most one GET in flight. A channel is in one of two lists:
+ *
+ *     idle (last used first) ──start_request──▶ busy (nearest deadline first) ──reply──▶ make_idle
+ *                                                │
+ *                                                └─ timeout, malformed, too large, closed ──▶ fail_request: closed
+ *
+ * A channel whose reply is not complete is never reused: its next bytes would belong to the old request. */
 #include "serve/key_reader.h"
 
 #include "base/list.h"
@@ -12,9 +19,9 @@
 #include <unistd.h>
 
 enum {
-	IDLE_MAX = 8,	      /* channels that stay open */
-	READS_BURST = 16,     /* of one channel, before others have their turn */
-	HEADER_BYTES_MAX = 64 /* of a value's reply, around the value */
+	IDLE_MAX = 8,	      /* idle channels that stay open */
+	READS_BURST = 16,     /* reads of one channel per event, so that others get their turn */
+	HEADER_BYTES_MAX = 64 /* of a reply, besides the value */
 };
 
 struct hs_key_reader {
@@ -24,11 +31,11 @@ struct hs_key_reader {
 	uint64_t timeout_us;
 	hs_key_reader_done *done;
 	void *owner;
-	struct hs_link idle; /* of channels, the last used first */
+	struct hs_link idle; /* channels, last used first */
 	uint32_t idle_count;
-	struct hs_link busy;  /* the nearest deadline first */
-	uint64_t opened;      /* channels ever */
-	uint64_t large_bytes; /* of large values under way */
+	struct hs_link busy;  /* channels, nearest deadline first */
+	uint64_t opened;      /* channels opened since the start; picks the next worker */
+	uint64_t large_bytes; /* announced by replies of large values in flight */
 	struct hs_key_reader_stats stats;
 };
 
@@ -38,13 +45,13 @@ struct channel {
 	uv_poll_t poll;
 	int fd;
 	bool busy;
-	bool answered_before; /* has answered before: the worker may have ended it meanwhile */
+	bool answered_before; /* it was idle since: the worker may have closed it */
 	struct hs_buf key;
 	void *context;
 	uint64_t deadline_us;
 	struct hs_buf in;
 	struct hs_parse_reply_scan scan;
-	size_t large_bytes; /* its part of the fetch's */
+	size_t large_bytes; /* its part of reader->large_bytes */
 };
 
 /* ---- channels ---- */
@@ -68,7 +75,7 @@ static void close_channel(struct channel *channel)
 
 static void on_readable(uv_poll_t *poll, int status, int events);
 
-/* Hands the other end to a worker. NULL: there are no descriptors. */
+/* Hands the other end to a worker. NULL: no file descriptor is free. */
 static struct channel *open_channel(struct hs_key_reader *reader)
 {
 	struct hs_host *host = reader->host;
@@ -78,7 +85,8 @@ static struct channel *open_channel(struct hs_key_reader *reader)
 	int pair[2];
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) != 0) {
-		hs_log(host->log, HS_LOG_WARN, "http: cannot reach a worker: %s", strerror(errno));
+		hs_log(host->log, HS_LOG_WARN, "http: /kv/ cannot open a channel to a worker: %s",
+		       strerror(errno));
 		return NULL;
 	}
 	reader->opened++;
@@ -126,7 +134,7 @@ static void finish(struct hs_key_reader *reader, void *context, struct hs_key_re
 	hs_buf_deinit(&result->value);
 }
 
-/* The channel has nobody any more. */
+/* Takes the request off the channel: its key goes back into the result. */
 static void detach_request(struct channel *channel, struct hs_key_read_result *result)
 {
 	struct hs_key_reader *reader = channel->reader;
@@ -139,7 +147,7 @@ static void detach_request(struct channel *channel, struct hs_key_read_result *r
 	channel->large_bytes = 0;
 }
 
-/* Ends a request whose reply is not in, or not wanted: nothing else can be asked on its channel. */
+/* Ends a request without a complete reply, and closes its channel. */
 static void fail_request(struct channel *channel, enum hs_key_read_outcome outcome)
 {
 	struct hs_key_reader *reader = channel->reader;
@@ -162,7 +170,7 @@ static void make_idle(struct channel *channel)
 		return;
 	}
 	reader->idle_count++;
-	hs_list_append(reader->idle.next, &channel->link); /* in front of the others */
+	hs_list_append(reader->idle.next, &channel->link); /* first: used next */
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -196,7 +204,7 @@ static void read_error(struct hs_bytes text, struct hs_key_read_result *result)
 				  : HS_KEY_READ_ERROR;
 }
 
-/* `in` begins with a whole reply: its bytes become the result's. */
+/* `in` holds one complete reply; the result takes its bytes over. */
 static void read_reply(struct hs_buf *in, struct hs_key_read_result *result)
 {
 	struct hs_parsed_reply answer;
@@ -212,7 +220,7 @@ static void read_reply(struct hs_buf *in, struct hs_key_read_result *result)
 			break;
 		result->outcome = HS_KEY_READ_VALUE;
 		if (answer.text.len <= HS_IDLE_BUFFER_BYTES) {
-			/* What it was read into is much larger. */
+			/* The buffer is much larger than the value. */
 			hs_buf_append_bytes(&result->value, answer.text);
 			break;
 		}
@@ -224,11 +232,11 @@ static void read_reply(struct hs_buf *in, struct hs_key_read_result *result)
 		read_error(answer.text, result);
 		break;
 	default:
-		result->outcome = HS_KEY_READ_ERROR; /* no GET is answered so */
+		result->outcome = HS_KEY_READ_ERROR; /* not a reply of GET */
 	}
 }
 
-/* Whether what comes may be kept until it is whole; else *end says why not. */
+/* True if the rest of the reply may be buffered; else *end is the outcome. */
 static bool has_room(struct channel *channel, enum hs_key_read_outcome *outcome)
 {
 	struct hs_key_reader *reader = channel->reader;
@@ -248,7 +256,7 @@ static bool has_room(struct channel *channel, enum hs_key_read_outcome *outcome)
 	return true;
 }
 
-/* False: the channel is not to be read from any more now. */
+/* Reads one reply from the channel. False: stop reading from it for now. */
 static bool take_reply(struct channel *channel)
 {
 	struct hs_key_reader *reader = channel->reader;
@@ -259,7 +267,7 @@ static bool take_reply(struct channel *channel)
 
 	if (len == 0 && has_room(channel, &result.outcome))
 		return true;
-	/* Not a reply, or more than one: neither can be. */
+	/* Malformed, or bytes after the one reply: neither comes from a worker. */
 	if (len <= 0 || (size_t)len != channel->in.len) {
 		fail_request(channel, result.outcome);
 		return false;
@@ -276,7 +284,8 @@ static bool take_reply(struct channel *channel)
 static void start_request(struct hs_key_reader *reader, struct hs_buf *key, void *context,
 			  uint64_t deadline_us, bool fresh);
 
-/* The worker has closed it. When it had been idle just before, the worker may never have seen the request. */
+/* The worker closed the channel. If the channel had been idle before this request, the worker may have closed it
+ * without reading the request: GET is sent again on a new channel. */
 static void on_worker_closed(struct channel *channel)
 {
 	struct hs_key_reader *reader = channel->reader;
@@ -314,7 +323,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 		len = recv(channel->fd, hs_buf_reserve(&channel->in, room), room, 0);
 		if (len < 0 && (errno == EAGAIN || errno == EINTR))
 			break;
-		/* Who is not asked has nothing to say. */
+		/* Bytes without a request: the channel cannot be used. */
 		if (len <= 0 || !channel->busy) {
 			on_worker_closed(channel);
 			break;
@@ -335,7 +344,7 @@ static bool send_get(const struct channel *channel)
 
 	hs_compose(&request, 2,
 		   (const struct hs_bytes[]){HS_LIT("GET"), hs_buf_bytes(&channel->key)});
-	/* The key was in an HTTP request, and nothing else is in the socket: it fits. */
+	/* It fits: the key came in an HTTP request line, and the socket is empty. */
 	whole = send(channel->fd, request.data, request.len, MSG_NOSIGNAL) == (ssize_t)request.len;
 	hs_buf_deinit(&request);
 	return whole;
@@ -352,7 +361,7 @@ static struct channel *find_channel(struct hs_key_reader *reader, bool fresh)
 	return channel;
 }
 
-/* By deadline: one that is asked again keeps its own. */
+/* Keeps `busy` ordered by deadline: a request sent again keeps its first deadline. */
 static void insert(struct hs_key_reader *reader, struct channel *channel)
 {
 	struct hs_link *behind = &reader->busy;

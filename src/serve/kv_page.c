@@ -1,8 +1,8 @@
-/* GET /kv/<key>: a value whose rule says `public`, for browsers and the caches in front of them.
+/* GET /kv/<key>: the value of a key whose rule says `public`, for browsers and the caches in front of them.
  *
- * Nothing but such keys is reachable, and nothing can be learned about others: a key that is not public is never
- * looked at, and what is answered is what a missing one gets, to the byte. The rule is asked twice, before the
- * value is read and when it is there: one that was taken back meanwhile has been taken back. */
+ * No other key is reachable, and nothing can be learned about one: a key that is not public is never read, and its
+ * answer equals that of a missing key, byte for byte. The rule is looked up twice, before and after the value is
+ * read: if it was removed meanwhile, the answer is 404. */
 #include "serve/pages.h"
 
 #include "http/http.h"
@@ -38,7 +38,7 @@ static void answer_text(struct hs_http_answer *answer, unsigned status, const ch
 	hs_buf_printf(&answer->body, "%s\n", words);
 }
 
-/* Caches elsewhere do what the rule allows only while it is done here. */
+/* Caches downstream may keep the value only while this server may: with `mitigate` off they must ask each time. */
 static void answer_value(const struct hs_host *host, const struct hs_rule *rule,
 			 struct hs_buf *value, struct hs_http_answer *answer)
 {
@@ -50,7 +50,7 @@ static void answer_value(const struct hs_host *host, const struct hs_rule *rule,
 	hs_buf_swap(&answer->body, value);
 }
 
-/* Only the first word of an error: what follows may tell of servers that nobody out there needs to know. */
+/* Shows only the first word of the error: the rest may name internal servers. */
 static void answer_error(struct hs_bytes word, struct hs_http_answer *answer)
 {
 	char text[96];
@@ -62,19 +62,19 @@ static void answer_error(struct hs_bytes word, struct hs_http_answer *answer)
 
 _Static_assert(HS_HTTP_BODY_BYTES_MAX == 16777216, "the words name it");
 
-/* What is said when there is no value: a status and words. */
+/* The answers without a value. */
 static const struct {
 	unsigned status;
 	const char *words;
 } outcomes[] = {
-	[HS_KEY_READ_MISSING] = {NOT_FOUND, "no such key, or none that is public"},
+	[HS_KEY_READ_MISSING] = {NOT_FOUND, "no such key, or it is not public"},
 	[HS_KEY_READ_WRONG_TYPE] = {CONFLICT,
 				    "the value is not a string: only strings are served here"},
 	[HS_KEY_READ_TOO_LARGE] = {SERVER_ERROR,
 				   "the value is too large: at most 16777216 bytes are sent"},
-	[HS_KEY_READ_NO_ROOM] = {UNAVAILABLE, "too many large values are on their way: try again"},
+	[HS_KEY_READ_NO_ROOM] = {UNAVAILABLE, "too many large values are being sent: try again"},
 	[HS_KEY_READ_BUSY] = {UNAVAILABLE, "too many values are being read: try again"},
-	[HS_KEY_READ_TIMEOUT] = {TIMEOUT, "the value did not come in time"},
+	[HS_KEY_READ_TIMEOUT] = {TIMEOUT, "the value did not arrive in time"},
 	[HS_KEY_READ_CONNECTION_LOST] = {UNAVAILABLE, "the value cannot be read now"},
 };
 
@@ -117,6 +117,6 @@ void hs_kv_page_begin(void *context, const struct hs_http_request *request,
 		answer_outcome(HS_KEY_READ_MISSING, &answer);
 	else
 		answer_text(&answer, BAD_REQUEST,
-			    "a % in a key is followed by two hexadecimal digits");
+			    "malformed key: % must be followed by two hexadecimal digits");
 	hs_http_answer(pending, &answer);
 }

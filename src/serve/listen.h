@@ -1,4 +1,4 @@
-/* A socket that listens, for Redis clients and for HTTP. */
+/* Opens a listening TCP socket: for Redis clients, TLS and HTTP. Any thread; the caller owns the descriptor. */
 #ifndef HS_SERVE_LISTEN_H
 #define HS_SERVE_LISTEN_H
 
@@ -6,9 +6,8 @@
 
 #include <stddef.h>
 
-/* Returns the descriptor, non-blocking, and in *port the port it is really on: 0 takes any. On
- * failure says why in `error` and returns HS_EBUSY when somebody else listens there, otherwise
- * HS_EIO. */
+/* Returns the non-blocking descriptor and sets *port to the port in use: 0 picks a free one. On failure `error` has
+ * one line with the address and the reason, and the result is HS_EBUSY if the port is in use, else HS_EIO. */
 int hs_listen(const char *address, int *port, int backlog, char *error,
 	      size_t error_size) HS_MUSTCHECK;
 

@@ -8,7 +8,7 @@
 
 enum { SAMPLES = 5 };
 
-#define FREE_BYTES_MAX (16 * HS_MIB) /* so much is kept for the next replies */
+#define FREE_BYTES_MAX (16 * HS_MIB) /* kept for the next replies */
 
 bool hs_memory_sample(struct hs_memory *memory, uint64_t free_bytes)
 {
@@ -46,7 +46,7 @@ bool hs_memory_trim_if_due(struct hs_memory *memory)
 	struct hs_memory_pages pages = hs_memory_pages();
 	uint64_t used = heap.uordblks + heap.hblkhd + pages.shared;
 
-	if (heap.arena == 0) /* another malloc is at work, a sanitizer's */
+	if (heap.arena == 0) /* not glibc's malloc, but a sanitizer's */
 		return false;
 	if (!hs_memory_sample(memory, pages.resident > used ? pages.resident - used : 0))
 		return false;

@@ -1,5 +1,5 @@
-/* /metrics: the rows of INFO that are metrics, the commands, the partitions, and the hottest keys
- * when asked for. */
+/* /metrics: the rows of INFO that are metrics, counters per command, rules, partitions, and with `metrics-keys` the
+ * hottest keys. */
 #include "serve/pages.h"
 
 #include "base/version.h"
@@ -19,7 +19,7 @@ static void write_build(struct hs_metrics *metrics, const struct hs_host *host)
 	};
 
 	hs_metrics_family(metrics, "", "build_info", "gauge",
-			  "Always 1; its labels say what is running");
+			  "Always 1; the labels have versions and engine");
 	hs_metrics_value(metrics, (struct hs_metrics_labels){labels, 3}, 1);
 }
 
@@ -69,7 +69,7 @@ static void write_rows(struct hs_metrics *metrics, const struct hs_info_facts *f
 	hs_buf_deinit(&value);
 }
 
-/* What INFO's commandstats has in one line is a family each. */
+/* Each field of INFO commandstats is a metric family, labelled by command. */
 static void write_commands(struct hs_metrics *metrics, const struct hs_host *host,
 			   const struct hs_totals *totals)
 {

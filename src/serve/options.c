@@ -24,6 +24,15 @@ const struct hs_option hs_option_table[] = {
 /* clang-format on */
 const size_t hs_option_count = sizeof hs_option_table / sizeof *hs_option_table;
 
+static const struct {
+	const char *old, *name;
+} renamed[] = {
+#define ROW(...)
+#define FIXED(name_, value)
+#define RENAMED(old_, name_) {(old_), (name_)},
+#include "serve/options.def"
+};
+
 static int64_t *number_at(const struct hs_options *options, const struct hs_option *option)
 {
 	return (int64_t *)((char *)(uintptr_t)options + option->offset);
@@ -89,6 +98,15 @@ const struct hs_option *hs_option_find(struct hs_bytes name)
 	return NULL;
 }
 
+const char *hs_option_renamed(struct hs_bytes name)
+{
+	for (size_t i = 0; i < sizeof renamed / sizeof *renamed; i++) {
+		if (hs_bytes_is_word(name, renamed[i].old))
+			return renamed[i].name;
+	}
+	return NULL;
+}
+
 static int set_number(struct hs_options *options, const struct hs_option *option, int64_t number,
 		      char *error, size_t error_size)
 {
@@ -100,7 +118,7 @@ static int set_number(struct hs_options *options, const struct hs_option *option
 	return 0;
 }
 
-/* "1%", "0.25%" or without the sign, as millionths. */
+/* "1%", "0.25%", or the same without the sign, to millionths. */
 static bool parse_share(struct hs_bytes value, int64_t *millionths)
 {
 	int64_t number = 0;
@@ -171,7 +189,7 @@ int hs_option_set(struct hs_options *options, const struct hs_option *option, st
 		return 0;
 	case HS_OPTION_WORD:
 		number = hs_words_index(option->words, value);
-		if (number < 0) /* Redis's sentence, since CONFIG SET says it too */
+		if (number < 0) /* Redis's sentence: CONFIG SET replies with it */
 			return hs_err_set(
 				HS_EINVAL, error, error_size,
 				"argument(s) must be one of the following: %s",
@@ -185,14 +203,15 @@ int hs_option_set(struct hs_options *options, const struct hs_option *option, st
 		break;
 	case HS_OPTION_USERS:
 		return hs_err_set(HS_EINVAL, error, error_size,
-				  "users are changed one by one: ACL SETUSER");
+				  "users are changed one at a time, with ACL SETUSER");
 	case HS_OPTION_RULES:
-		return hs_err_set(HS_EINVAL, error, error_size,
-				  "rules are changed one by one: HEAT RULE SET, HEAT RULE DEL");
+		return hs_err_set(
+			HS_EINVAL, error, error_size,
+			"rules are changed one at a time, with HEAT RULE SET and HEAT RULE DEL");
 	case HS_OPTION_FIXED:
 		if (hs_bytes_equal(value, hs_bytes_of(option->fallback)))
 			return 0;
-		return hs_err_set(HS_EINVAL, error, error_size, "is always '%s' here",
+		return hs_err_set(HS_EINVAL, error, error_size, "is always '%s' in heatsink",
 				  option->fallback);
 	}
 	hs_mem_free(text_at(options, option));
@@ -283,7 +302,7 @@ static bool is_address(const char *text)
 	return inet_pton(AF_INET, text, &v4) == 1 || inet_pton(AF_INET6, text, &v6) == 1;
 }
 
-/* What clients can be told to connect to: it stands in lines that they take apart. */
+/* A host that CLUSTER replies may contain: clients parse those lines, so only these bytes are allowed. */
 static bool is_host(const char *text)
 {
 	return is_address(text) ||
@@ -292,7 +311,7 @@ static bool is_host(const char *text)
 				  "0123456789.-_")] == '\0');
 }
 
-/* The first address that can be reached from other machines; "": none. `list` is room for it. */
+/* The first address of `bind` that other machines can reach; "": none. It points into `list`. */
 static const char *public_address(const struct hs_options *options, char *list, size_t size)
 {
 	char *rest = list, *address;
@@ -315,11 +334,12 @@ int hs_options_check_user(const struct hs_options *options, const struct hs_acl_
 	if (!options->protected_mode || *address == '\0' || !hs_acl_user_is_open(user))
 		return 0;
 	hs_bytes_escape(hs_acl_user_name(user), name, sizeof name);
-	return hs_err_set(
-		HS_EINVAL, error, error_size,
-		"bind %s would let anybody on the network in as user '%s', which has no password: "
-		"%s, turn the user off (%s off), or start with --protected-mode no",
-		address, name, is_default ? "set requirepass" : "give it one (>password)", name);
+	return hs_err_set(HS_EINVAL, error, error_size,
+			  "bind %s would let anyone on the network log in as user '%s', which has "
+			  "no password: "
+			  "%s, turn the user off (%s off), or start with --protected-mode no",
+			  address, name, is_default ? "set requirepass" : "give it one (>password)",
+			  name);
 }
 
 int hs_options_check_users(const struct hs_options *options, const struct hs_options *of,
@@ -348,7 +368,7 @@ static int check_engine(const char *engine, char *error, size_t error_size)
 	}
 	return hs_err_set(
 		HS_EINVAL, error, error_size,
-		"engine '%s' is neither embedded nor a URL like redis://127.0.0.1:6379 or "
+		"engine '%s' is neither embedded nor a URL such as redis://127.0.0.1:6379 or "
 		"cluster://127.0.0.1:7000",
 		engine);
 }
@@ -365,7 +385,7 @@ int hs_options_check(const struct hs_options *options, char *error, size_t error
 		return HS_EINVAL;
 	if (!is_host(options->cluster_announce_ip))
 		return hs_err_set(HS_EINVAL, error, error_size,
-				  "cluster-announce-ip '%s' is no address or host name",
+				  "cluster-announce-ip '%s' is not an address or host name",
 				  options->cluster_announce_ip);
 	if (!hs_options_is_loopback(options->http_bind) && !is_address(options->http_bind))
 		return hs_err_set(HS_EINVAL, error, error_size, "http-bind '%s' is not an address",

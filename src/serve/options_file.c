@@ -1,7 +1,7 @@
-/* Options as text: the configuration file, its rewriting, and the command line.
+/* Options as text: the configuration file, CONFIG REWRITE, and the command line.
  *
- * A line is `directive value`, the value bare or in quotes as in redis.conf; # starts a comment
- * line. Several words are one value with spaces in it. */
+ * A line is `option value`, the value bare or in quotes as in redis.conf; # starts a comment line. Several words are
+ * one value with spaces in it. */
 #include "serve/options.h"
 
 #include "base/err.h"
@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A user with the longest rules, every byte of them escaped, has room. */
+/* Room for a user with the longest rules, every byte escaped. */
 enum { LINE_BYTES_MAX = 36 * 1024 };
 
 _Static_assert((size_t)LINE_BYTES_MAX > HS_ACL_USER_BYTES_MAX * 4 + 64, "a user is one line");
@@ -26,13 +26,13 @@ _Static_assert((size_t)LINE_BYTES_MAX > HS_ACL_USER_BYTES_MAX * 4 + 64, "a user 
 bool hs_options_split(const char *line, struct hs_wire_request *words, struct hs_buf *text)
 {
 	hs_wire_request_init(words);
-	/* A star that begins a line would be no inline command. */
+	/* The space: a line that begins with * is not an inline command. */
 	hs_buf_printf(text, " %s\n", line);
 	return hs_wire_request_parse(words, text->data, text->len, true) > 0;
 }
 
-/* One line as name and value, the words of a value joined by single spaces. Returns 1 for a
- * directive, 0 for an empty or comment line, HS_EINVAL for unbalanced quotes. */
+/* Splits a line into name and value, the words of the value joined by single spaces. Returns 1 for an option, 0 for an
+ * empty or comment line, HS_EINVAL for unbalanced quotes. */
 static int split_line(const char *line, struct hs_buf *name, struct hs_buf *value)
 {
 	struct hs_wire_request words;
@@ -61,8 +61,12 @@ static int split_line(const char *line, struct hs_buf *name, struct hs_buf *valu
 
 static int unknown(const char *name, char *error, size_t error_size)
 {
+	const char *renamed = hs_option_renamed(hs_bytes_of(name));
 	const char *nearest = hs_option_nearest(hs_bytes_of(name));
 
+	if (renamed)
+		return hs_err_set(HS_EINVAL, error, error_size, "option '%s' is now called '%s'",
+				  name, renamed);
 	snprintf(error, error_size, "'%s' is not an option%s%s%s", name,
 		 nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
 	return HS_EINVAL;
@@ -84,15 +88,15 @@ static int set_named(struct hs_options *options, const char *name, struct hs_byt
 	return status;
 }
 
-/* The value of a line whose name stands at its beginning. */
+/* The part of a line after its first word. */
 static const char *behind_name(const char *line)
 {
 	line += strspn(line, " \t\r\n\v\f");
 	return line + strcspn(line, " \t\r\n\v\f");
 }
 
-/* Lines about users wait for those about everything else: the engine says which commands there may
- * be. Of each waits its number, as an int; the text; a zero. */
+/* `user` lines are read after all other lines, because the option `engine` decides which commands exist. `waiting` has
+ * for each of them: its line number as an int, the text, a zero byte. */
 static int load_users(struct hs_options *options, const char *path, const struct hs_buf *waiting,
 		      char *error, size_t error_size)
 {
@@ -123,7 +127,7 @@ static bool is_kind(const char *name, enum hs_option_kind kind)
 	return option && option->kind == kind;
 }
 
-/* Line `number` of a file, and what is wrong with it. */
+/* Reads line `number` of a file; the error names file and line. */
 static int load_line(struct hs_options *options, const char *path, int number, const char *line,
 		     struct hs_buf *waiting, char *error, size_t error_size)
 {
@@ -137,11 +141,13 @@ static int load_line(struct hs_options *options, const char *path, int number, c
 	} else {
 		status = split_line(line, &name, &value);
 		if (status < 0)
-			snprintf(why, sizeof why, "unbalanced quotes behind '%.*s'",
+			snprintf(why, sizeof why, "unbalanced quotes in the value of '%.*s'",
 				 (int)strcspn(line, " \t\r\n"), line);
 	}
 	if (status == 1 && strcmp(name.data, "config") == 0) {
-		snprintf(why, sizeof why, "'config' names a file to read, and cannot stand in one");
+		snprintf(why, sizeof why,
+			 "'config' is only for the command line: a configuration file cannot "
+			 "include another");
 		status = HS_EINVAL;
 	} else if (status == 1 && is_kind(name.data, HS_OPTION_USERS)) {
 		hs_buf_append(waiting, &number, sizeof number);
@@ -186,7 +192,7 @@ static void append_setting(const struct hs_options *options, const struct hs_opt
 	char *escaped;
 
 	hs_option_format(options, option, &value);
-	/* Four characters for a byte that must be written as a number. */
+	/* An escaped byte takes up to four characters. */
 	escaped = hs_mem_alloc(value.len * 4 + 1);
 	hs_bytes_escape(hs_buf_bytes(&value), escaped, value.len * 4 + 1);
 	hs_buf_printf(text, option->kind == HS_OPTION_TEXT ? "%s \"%s\"\n" : "%s %s\n",
@@ -195,7 +201,7 @@ static void append_setting(const struct hs_options *options, const struct hs_opt
 	hs_buf_deinit(&value);
 }
 
-/* Writes beside the file and renames over it: the old one is there until the new one is whole. */
+/* Writes a new file beside the old one and renames it: the old file stays until the new one is complete. */
 static int replace_file(const char *path, struct hs_bytes text)
 {
 	char temporary[PATH_MAX + 32];
@@ -215,7 +221,8 @@ static int replace_file(const char *path, struct hs_bytes text)
 	return HS_EIO;
 }
 
-/* A user's line becomes the user of now, or goes when there is none any more. */
+/* Rewrites a `user` line with the user's current rules; drops the line if the user was deleted. `left` has the users
+ * without a line so far. */
 static void rewrite_user(struct hs_acl **left, const char *line, struct hs_buf *text)
 {
 	struct hs_buf name = {0}, value = {0};
@@ -234,7 +241,7 @@ static void rewrite_user(struct hs_acl **left, const char *line, struct hs_buf *
 	hs_buf_deinit(&value);
 }
 
-/* A rule's line becomes a rule of now, or goes. */
+/* Rewrites a `rule` line with a current rule, or drops the line. */
 static void rewrite_rule(const struct hs_rules *rules, bool *written, const char *line,
 			 struct hs_buf *text)
 {
@@ -246,14 +253,14 @@ static void rewrite_rule(const struct hs_rules *rules, bool *written, const char
 	written[at] = true;
 }
 
-/* What of the options stands in the new file already, or need not. */
+/* The parts of the options that the new file has already. */
 struct rewritten {
-	bool *options; /* by row */
+	bool *options; /* by row of the option table */
 	bool *rules;
-	struct hs_acl *users; /* those that do not */
+	struct hs_acl *users; /* not yet in the file */
 };
 
-/* The file's lines, with the values of now where an option is set. */
+/* Copies the lines of the file; lines that set an option get the current value. */
 static int rewrite_lines(const struct hs_options *options, FILE *file, struct rewritten *written,
 			 struct hs_buf *text)
 {
@@ -283,7 +290,7 @@ static int rewrite_lines(const struct hs_options *options, FILE *file, struct re
 	return ferror(file) ? HS_EIO : 0;
 }
 
-/* What no line of the old file was about. */
+/* Appends options, rules and users that no line of the old file sets. */
 static void append_unwritten(const struct hs_options *options, const struct rewritten *written,
 			     struct hs_buf *text)
 {
@@ -310,7 +317,7 @@ static void append_unwritten(const struct hs_options *options, const struct rewr
 int hs_options_rewrite(const struct hs_options *options, char *error, size_t error_size)
 {
 	char path[PATH_MAX];
-	/* Where a link leads, so that it stays one. */
+	/* Resolves a symbolic link, so that the link itself stays. */
 	FILE *file = realpath(options->config, path) ? fopen(path, "r") : NULL;
 	struct rewritten written = {
 		.options = hs_mem_zalloc(hs_option_count * sizeof *written.options),
@@ -337,7 +344,7 @@ int hs_options_rewrite(const struct hs_options *options, char *error, size_t err
 	return status;
 }
 
-/* One pass over the flags: those that are about users (`users` is there), or all others. */
+/* One pass over the flags: with `users` the user flags, without it all others. */
 static int parse_flags(struct hs_options *options, int argc, char **argv, struct hs_acl **users,
 		       char *error, size_t error_size)
 {
@@ -350,7 +357,7 @@ static int parse_flags(struct hs_options *options, int argc, char **argv, struct
 
 		if (strncmp(argv[i], "--", 2) != 0)
 			return hs_err_set(HS_EINVAL, error, error_size,
-					  "'%s' is no flag: flags start with --", argv[i]);
+					  "'%s' is not a flag: flags start with --", argv[i]);
 		len = equals ? (size_t)(equals - argv[i]) - 2 : strlen(argv[i]) - 2;
 		snprintf(name, sizeof name, "%.*s", (int)len, argv[i] + 2);
 		if (!hs_option_find(hs_bytes_of(name)))

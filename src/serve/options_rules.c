@@ -1,5 +1,5 @@
-/* `rule` lines: contracts as options. A line is `rule GLOB CONTRACT OPTION=VALUE…`, as often as there
- * are rules; a later one for the same glob takes the place of an earlier one. */
+/* `rule` lines: contracts as options. A line is `rule GLOB CONTRACT OPTION=VALUE…`, one per rule; a later line with
+ * the same glob replaces an earlier one. */
 #include "serve/options.h"
 
 #include "base/err.h"
@@ -22,7 +22,7 @@ int hs_options_add_rule(struct hs_options *options, const char *line, char *erro
 	int status = HS_EINVAL;
 
 	if (!hs_options_split(line, &words, &text))
-		snprintf(error, error_size, "rule: unbalanced quotes");
+		snprintf(error, error_size, "rule: unbalanced quotes in the line");
 	else
 		status = hs_rules_with(options->rules, words.argc, words.argv, &rules, error,
 				       error_size);
@@ -40,8 +40,8 @@ void hs_options_format_rule(const struct hs_rule *rule, struct hs_buf *text)
 	hs_buf_printf(text, "\n");
 }
 
-/* Of two rules that a key fits, and neither wins by its glob, the later one does. Where a file has
- * lines for such rules, they take these places in their order. */
+/* True if neither glob wins over the other by its literal prefix or length: then the later rule wins. CONFIG REWRITE
+ * writes such rules into the lines that the file has for them, in order, so that the same rule wins after a restart. */
 static bool same_standing(struct hs_bytes a, struct hs_bytes b)
 {
 	size_t prefix = hs_rule_prefix_len(a);

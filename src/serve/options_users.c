@@ -1,6 +1,5 @@
-/* `user` lines: users as options. A line is `user NAME RULE…`, as often as there are users; each
- * makes its user anew, from one who may do nothing. What counts in the end is the set of all of
- * them, and the default user as requirepass makes it unless a line says otherwise. */
+/* `user` lines: users as options. A line is `user NAME RULE…`, one per user; its rules start from a user without any
+ * permission. Without a `user default` line, the default user is added as requirepass defines it. */
 #include "serve/options.h"
 
 #include "base/err.h"
@@ -49,7 +48,7 @@ bool hs_options_any_command(const struct hs_options *options)
 	return strcmp(options->engine, "embedded") != 0;
 }
 
-/* The words of a line behind its first: a name and rules. */
+/* `words`: the name and the rules. */
 static int add(const struct hs_options *options, struct hs_acl **users, size_t count,
 	       const struct hs_bytes *words, char *error, size_t error_size)
 {
@@ -59,21 +58,24 @@ static int add(const struct hs_options *options, struct hs_acl **users, size_t c
 	char name[64], shown[256];
 
 	if (count == 0)
-		return hs_err_set(HS_EINVAL, error, error_size, "user needs a name and rules");
+		return hs_err_set(
+			HS_EINVAL, error, error_size,
+			"user: a name and rules are missing, such as: alice on >password ~* +@all");
 	hs_bytes_escape(words[0], name, sizeof name);
 	if (!hs_acl_name_fits(words[0]))
 		return hs_err_set(HS_EINVAL, error, error_size,
-				  "user '%s': a name has no spaces in it", name);
+				  "user '%s': a name must not contain spaces", name);
 	if (hs_acl_find(*users, words[0]))
-		return hs_err_set(HS_EINVAL, error, error_size, "user '%s' is there twice", name);
+		return hs_err_set(HS_EINVAL, error, error_size, "user '%s' is defined twice", name);
 	if (hs_acl_count(*users) + 1 >= HS_ACL_USERS_MAX)
-		return hs_err_set(HS_ELIMIT, error, error_size, "user '%s': there may be %d users",
-				  name, HS_ACL_USERS_MAX);
+		return hs_err_set(HS_ELIMIT, error, error_size,
+				  "user '%s': at most %d users are possible", name,
+				  HS_ACL_USERS_MAX);
 	rules.count = count - 1;
 	rules.words = words + 1;
 	user = hs_acl_user_change(NULL, words[0], &rules, &wrong);
 	if (!user) {
-		/* The message goes to a log: a rule about a password is named by its first letter. */
+		/* The message goes to the log: of a password rule it shows only the first letter. */
 		if (wrong.word[0] != '\0' && strchr("><#!", wrong.word[0]))
 			snprintf(wrong.word + 1, sizeof wrong.word - 1, HS_SECRET_TEXT);
 		return hs_err_set(HS_EINVAL, error, error_size, "user '%s': '%s': %s", name,
@@ -92,7 +94,7 @@ int hs_options_add_user(const struct hs_options *options, struct hs_acl **users,
 	int status = HS_EINVAL;
 
 	if (!hs_options_split(line, &words, &text))
-		snprintf(error, error_size, "user: unbalanced quotes");
+		snprintf(error, error_size, "user: unbalanced quotes in the line");
 	else
 		status = add(options, users, words.argc, words.argv, error, error_size);
 	hs_wire_request_deinit(&words);
@@ -120,7 +122,7 @@ void hs_options_format_user(const struct hs_acl_user *user, struct hs_buf *text)
 	hs_buf_printf(text, "user ");
 	hs_escape_word(name, text);
 	rest = hs_buf_bytes(&rules);
-	hs_bytes_cut(&rest, ' '); /* the name, which may be empty, and has no blank in it */
+	hs_bytes_cut(&rest, ' '); /* the name: it may be empty, and contains no space */
 	while (rest.len > 0) {
 		hs_buf_append(text, " ", 1);
 		hs_escape_word(hs_bytes_cut(&rest, ' '), text);

@@ -1,3 +1,4 @@
+/* The routes of HTTP, and the pages that are one call. */
 #include "serve/pages.h"
 
 #include "http/api.h"
@@ -13,7 +14,7 @@ static unsigned compose_index(void *context, const struct hs_http_request *reque
 {
 	(void)context;
 	(void)request;
-	hs_buf_printf(body, "heatsink: what can be asked here\n\n");
+	hs_buf_printf(body, "heatsink: the pages of this server\n\n");
 	hs_http_routes_describe(&hs_pages, body);
 	return OK;
 }
@@ -26,7 +27,7 @@ static unsigned compose_metrics(void *context, const struct hs_http_request *req
 	return OK;
 }
 
-/* The board's pages: http/api.h has the functions. */
+/* The JSON pages about heat (http/api.h), with a fresh sample. */
 #define BOARD_PAGE(name)                                                                           \
 	static unsigned compose_##name(void *context, const struct hs_http_request *request,       \
 				       struct hs_buf *body)                                        \
@@ -40,7 +41,6 @@ BOARD_PAGE(heat)
 BOARD_PAGE(partitions)
 BOARD_PAGE(history)
 
-/* It answers: so it lives. */
 static unsigned compose_healthz(void *context, const struct hs_http_request *request,
 				struct hs_buf *body)
 {
@@ -64,12 +64,12 @@ static unsigned compose_readyz(void *context, const struct hs_http_request *requ
 }
 
 static const struct hs_http_route rows[] = {
-	{.path = "/", .type = PLAIN_TYPE, .compose = compose_index, .help = "This list."},
+	{.path = "/", .type = PLAIN_TYPE, .compose = compose_index, .help = "This list of pages."},
 	{.path = "/metrics",
 	 .type = HS_METRICS_TYPE,
 	 .shared = true,
 	 .compose = compose_metrics,
-	 .help = "Everything that is counted, for Prometheus."},
+	 .help = "All metrics, in the text format of Prometheus."},
 	{.path = "/api/heat",
 	 .type = HS_API_TYPE,
 	 .parameters = hs_api_heat_parameters,
@@ -81,30 +81,32 @@ static const struct hs_http_route rows[] = {
 	 .parameters = hs_api_partitions_parameters,
 	 .parameters_count = HS_API_PARTITIONS_PARAMETERS,
 	 .compose = compose_partitions,
-	 .help = "Every partition, and the median of all, as JSON."},
+	 .help = "Every partition and their median, as JSON."},
 	{.path = "/api/history",
 	 .type = HS_API_TYPE,
 	 .parameters = hs_api_history_parameters,
 	 .parameters_count = HS_API_HISTORY_PARAMETERS,
 	 .compose = compose_history,
-	 .help = "The last seconds, ten minutes at most, as JSON."},
+	 .help = "The last seconds, one row each, up to ten minutes, as JSON."},
 	{.path = "/kv/",
 	 .suffix = "<key>",
 	 .type = "application/octet-stream",
 	 .begin = hs_kv_page_begin,
-	 .help = "The value of a key whose rule says public, with ETag and Cache-Control. Any byte "
-		 "can be written as %XX."},
+	 .help = "The value of a key whose rule says public, with ETag and Cache-Control. %XX "
+		 "stands for "
+		 "a byte."},
 	{.path = "/healthz",
 	 .type = PLAIN_TYPE,
 	 .probe = true,
 	 .compose = compose_healthz,
-	 .help = "200 while the process lives."},
+	 .help = "200 while the process runs."},
 	{.path = "/readyz",
 	 .type = PLAIN_TYPE,
 	 .probe = true,
 	 .compose = compose_readyz,
-	 .help = "200 when clients may be sent here, otherwise 503 and the reason; then a line for "
-		 "each partition that is not well."},
+	 .help = "200 if this server can serve clients, else 503 and the reason; then a line for "
+		 "each "
+		 "partition that is not ok."},
 };
 
 const struct hs_http_routes hs_pages = {rows, sizeof rows / sizeof *rows};

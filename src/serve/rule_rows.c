@@ -24,15 +24,15 @@
 	_Static_assert((kind) != HS_COUNTER, #field ": CONFIG RESETSTAT does not reach rules");
 HS_CACHE_RULE_COUNTERS(STAYS)
 
-/* What is counted, and what follows from it. */
+/* The counters of a rule, and values computed from them. */
 static const struct hs_field fields[] = {
 	HS_CACHE_RULE_COUNTERS(FIELD) /* ends with a comma */
 	FIELD(avoided, HS_TOTAL, NULL, "avoided", "avoided_total",
-	      "Reads that the engine did not have to answer")
+	      "Reads answered without a command to the engine")
 		AGE(age_p50_us, "age_p50_seconds",
-		    "How old half of the hits may have been at most, since the start"),
+		    "Median of the highest possible age of a cache hit, since the start"),
 	AGE(age_p99_us, "age_p99_seconds",
-	    "How old 99 % of the hits may have been at most, since the start"),
+	    "99th percentile of the highest possible age of a cache hit, since the start"),
 };
 
 const struct hs_fields hs_rule_fields = HS_FIELDS(fields);
@@ -54,12 +54,12 @@ void hs_rule_row(const struct hs_host *host, uint32_t number, struct hs_rule_row
 	asked = row->hits + row->misses;
 	read = row->fetches + row->replica_reads;
 	row->avoided = asked > read ? asked - read : 0;
-	/* The ladder's steps are wide: nothing was older than the oldest. */
+	/* The histogram's buckets are wide: no hit was older than age_max_us. */
 	row->age_p50_us = fmin(hs_coarse_histogram_quantile(ages, 0.5), (double)row->age_max_us);
 	row->age_p99_us = fmin(hs_coarse_histogram_quantile(ages, 0.99), (double)row->age_max_us);
 }
 
-/* In a line of INFO: what splits it into fields must not be in it. */
+/* The glob in a line of INFO, where ',' and '=' separate fields. */
 static void write_glob(struct hs_bytes glob, struct hs_buf *text)
 {
 	for (size_t i = 0; i < glob.len; i++) {

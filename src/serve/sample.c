@@ -1,5 +1,5 @@
-/* What the control thread looks at by itself: the rate of commands, the heat of the workers and of
- * the engine's partitions, and whether everybody is alive. */
+/* The control thread's samples: the rate of commands, the heat of workers and partitions; and readiness: whether
+ * workers and engine are alive. */
 #include "serve/host.h"
 
 #include "serve/clock.h"
@@ -7,8 +7,8 @@
 
 enum {
 	WORKER_SILENT_US_MAX =
-		5000000, /* a worker silent for longer is stuck: it tells the time each 100 ms */
-	LINES_MAX = 16,	 /* partitions that are not well: lines on a page */
+		5000000, /* a worker reports every 100 ms; one silent for longer is stuck */
+	LINES_MAX = 16,	 /* lines of /readyz about partitions that are not ok */
 };
 
 void hs_host_sample(struct hs_host *host)
@@ -34,7 +34,7 @@ void hs_host_sample_heat(struct hs_host *host)
 	hs_hotkeys_harvest(host, now);
 }
 
-/* ---- may clients be sent here ---- */
+/* ---- readiness ---- */
 
 static bool workers_alive(struct hs_host *host, struct hs_buf *why)
 {
@@ -43,11 +43,12 @@ static bool workers_alive(struct hs_host *host, struct hs_buf *why)
 	for (uint32_t i = 0; i < host->workers_count; i++) {
 		uint64_t seen_us = hs_heat_seen_us(host->heats[i]);
 
-		/* One that is just starting has told nothing yet. */
+		/* A worker that is just starting has not reported yet. */
 		if (seen_us < host->started_mono_us)
 			seen_us = host->started_mono_us;
 		if (now_us > seen_us + WORKER_SILENT_US_MAX) {
-			hs_buf_printf(why, "worker %u has not been seen for %llu s\n", (unsigned)i,
+			hs_buf_printf(why, "worker %u is stuck: no sign of life for %llu s\n",
+				      (unsigned)i,
 				      (unsigned long long)(now_us - seen_us) / 1000000);
 			return false;
 		}
@@ -55,8 +56,8 @@ static bool workers_alive(struct hs_host *host, struct hs_buf *why)
 	return true;
 }
 
-/* A line for each partition that is not well, and what is served of all. One that has not been heard
- * of yet may be as well as any. */
+/* Appends a line for each partition that is not ok. False: none is served. A partition whose state is not known yet
+ * counts as served. */
 static bool partitions_served(struct hs_host *host, struct hs_buf *lines)
 {
 	uint32_t present = 0, down = 0, lines_count = 0;

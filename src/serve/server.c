@@ -1,3 +1,5 @@
+/* The main thread, in the order of a life: ports, engine, workers, signals, drain, joins. server.h tells the
+ * shutdown. */
 #include "serve/server.h"
 
 #include "absorb/shared.h"
@@ -30,15 +32,15 @@ struct listener {
 };
 
 struct hs_server {
-	struct hs_control control; /* its host has all that the threads share */
+	struct hs_control control; /* control.host is what the threads share */
 	uv_loop_t loop;
 	uv_async_t wake;
 	uv_signal_t on_term, on_int, on_hup;
-	struct listener listeners[LISTENERS_MAX * 2]; /* on each address: plain, TLS, or both */
+	struct listener listeners[LISTENERS_MAX * 2]; /* per address: plain, TLS, or both */
 	size_t listeners_count;
-	uint32_t next_worker;  /* who is tried first for the next connection */
-	_Atomic bool shutdown; /* SHUTDOWN was asked for */
-	_Atomic bool finished; /* all threads joined, engine closed */
+	uint32_t next_worker;  /* the first candidate for the next connection */
+	_Atomic bool shutdown; /* the command SHUTDOWN has come */
+	_Atomic bool finished; /* all other threads are joined, the engine is closed */
 };
 
 static bool is_stopping(const struct hs_server *server)
@@ -100,7 +102,7 @@ static struct hs_now engine_now(void *context)
 	return hs_clock_now();
 }
 
-/* The worker with the fewest connections, in turn among equals: even also when there are few. */
+/* The worker with the fewest connections, round robin among equals: even also with few connections. */
 static struct hs_worker *choose_worker(struct hs_server *server)
 {
 	struct hs_host *host = &server->control.host;
@@ -139,8 +141,7 @@ static void accept_client(struct hs_server *server, int fd, bool tls)
 
 	if (count_clients(host) >= atomic_load(&host->live.maxclients)) {
 		hs_counter_add(&host->stats.rejected_connections, 1);
-		/* A best effort: the socket is new and its buffer empty. Who waits for a handshake
-		 * would not understand it. */
+		/* Best effort: the socket is new and its buffer empty. A TLS client could not read it. */
 		if (!tls)
 			(void)!write(fd, full, sizeof full - 1);
 		close(fd);
@@ -171,7 +172,7 @@ static void on_connect(uv_poll_t *poll, int status, int events)
 		} else if (errno != EINTR && errno != ECONNABORTED) {
 			if (errno != EAGAIN)
 				hs_log(server->control.host.log, HS_LOG_WARN,
-				       "cannot accept a connection: %s", strerror(errno));
+				       "cannot accept a client connection: %s", strerror(errno));
 			return;
 		}
 	}
@@ -185,7 +186,7 @@ static int listen_on(struct hs_server *server, const char *address, int *port, b
 
 	if (fd < 0)
 		hs_log(host->log, HS_LOG_ERROR, "%s%s%s", error,
-		       fd == HS_EBUSY ? "; choose another with " : "",
+		       fd == HS_EBUSY ? "; choose another port with " : "",
 		       fd != HS_EBUSY ? ""
 		       : tls	      ? "--tls-port"
 				      : "--port");
@@ -195,7 +196,7 @@ static int listen_on(struct hs_server *server, const char *address, int *port, b
 	return fd;
 }
 
-/* On every address of `bind`. */
+/* Listens on every address of `bind`. */
 static int open_port(struct hs_server *server, int *port, bool tls)
 {
 	const struct hs_host *host = &server->control.host;
@@ -208,7 +209,7 @@ static int open_port(struct hs_server *server, int *port, bool tls)
 		if (*address == '\0')
 			continue;
 		if (addresses++ == LISTENERS_MAX) {
-			hs_log(host->log, HS_LOG_ERROR, "bind names more than %d addresses",
+			hs_log(host->log, HS_LOG_ERROR, "bind: more than %d addresses",
 			       LISTENERS_MAX);
 			return -1;
 		}
@@ -216,7 +217,8 @@ static int open_port(struct hs_server *server, int *port, bool tls)
 			return -1;
 	}
 	if (addresses == 0) {
-		hs_log(host->log, HS_LOG_ERROR, "bind names no address");
+		hs_log(host->log, HS_LOG_ERROR,
+		       "bind: no address; give at least one, such as 127.0.0.1");
 		return -1;
 	}
 	return 0;
@@ -233,7 +235,7 @@ static int read_certificates(struct hs_host *host)
 	return -1;
 }
 
-/* Before anything else is touched: a port in use is found out first. */
+/* First of all: a port in use is an error before the data folder is touched. */
 static int open_listeners(struct hs_server *server)
 {
 	struct hs_host *host = &server->control.host;
@@ -242,7 +244,7 @@ static int open_listeners(struct hs_server *server)
 	host->tls_port = (int)host->options->tls_port;
 	if (read_certificates(host) < 0)
 		return -1;
-	/* As in Redis: `port 0` beside a TLS port means that there is no other. */
+	/* As in Redis: with `port 0` and a TLS port there is no plain port. */
 	if ((host->port || !host->tls_port) && open_port(server, &host->port, false) < 0)
 		return -1;
 	if (host->tls_port && open_port(server, &host->tls_port, true) < 0)
@@ -255,10 +257,14 @@ static void stop(struct hs_server *server, const char *why)
 	struct hs_host *host = &server->control.host;
 
 	if (atomic_exchange(&host->stopping, true)) {
-		hs_log(host->log, HS_LOG_WARN, "%s again: exiting at once", why);
+		hs_log(host->log, HS_LOG_WARN,
+		       "%s again: exiting at once, without waiting for clients", why);
 		_exit(1);
 	}
-	hs_log(host->log, HS_LOG_INFO, "%s: answering what is under way, then exiting", why);
+	hs_log(host->log, HS_LOG_INFO,
+	       "%s: no new connections; finishing requests in flight (shutdown-timeout), then "
+	       "exiting",
+	       why);
 	for (size_t i = 0; i < server->listeners_count; i++) {
 		uv_close((uv_handle_t *)&server->listeners[i].poll, NULL);
 		close(server->listeners[i].fd);
@@ -271,7 +277,7 @@ static void stop(struct hs_server *server, const char *why)
 	}
 }
 
-/* The control thread calls this. */
+/* On the control thread. */
 static void request_stop(void *context)
 {
 	struct hs_server *server = context;
@@ -280,7 +286,7 @@ static void request_stop(void *context)
 	uv_async_send(&server->wake);
 }
 
-/* Two clients may well send SHUTDOWN; that is no reason for hurry. */
+/* A second SHUTDOWN, unlike a second signal, does not end the process at once. */
 static void on_wake(uv_async_t *wake)
 {
 	struct hs_server *server = wake->data;
@@ -324,8 +330,8 @@ static void start_loop(struct hs_server *server)
 	}
 }
 
-/* Waits for the other threads beside the loop, so that a second signal is still heard. First those
- * who ask, then those who answer; what they share is freed when all have ended. */
+/* Runs on a thread of its own, so that the main loop still handles a second signal. Threads that send requests end
+ * before those that answer them; shared data is freed last. */
 static void join_all(void *argument)
 {
 	struct hs_server *server = argument;
@@ -349,7 +355,7 @@ static void join_all(void *argument)
 	uv_async_send(&server->wake);
 }
 
-/* maxclients needs file descriptors: ask for them, and say so when the system refuses. */
+/* Raises the limit of open files for maxclients; logs a warning if the system refuses. */
 static void raise_fd_limit(const struct hs_host *host)
 {
 	rlim_t want = (rlim_t)host->options->maxclients + SPARE_FDS + HS_HTTP_CONNECTIONS_MAX +
@@ -368,7 +374,8 @@ static void raise_fd_limit(const struct hs_host *host)
 	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
 	hs_log(host->log, HS_LOG_WARN,
-	       "maxclients %lld needs %llu open files; the system allows %llu",
+	       "maxclients %lld needs %llu open files, but the system allows %llu: raise ulimit -n "
+	       "(LimitNOFILE=), or lower maxclients",
 	       (long long)host->options->maxclients, (unsigned long long)want,
 	       (unsigned long long)limit.rlim_max);
 }
@@ -395,7 +402,9 @@ static int open_redis(struct hs_host *host, const struct hs_engine_host *calls)
 
 	if (options->engine_tls_skip_verify)
 		hs_log(host->log, HS_LOG_WARN,
-		       "engine-tls-skip-verify: anybody may pass for the servers behind");
+		       "engine-tls-skip-verify yes: certificates of the servers are not checked; "
+		       "use it in tests "
+		       "only");
 	if (hs_redis_create(&redis, calls, &host->engine, error, sizeof error) == 0)
 		return 0;
 	hs_log(host->log, HS_LOG_ERROR, "engine: %s", error);
@@ -415,7 +424,7 @@ static int open_embedded(struct hs_host *host, const struct hs_engine_host *call
 	char error[512];
 
 	if (hs_embedded_create(&embedded, calls, &host->engine, error, sizeof error) == 0) {
-		/* An existing database keeps its own number: that is the one in force. */
+		/* An existing database keeps the number it was created with. */
 		host->options->partitions = host->engine->calls->partitions(host->engine);
 		return 0;
 	}
@@ -461,7 +470,7 @@ static void fill_host(struct hs_host *host)
 	hs_host_publish_to_main(host);
 }
 
-/* One seed for all: their tables are merged. A secret one, so that nobody can aim at a set. */
+/* One seed for all workers, since their tables are merged; secret, so that clients cannot choose keys that collide. */
 static void create_heats(struct hs_host *host)
 {
 	struct hs_heat_options options = {
@@ -475,7 +484,7 @@ static void create_heats(struct hs_host *host)
 		host->heats[i] = hs_heat_create(&options);
 }
 
-/* What may lie there is bounded by what the workers may keep. */
+/* hs_host_publish_caching sets the limit from cache-bytes. */
 static void create_shared(struct hs_host *host)
 {
 	uint64_t seed;
@@ -547,7 +556,7 @@ static void announce(const struct hs_host *host)
 		       hs_address_text(options->http_bind, (unsigned)host->http_port, text,
 				       sizeof text));
 	announce_engine(host);
-	/* Nothing that would write to servers that are somebody's. */
+	/* In front of servers, the hint must not write: their data is not ours. */
 	if (host->port)
 		hs_log(host->log, HS_LOG_INFO, "try: redis-cli -p %d %s", host->port,
 		       host->engine->where ? "heat top" : "set hello world");
@@ -582,8 +591,7 @@ static void close_all(uv_handle_t *handle, void *argument)
 		uv_close(handle, NULL);
 }
 
-/* One for each processor, unless told otherwise: a large machine may have more of them than there
- * can be workers. */
+/* One worker per processor by default, at most HS_WORKERS_MAX. */
 static uint32_t count_workers(const struct hs_options *options)
 {
 	uint32_t processors = uv_available_parallelism();

@@ -1,13 +1,40 @@
-/* The process around the workers: starts all threads, listens, deals connections out evenly, takes
- * signals, and ends everything in order. Runs on the main thread's loop. */
+/* src/serve: the process around the cores. It opens the ports, reads from and writes to client sockets, runs the
+ * threads, owns the options, and answers CONFIG, INFO, HEAT and HTTP. Only src/cli calls it. It may include every
+ * folder below it; it knows no command's meaning and no mitigation: those are the core's and the stages'.
+ *
+ *     main        this file: listens, hands each connection to a worker, takes signals, starts and joins the threads
+ *     worker × N  worker.h: one libuv loop, one core, its clients' sockets (connection.c)
+ *     control     control.h: owns the options; CONFIG, INFO, HEAT, users and rules, HTTP, samples
+ *     joiner      at the end, for join_all() below: so that the main loop still takes a second signal
+ *
+ * The engine has threads of its own (engine/engine.h). Threads talk through queues and one wake-up per receiver: a
+ * worker's in worker.h, the control thread's in control.h. They share struct hs_host (host.h), whose fields name
+ * their writers.
+ *
+ * Bad days:
+ *
+ *     no port, no certificate, engine refuses    one line in the log, exit code 1, before any client is accepted
+ *     maxclients reached                         the client gets -ERR (on the TLS port: nothing) and is closed; counted
+ *     a client does not read its replies         it is cut off at output-limit bytes; other clients do not notice
+ *     a worker's event queue is full             events are dropped, logged and counted (event_queue.h)
+ *
+ * SIGTERM, SIGINT and SHUTDOWN:
+ *
+ *     1. the ports are closed; every worker gets HS_WORKER_DRAIN with shutdown-timeout
+ *     2. a worker closes clients that block (BLPOP) at once, without a reply, and clients with nothing in flight once
+ *        they have been silent for 50 ms. It goes on serving the others. After shutdown-timeout it reads no more
+ *        requests and closes each client as soon as its replies are sent, however long the client takes to read them.
+ *     3. when all workers are empty: workers end, then the control thread, then the engine (its data is on disk)
+ *
+ * A second SIGTERM or SIGINT ends the process at once, with exit code 1. Acknowledged writes stay safe. */
 #ifndef HS_SERVE_SERVER_H
 #define HS_SERVE_SERVER_H
 
 #include "base/log.h"
 #include "serve/options.h"
 
-/* Starts, serves until told to stop, and returns the process's exit code. `flags` are what came
- * from the command line, for reading the configuration again. */
+/* Serves until a signal or SHUTDOWN and returns the process's exit code. The main thread. `flags` is the command
+ * line: it wins over the file again when SIGHUP reloads it. All arguments are the caller's and outlive the call. */
 int hs_server_run(struct hs_options *options, int flags_count, char **flags, struct hs_log *log);
 
 #endif

@@ -43,7 +43,7 @@ int hs_tls_options_check(const struct hs_options *options, char *error, size_t e
 	struct hs_tls_options tls = tls_options(options);
 	char why[512];
 
-	/* All defaults: nothing can be wrong with them. */
+	/* All empty: OpenSSL's defaults, nothing to check. */
 	if (!tls.protocols[0] && !tls.ciphers[0] && !tls.ciphersuites[0])
 		return 0;
 	if (hs_tls_check_rules(&tls, why, sizeof why) == 0)

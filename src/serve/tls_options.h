@@ -1,4 +1,6 @@
-/* What of the options concerns the TLS port: its certificates and rules, as a context. */
+/* The tls- options as a TLS context: certificates, protocols and ciphers of the TLS port. It knows no connection. The
+ * main thread at the start, then the control thread (SIGHUP, CONFIG SET); connections keep the context they began
+ * with. */
 #ifndef HS_SERVE_TLS_OPTIONS_H
 #define HS_SERVE_TLS_OPTIONS_H
 
@@ -6,12 +8,12 @@
 #include "serve/options.h"
 #include "tls/tls.h"
 
-/* Reads the files that the tls- options name. The error is one line, with the file and the reason.
- */
+/* Reads the files that the tls- options name. The error is one line with the option or file and the reason. The caller
+ * releases the context. */
 int hs_tls_options_read(const struct hs_options *options, struct hs_tls_context **context,
 			char *error, size_t error_size) HS_MUSTCHECK;
 
-/* Whether tls-protocols, tls-ciphers and tls-ciphersuites can be used, also while there is no TLS port. */
+/* Checks that OpenSSL takes tls-protocols, tls-ciphers and tls-ciphersuites; also without a TLS port. Reads no file. */
 int hs_tls_options_check(const struct hs_options *options, char *error,
 			 size_t error_size) HS_MUSTCHECK;
 

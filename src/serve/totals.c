@@ -9,7 +9,7 @@ const struct hs_counter_table hs_worker_counters = HS_COUNTER_TABLE(HS_WORKER_CO
 const struct hs_counter_table hs_host_counters = HS_COUNTER_TABLE(HS_HOST_COUNTERS);
 const struct hs_counter_table hs_key_reader_counters = HS_COUNTER_TABLE(HS_KEY_READER_COUNTERS);
 
-/* The place for the values of a table. They are 0. */
+/* Appends the rows of a table; returns where its values go. They are 0. */
 static uint64_t *add_table(struct hs_totals *totals, const struct hs_counter_table *table)
 {
 	uint64_t *values = &totals->values[totals->count];
@@ -20,7 +20,7 @@ static uint64_t *add_table(struct hs_totals *totals, const struct hs_counter_tab
 	return values;
 }
 
-/* What one thread counts alone, a struct of numbers; NULL: it counts nothing. */
+/* Counters of one thread in a plain struct of numbers; NULL: all 0. */
 static void add_numbers(struct hs_totals *totals, const struct hs_counter_table *table,
 			const void *numbers)
 {

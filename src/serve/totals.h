@@ -1,6 +1,7 @@
-/* All counters of the process, each summed over the threads that count it: what INFO and /metrics show, and
- * what CONFIG RESETSTAT takes off. A table of counters (base/counter.h) is a line in totals.c; one of a stage is
- * found in the stage. The control thread's. */
+/* All counters of the process, each summed over the threads that count it, for INFO and /metrics. A table of counters
+ * (base/counter.h) is one line in totals.c; the tables of stages are found through the row of stages. CONFIG
+ * RESETSTAT keeps a copy as a baseline, which INFO subtracts: no thread's counters are ever set back. The control
+ * thread. */
 #ifndef HS_SERVE_TOTALS_H
 #define HS_SERVE_TOTALS_H
 
@@ -12,7 +13,7 @@ struct hs_host;
 
 extern const struct hs_counter_table hs_worker_counters, hs_host_counters, hs_key_reader_counters;
 
-enum { HS_TOTALS_MAX = 256 }; /* rows of all tables */
+enum { HS_TOTALS_MAX = 256 }; /* rows of all tables together; checked when they are read */
 
 struct hs_totals {
 	size_t count;
@@ -23,10 +24,10 @@ struct hs_totals {
 	} command[HS_CMD_IDS_ALL];
 };
 
-/* Since the start. `engine` is what the engine says now. */
+/* Sums since the start. `engine` has the engine's counters of this moment. */
 void hs_totals_read(const struct hs_host *host, const struct hs_engine_stats *engine,
 		    struct hs_totals *totals);
-/* Takes off what had been counted then; zeroed: nothing. */
+/* Subtracts the counters that CONFIG RESETSTAT resets. A zeroed baseline subtracts nothing. */
 void hs_totals_subtract(struct hs_totals *totals, const struct hs_totals *baseline);
 
 #endif

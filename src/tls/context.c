@@ -1,4 +1,4 @@
-/* Contexts: files and rules become an SSL_CTX, or one line that says what is wrong with them. */
+/* Contexts: turns files and options into an SSL_CTX, or into one line that says what is wrong with them. */
 #include "base/err.h"
 #include "base/limits.h"
 #include "base/mem.h"
@@ -16,7 +16,7 @@
 struct making {
 	const struct hs_tls_options *options;
 	SSL_CTX *ssl;
-	bool locked; /* the key file is under a password */
+	bool locked; /* the key file is encrypted */
 	char *error;
 	size_t error_size;
 };
@@ -26,12 +26,12 @@ static bool given(const char *text)
 	return text && text[0];
 }
 
-/* OpenSSL's own words for what went wrong first. */
+/* OpenSSL's text for its first error. */
 static const char *reason(void)
 {
 	const char *text = ERR_reason_error_string(ERR_peek_error());
 
-	return text ? text : "not understood";
+	return text ? text : "invalid";
 }
 
 static int refuse(const struct making *making, const char *what, const char *path, const char *why)
@@ -40,7 +40,7 @@ static int refuse(const struct making *making, const char *what, const char *pat
 			  why);
 }
 
-/* Found out before OpenSSL looks, whose errors hide the system's. */
+/* Checks the file before OpenSSL opens it, whose errors hide the reason (no such file, no permission). */
 static int check_file(const struct making *making, const char *what, const char *path, bool folder)
 {
 	struct stat found;
@@ -56,7 +56,7 @@ static int check_file(const struct making *making, const char *what, const char 
 	return status;
 }
 
-/* Without this one OpenSSL would ask at the terminal. */
+/* Password callback of OpenSSL, which without it would ask at the terminal. */
 static int give_pass(char *text, int size, int writing, void *context)
 {
 	struct making *making = context;
@@ -74,7 +74,7 @@ static int give_pass(char *text, int size, int writing, void *context)
 static int load_key(struct making *making)
 {
 	const struct hs_tls_options *options = making->options;
-	const char *why = "there is no PEM key in it";
+	const char *why = "no PEM key in the file";
 	int status = check_file(making, "key file", options->key_file, false);
 
 	making->locked = false;
@@ -98,7 +98,7 @@ static int load_certificate(struct making *making)
 		return 0;
 	if (!given(options->cert_file) || !given(options->key_file))
 		return hs_err_set(HS_EINVAL, making->error, making->error_size,
-				  "a certificate file and its key file are needed, both");
+				  "both a certificate file and its key file are needed");
 	status = check_file(making, "certificate file", options->cert_file, false);
 	if (status < 0)
 		return status;
@@ -127,10 +127,9 @@ static int load_authorities(const struct making *making)
 	    options->verify == HS_TLS_VERIFY_NONE)
 		return status;
 	if (options->role == HS_TLS_SERVER) {
-		/* The system's authorities vouch for the names of hosts, not for who may come in. */
-		return hs_err_set(
-			HS_EINVAL, making->error, making->error_size,
-			"clients' certificates cannot be checked without a CA file or folder");
+		/* The system's CAs certify host names; they cannot say which clients may connect. */
+		return hs_err_set(HS_EINVAL, making->error, making->error_size,
+				  "a CA file or folder is needed to check clients' certificates");
 	}
 	SSL_CTX_set_default_verify_paths(making->ssl);
 	return 0;
@@ -149,8 +148,10 @@ static int set_protocols(const struct making *making)
 
 	if (rest.len > 0) {
 		memset(wanted, 0, sizeof wanted);
-		SSL_CTX_set_min_proto_version(making->ssl,
-					      0); /* asked for: over the system's rule */
+		SSL_CTX_set_min_proto_version(
+			making->ssl,
+			/* Allows versions that the system's configuration forbids. */
+			0);
 	}
 	while (rest.len > 0) {
 		struct hs_bytes word = hs_bytes_cut(&rest, ' ');
@@ -160,7 +161,8 @@ static int set_protocols(const struct making *making)
 			wanted[which] = true;
 		else if (word.len > 0)
 			return hs_err_set(HS_EINVAL, making->error, making->error_size,
-					  "'%.*s' is no protocol: TLSv1, TLSv1.1, TLSv1.2, TLSv1.3",
+					  "'%.*s' is not a protocol: use some of TLSv1, TLSv1.1, "
+					  "TLSv1.2, TLSv1.3",
 					  (int)word.len, word.data);
 	}
 	for (size_t i = 0; i < KNOWN; i++)
@@ -187,10 +189,10 @@ static int set_rules(const struct making *making)
 		SSL_CTX_set_options(ssl, SSL_OP_CIPHER_SERVER_PREFERENCE);
 	SSL_CTX_set_dh_auto(ssl, 1);
 	SSL_CTX_set_options(ssl, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
-	/* An idle connection keeps no buffers. */
+	/* Frees the buffers of an idle connection. */
 	SSL_CTX_set_mode(ssl, SSL_MODE_RELEASE_BUFFERS);
 	SSL_CTX_set_max_cert_list(ssl, HS_TLS_HANDSHAKE_BYTES_MAX / 2);
-	/* Who comes back resumes with a ticket, which costs us no memory. */
+	/* Sessions are resumed with tickets, which need no memory here. */
 	SSL_CTX_set_session_cache_mode(ssl, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_session_id_context(ssl, (const unsigned char *)"heatsink", 8);
 	if (options->verify == HS_TLS_VERIFY_NONE)

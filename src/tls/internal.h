@@ -13,7 +13,7 @@ struct hs_tls_context {
 	enum hs_tls_role role;
 	enum hs_tls_verify verify;
 	SSL_CTX *ssl;
-	BIO_METHOD *pipe; /* how its connections read and write: tls.c */
+	BIO_METHOD *pipe; /* I/O of its connections: tls.c */
 };
 
 /* tls.c */

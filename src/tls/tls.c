@@ -1,7 +1,6 @@
-/* Connections. OpenSSL reads and writes through a BIO of our own, a pipe: its reads take from the
- * bytes hs_tls_receive was just given, its writes go straight to the caller's buffer. So nothing is
- * copied on the way but by OpenSSL itself, and nothing is kept between calls: OpenSSL asks for more
- * until the bytes are used up, and holds an unfinished record itself. */
+/* Connections. OpenSSL reads and writes through a BIO of our own, the pipe: a read takes bytes that hs_tls_receive
+ * was just given, a write appends to the caller's buffer. So OpenSSL makes the only copy. Nothing is stored between
+ * calls: OpenSSL reads until the bytes are used up, and keeps an unfinished record itself. */
 #include "tls/tls.h"
 
 #include "base/err.h"
@@ -15,16 +14,16 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { RECORD_BYTES = 16384 }; /* the most plain bytes that one record holds */
+enum { RECORD_BYTES = 16384 }; /* most plain bytes in one record */
 
 struct hs_tls {
 	struct hs_tls_context *context;
 	SSL *ssl;
-	/* During a call: what it was given to read, and where its writes go. */
+	/* Set during a call: its input, and the buffer for its output. */
 	const char *in;
 	size_t in_len;
 	struct hs_buf *net;
-	size_t handshake_bytes; /* that the handshake was shown */
+	size_t handshake_bytes; /* bytes of the peer that the handshake has consumed */
 	bool ready;
 	bool ended;
 	char error[256];
@@ -83,7 +82,8 @@ static bool is_address(const char *text)
 	return inet_pton(AF_INET, text, &address) == 1 || inet_pton(AF_INET6, text, &address) == 1;
 }
 
-/* A name that cannot be one leaves us without a check of it, and so must not pass. */
+/* Sets the name that the certificate must match. An invalid name is an error: without it OpenSSL would check no
+ * name. */
 static void expect_peer(struct hs_tls *tls, const char *name)
 {
 	bool address = is_address(name), fine;
@@ -95,7 +95,7 @@ static void expect_peer(struct hs_tls *tls, const char *name)
 		fine = SSL_set1_host(tls->ssl, name) == 1 &&
 		       SSL_set_tlsext_host_name(tls->ssl, name) == 1;
 	if (!fine)
-		snprintf(tls->error, sizeof tls->error, "'%.200s' is no host name", name);
+		snprintf(tls->error, sizeof tls->error, "'%.200s' is not a host name", name);
 }
 
 struct hs_tls *hs_tls_create(struct hs_tls_context *context, const char *server_name)
@@ -131,7 +131,7 @@ void hs_tls_destroy(struct hs_tls **pointer)
 	hs_mem_free(pointer);
 }
 
-/* Says why in OpenSSL's words; for a refused certificate also what is wrong with it. */
+/* Sets the error: OpenSSL's text, for a refused certificate with the reason. */
 static int fail(struct hs_tls *tls)
 {
 	unsigned long code = ERR_peek_error();
@@ -143,12 +143,13 @@ static int fail(struct hs_tls *tls)
 		snprintf(tls->error, sizeof tls->error, "%s: %s", reason,
 			 X509_verify_cert_error_string(verdict));
 	else if (tls->error[0] == '\0')
-		snprintf(tls->error, sizeof tls->error, "%s", reason ? reason : "broken");
+		snprintf(tls->error, sizeof tls->error, "%s",
+			 reason ? reason : "unknown TLS error");
 	ERR_clear_error();
 	return HS_EPROTO;
 }
 
-/* The outcome of a call that wanted more than there was: 0, or a failure. */
+/* Maps the result of an OpenSSL call that could not finish: 0 (needs more bytes, or the peer closed) or HS_EPROTO. */
 static int result_of(struct hs_tls *tls, int result)
 {
 	switch (SSL_get_error(tls->ssl, result)) {
@@ -162,7 +163,7 @@ static int result_of(struct hs_tls *tls, int result)
 	}
 }
 
-/* Goes on with the handshake, which sees no more of the bytes than it may have in all. */
+/* Gives the handshake at most HS_TLS_HANDSHAKE_BYTES_MAX of the peer's bytes in all. */
 static int continue_handshake(struct hs_tls *tls)
 {
 	size_t allowed = HS_TLS_HANDSHAKE_BYTES_MAX - tls->handshake_bytes;

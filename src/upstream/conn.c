@@ -1,3 +1,6 @@
+/* The order of events: look up the name, connect to its addresses one after the other, TLS handshake, greeting, then
+ * `up`. Every step has a timeout but HELLO of a `hello_only` connection. Closing is asynchronous: the memory lives
+ * until libuv has closed its handles, without the owner. */
 #include "upstream/conn.h"
 
 #include "base/limits.h"
@@ -12,36 +15,36 @@
 enum {
 	WHY_BYTES_MAX = 256,
 	KEEPALIVE_S = 15,
-	WRITE_BYTES_MAX = 4 << 20, /* of a long request, at once */
+	WRITE_BYTES_MAX = 4 << 20, /* of a long request, per write */
 };
 
 struct hs_conn {
 	uv_tcp_t tcp;
-	uv_timer_t timer; /* ends an opening that takes too long */
+	uv_timer_t timer; /* timeout of opening */
 	uv_connect_t connect;
 	uv_write_t write;
 	const struct hs_conn_driver *driver;
-	struct hs_upstream *upstream; /* while it has not ended */
+	struct hs_upstream *upstream; /* valid until `ended` */
 	char host[256];
 	uint16_t port;
 	struct hs_lookup *lookup;
-	struct sockaddr_storage *addresses; /* found */
-	size_t addresses_count, address;    /* `address` is tried now */
+	struct sockaddr_storage *addresses; /* found by the lookup */
+	size_t addresses_count, address;    /* `address`: index of the one being tried */
 	struct hs_tls *tls;
 	struct hs_buf plain; /* TLS: decrypted */
 	struct hs_greeting greeting;
-	struct hs_buf sending; /* on its way */
+	struct hs_buf sending; /* being written */
 	struct hs_buf cipher;  /* TLS: encrypted, for the next write */
-	size_t sending_at;     /* so much of it is in the kernel's hands */
-	size_t writing_len;    /* on its way there */
-	bool sending_plain;    /* and these are the owner's bytes */
-	int handles;	       /* still to be closed */
+	size_t sending_at;     /* bytes of `sending` in the kernel's hands */
+	size_t writing_len;    /* bytes given to libuv, of unknown progress */
+	bool sending_plain;    /* these are the owner's bytes, not TLS */
+	int handles;	       /* libuv handles not closed yet */
 	bool up, ended, writing, connected;
-	bool answered; /* TLS: the server has sent anything */
+	bool answered; /* TLS: the server has sent bytes */
 	char why[WHY_BYTES_MAX];
 };
 
-/* ---- the end ---- */
+/* ---- closing ---- */
 
 static void release(struct hs_conn *conn)
 {
@@ -64,7 +67,7 @@ static void on_closed(uv_handle_t *handle)
 	release(conn);
 }
 
-/* Of the piece on its way the kernel has all but `left` bytes. */
+/* The kernel has taken all but `left` bytes of the write. */
 static void count_sent(struct hs_conn *conn, size_t left)
 {
 	if (conn->sending_plain)
@@ -78,7 +81,7 @@ static void end(struct hs_conn *conn)
 	if (conn->ended)
 		return;
 	conn->ended = true;
-	if (conn->writing_len > 0) /* the server may have run what it got of it */
+	if (conn->writing_len > 0) /* the server may have run requests that were wholly written */
 		count_sent(conn, uv_stream_get_write_queue_size((uv_stream_t *)&conn->tcp));
 	conn->upstream->io = NULL;
 	if (conn->lookup)
@@ -105,7 +108,7 @@ static void fail(struct hs_conn *conn, const char *why)
 	conn->driver->down(conn->driver->context, conn->upstream, text);
 }
 
-/* With how to ask for TLS, or for none, where that may be what is wrong. */
+/* Adds how to ask for TLS, or for none, where that may be the cause. */
 static void fail_port(struct hs_conn *conn, const char *what, const char *hint)
 {
 	snprintf(conn->why, sizeof conn->why, "%s %s", what, hint);
@@ -118,17 +121,20 @@ static void fail_uv(struct hs_conn *conn, int code)
 
 	if (code == UV_EOF && conn->tls && !hs_tls_ready(conn->tls))
 		fail_port(conn,
-			  "it closed the connection during the TLS handshake; a port without TLS "
+			  "the server closed the connection during the TLS handshake; a port "
+			  "without TLS "
 			  "needs",
 			  login->tls_off);
 	else if ((code == UV_EOF || code == UV_ECONNRESET) && conn->tls && !conn->up)
-		fail(conn, "it closed the connection right after the TLS handshake: it may want "
-			   "another certificate of ours");
+		fail(conn, "the server closed the connection right after the TLS handshake: it may "
+			   "require another client certificate");
 	else if ((code == UV_EOF || code == UV_ECONNRESET) && conn->connected && !conn->up)
-		fail_port(conn, "it closed the connection at our first word; a port with TLS needs",
+		fail_port(conn,
+			  "the server closed the connection at the first command; a port with TLS "
+			  "needs",
 			  login->tls_on);
 	else
-		fail(conn, code == UV_EOF ? "it closed the connection" : uv_strerror(code));
+		fail(conn, code == UV_EOF ? "the server closed the connection" : uv_strerror(code));
 }
 
 /* ---- bytes out ---- */
@@ -142,7 +148,7 @@ static void on_fail_later(uv_timer_t *timer)
 	fail(conn, conn->why);
 }
 
-/* With the next round of the loop: not from inside the owner's call. Nothing is sent behind what is lost. */
+/* In the next round of the loop, not from inside the owner's call. Sends nothing more meanwhile. */
 static void fail_later(struct hs_conn *conn, const char *why)
 {
 	conn->writing = true;
@@ -150,7 +156,7 @@ static void fail_later(struct hs_conn *conn, const char *why)
 	uv_timer_start(&conn->timer, on_fail_later, 0, 0);
 }
 
-/* Writes the rest of `sending`, piece by piece: so that it can be told how far it has come. */
+/* Writes the rest of `sending` piece by piece, so that the progress is known. */
 static void write_on(struct hs_conn *conn)
 {
 	size_t left = conn->sending.len - conn->sending_at;
@@ -162,7 +168,7 @@ static void write_on(struct hs_conn *conn)
 	conn->writing = true;
 	code = uv_write(&conn->write, (uv_stream_t *)&conn->tcp, &buffer, 1, on_written);
 	if (code != 0) {
-		conn->writing_len = 0; /* nothing was written */
+		conn->writing_len = 0;
 		fail_later(conn, uv_strerror(code));
 	}
 }
@@ -174,7 +180,7 @@ static void write_all(struct hs_conn *conn, size_t from, bool plain)
 	write_on(conn);
 }
 
-/* Encrypted bytes go out whenever there are any: handshakes, and what the caller said. */
+/* Sends encrypted bytes: handshakes, alerts, and the owner's. */
 static void send_cipher(struct hs_conn *conn)
 {
 	if (conn->writing || conn->cipher.len == 0)
@@ -191,7 +197,7 @@ static void send_plain(struct hs_conn *conn)
 	int took = uv_try_write((uv_stream_t *)&conn->tcp, &buffer, 1);
 
 	if (took < 0 && took != UV_EAGAIN)
-		return; /* reading will say why */
+		return; /* the next read fails with the reason */
 	if (took < 0)
 		took = 0;
 	conn->upstream->sent += (uint64_t)took;
@@ -218,7 +224,7 @@ void hs_conn_send(struct hs_upstream *upstream)
 		fail_later(conn, hs_tls_error(conn->tls));
 		return;
 	}
-	/* Counted as handed over the moment it is encrypted: rather unknown than sent twice. */
+	/* Counted as sent when encrypted: an unknown outcome is better than a request that runs twice. */
 	upstream->sent += out->len;
 	hs_buf_clear(out, HS_READ_BYTES);
 	send_cipher(conn);
@@ -231,7 +237,7 @@ static void on_written(uv_write_t *write, int status)
 	conn->writing = false;
 	if (conn->ended)
 		return;
-	/* After an error libuv does not say how much was written: all of it, rather unknown than sent twice. */
+	/* libuv does not say how much a failed write wrote. All counts as sent, for the same reason. */
 	count_sent(conn, 0);
 	if (status < 0) {
 		fail_uv(conn, status);
@@ -264,13 +270,13 @@ static void greet(struct hs_conn *conn)
 	hs_buf_deinit(&out);
 }
 
-/* Returns how many of the bytes the greeting took. */
+/* Returns how many bytes belong to the greeting. */
 static size_t take_greeting(struct hs_conn *conn, const char *data, size_t len)
 {
 	size_t used = len;
 
 	if (conn->greeting.in.len == 0 && hs_tls_begins(data, len)) {
-		fail_port(conn, "it speaks TLS on this port: it needs",
+		fail_port(conn, "the server speaks TLS on this port: it needs",
 			  conn->driver->conn_config->login.tls_on);
 		return len;
 	}
@@ -304,12 +310,12 @@ static void take_bytes(struct hs_conn *conn, const char *data, size_t len)
 		conn->driver->receive(conn->driver->context, conn->upstream, data, len);
 }
 
-/* `is_plain`: the first bytes of the server are no TLS. */
+/* `is_plain`: the server's first bytes are not TLS. */
 static void fail_tls(struct hs_conn *conn, bool is_plain)
 {
 	if (is_plain)
 		snprintf(conn->why, sizeof conn->why,
-			 "it does not speak TLS on this port: it needs %s, or another port",
+			 "the server does not speak TLS on this port: it needs %s, or another port",
 			 conn->driver->conn_config->login.tls_off);
 	else
 		snprintf(conn->why, sizeof conn->why, "TLS: %s", hs_tls_error(conn->tls));
@@ -326,7 +332,7 @@ static void take_cipher(struct hs_conn *conn, const char *data, size_t len)
 	if (!was_ready && hs_tls_ready(conn->tls))
 		greet(conn);
 	send_cipher(conn);
-	/* Also what the server sent in front of an error or of the end. */
+	/* Bytes in front of an error or of the end count. */
 	if (conn->plain.len > 0)
 		take_bytes(conn, conn->plain.data, conn->plain.len);
 	if (conn->ended)
@@ -334,7 +340,7 @@ static void take_cipher(struct hs_conn *conn, const char *data, size_t len)
 	hs_buf_clear(&conn->plain, HS_READ_BYTES);
 	if (rc != 0)
 		fail_tls(conn, is_plain);
-	else if (hs_tls_ended(conn->tls)) /* the socket may stay open */
+	else if (hs_tls_ended(conn->tls)) /* the socket may stay open after close_notify */
 		fail_uv(conn, UV_EOF);
 }
 
@@ -377,11 +383,13 @@ static void on_slow(uv_timer_t *timer)
 
 	if (conn->connected && conn->tls && !conn->answered)
 		fail_port(conn,
-			  "it did not answer the TLS handshake in time; a port without TLS needs",
+			  "the server did not answer the TLS handshake in time; a port without TLS "
+			  "needs",
 			  conn->driver->conn_config->login.tls_off);
 	else
-		fail(conn, conn->connected ? "nothing came back in time"
-					   : "it cannot be reached in time");
+		fail(conn, conn->connected
+				   ? "the server accepted the connection but did not answer in time"
+				   : "the server could not be reached in time");
 }
 
 static void on_reopened(uv_handle_t *handle)
@@ -397,7 +405,7 @@ static void on_reopened(uv_handle_t *handle)
 	connect_to(conn);
 }
 
-/* A handle that failed to connect is of no further use. */
+/* Tries the next address, on a new handle: one that failed to connect cannot be used again. */
 static void try_next(struct hs_conn *conn, int code)
 {
 	uv_timer_stop(&conn->timer);
@@ -475,11 +483,11 @@ static void on_found(void *context, const struct addrinfo *found, const char *wh
 		start(conn, found);
 		return;
 	}
-	snprintf(conn->why, sizeof conn->why, "its name is not known: %s", why);
+	snprintf(conn->why, sizeof conn->why, "its host name was not found: %s", why);
 	fail(conn, conn->why);
 }
 
-/* An address needs no lookup. */
+/* An IP address needs no lookup. */
 static void look_up(struct hs_conn *conn)
 {
 	struct addrinfo hints = {.ai_family = AF_UNSPEC,

@@ -1,8 +1,12 @@
-/* The socket of a struct hs_upstream on a libuv loop: name to address, TLS, the greeting, and then its bytes both
+/* Drives the socket of a struct hs_upstream on a libuv loop: name lookup, TCP, TLS, the greeting, then bytes both
  * ways. It knows no request. The loop's thread alone.
  *
- * One driver serves all connections of one owner and outlives them. A connection that is opened says so once, not
- * from inside, with `up` or `down`; after `up` a single `down` may follow, and after `down` it may be opened again. */
+ * One driver serves all connections of one owner and outlives them. After hs_conn_open it calls `up` or `down`
+ * exactly once, never from inside hs_conn_open. After `up` it calls `down` at most once. After `down` the connection
+ * may be opened again.
+ *
+ * Bad days: a name that is not found, a refused or lost connection, a TLS error, a refused login, a timeout: `down`
+ * with a text for people. The driver does not retry. */
 #ifndef HS_UPSTREAM_CONN_H
 #define HS_UPSTREAM_CONN_H
 
@@ -13,45 +17,45 @@
 struct hs_names;
 struct uv_loop_s;
 
-/* How servers are reached; outlives the connections. */
+/* How to reach servers; outlives the connections. */
 struct hs_conn_config {
 	struct hs_login login;
-	struct hs_tls_context *tls; /* NULL: plain */
-	struct hs_names *names;	    /* who looks up names */
-	/* To connect, over all addresses of a name; and then to be greeted. */
+	struct hs_tls_context *tls; /* NULL: without TLS */
+	struct hs_names *names;	    /* does the lookups */
+	/* Timeout for connecting, over all addresses of a name together; then again for handshake and greeting. */
 	uint64_t open_ms_max;
 };
 
 struct hs_conn_driver {
 	struct uv_loop_s *loop;
 	const struct hs_conn_config *conn_config;
-	char *buffer;	      /* of HS_READ_BYTES, shared by all connections of the loop */
-	bool any_resp_server; /* for any endpoint that speaks RESP (greeting.h) */
-	/* The owner's. */
+	char *buffer;	      /* HS_READ_BYTES, shared by all connections of the loop */
+	bool any_resp_server; /* the greeting for any RESP server (greeting.h) */
+	/* The owner's functions. */
 	void *context;
-	void (*up)(void *context, struct hs_upstream *upstream); /* its server_id is known now */
+	void (*up)(void *context, struct hs_upstream *upstream); /* upstream->server_id is set */
 	void (*down)(void *context, struct hs_upstream *upstream, const char *why);
 	void (*receive)(void *context, struct hs_upstream *upstream, const char *data, size_t len);
-	/* Where to read to; NULL: `buffer`. The function may be NULL: hs_upstream_room. */
+	/* Where to read to; NULL: `buffer`. The function itself may be NULL: hs_upstream_room. */
 	char *(*room)(struct hs_upstream *upstream, size_t *room);
 };
 
 struct hs_conn_server {
-	const char *host; /* a certificate must name it */
+	const char *host; /* a TLS certificate must match it */
 	uint16_t port;
-	const char *expected_id; /* the node's, of a Cluster; "": whichever it is */
-	/* HELLO alone (greeting.h), and the owner limits how long the reply may take: a server that runs a script
-	 * answers late. */
+	const char *expected_id; /* node id in a Cluster; "": any node */
+	/* HELLO alone (greeting.h), without a timeout: a server that runs a script answers late. The owner limits
+	 * the wait. */
 	bool hello_only;
 };
 
 void hs_conn_open(const struct hs_conn_driver *driver, struct hs_upstream *upstream,
 		  const struct hs_conn_server *server);
-/* At any time, without a word; also where there is none. */
+/* May be called at any time; does nothing without a connection. `down` is not called. */
 void hs_conn_close(struct hs_upstream *upstream);
 
-/* Sends what `out` holds, now or as the server takes it, and empties it, unless something is on its way already:
- * then `out` goes on growing and is looked at again. upstream->sent counts the bytes in the kernel's hands. */
+/* Sends and empties upstream->out, at once or as the server takes it. While an earlier write is in progress `out`
+ * stays and goes with the next write. upstream->sent counts bytes in the kernel's hands. */
 void hs_conn_send(struct hs_upstream *upstream);
 
 #endif

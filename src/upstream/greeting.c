@@ -1,3 +1,4 @@
+/* Composes all commands at once, then takes one reply for each. The first error ends the greeting. */
 #include "upstream/greeting.h"
 
 #include "wire/compose.h"
@@ -30,7 +31,7 @@ static void compose_select(struct hs_greeting *greeting, struct hs_buf *out)
 	greeting->replies_left++;
 }
 
-/* Also of a user without a password: the server lets one with `nopass` in whatever the password. */
+/* AUTH also for a user without a password: a `nopass` user is let in with any. */
 static bool wants_auth(const struct hs_login *login)
 {
 	return login->user[0] || login->password[0];
@@ -79,7 +80,7 @@ void hs_greeting_compose(struct hs_greeting *greeting, struct hs_buf *out)
 	}
 }
 
-/* The number of this connection, from HELLO's map. */
+/* This connection's id from the map in HELLO's reply. */
 static int64_t read_id(struct hs_bytes reply)
 {
 	struct hs_parsed_reply head, field;
@@ -103,9 +104,10 @@ static void explain_refusal(struct hs_greeting *greeting, struct hs_bytes text)
 {
 	const struct hs_login *login = greeting->options.login;
 
-	if (hs_bytes_begins(text, HS_LIT("NOAUTH"))) /* followed by much about HELLO */
-		text = HS_LIT("it wants a password: NOAUTH");
-	if (hs_bytes_begins(text, HS_LIT("WRONGPASS")) || hs_bytes_begins(text, HS_LIT("it wants")))
+	if (hs_bytes_begins(text, HS_LIT("NOAUTH"))) /* the server's text goes on about HELLO */
+		text = HS_LIT("it requires a password: NOAUTH");
+	if (hs_bytes_begins(text, HS_LIT("WRONGPASS")) ||
+	    hs_bytes_begins(text, HS_LIT("it requires")))
 		snprintf(greeting->why, sizeof greeting->why,
 			 HS_LOGIN_REFUSED " as '%s': check %s (%.*s)",
 			 login->user[0] ? login->user : "default", login->login_options,
@@ -115,9 +117,9 @@ static void explain_refusal(struct hs_greeting *greeting, struct hs_bytes text)
 			 (int)text.len, text.data);
 }
 
-/* An error that does not end a classic greeting: no password was wanted; or any error to its last word that does not
- * refuse the connection itself. The server lives, and answers each request as it will: it may know no HELLO, load its
- * data, or refuse PING while it cannot save (MISCONF) or has lost its master (MASTERDOWN). */
+/* An error that does not fail a greeting for any RESP server: AUTH where no password is set; or any error to the
+ * last command, unless it refuses the connection. That server works: it may not know HELLO, may be loading, or may
+ * refuse PING because it cannot save (MISCONF) or has lost its master (MASTERDOWN). */
 static bool is_harmless(const struct hs_greeting *greeting, struct hs_bytes text)
 {
 	static const char *const refuses[] = {"NOAUTH", "DENIED", "ERR max number of clients",
@@ -134,7 +136,7 @@ static bool is_harmless(const struct hs_greeting *greeting, struct hs_bytes text
 	return greeting->replies_left == 1;
 }
 
-/* False: it failed. */
+/* False: the greeting failed. */
 static bool take_reply(struct hs_greeting *greeting, struct hs_bytes reply)
 {
 	struct hs_parsed_reply head;
@@ -151,8 +153,8 @@ static bool take_reply(struct hs_greeting *greeting, struct hs_bytes reply)
 	if (greeting->replies_left == 0 && greeting->expected_id[0] &&
 	    !hs_bytes_equal(head.text, hs_bytes_of(greeting->expected_id))) {
 		snprintf(greeting->why, sizeof greeting->why,
-			 "another node is there than the cluster says: %.*s", (int)head.text.len,
-			 head.text.data);
+			 "another node than the cluster lists answers at this address: %.*s",
+			 (int)head.text.len, head.text.data);
 		return false;
 	}
 	return true;
@@ -164,7 +166,7 @@ enum hs_greeting_step hs_greeting_receive(struct hs_greeting *greeting, const ch
 	size_t before = greeting->in.len, at = 0;
 
 	*used = len;
-	snprintf(greeting->why, sizeof greeting->why, "it does not speak RESP");
+	snprintf(greeting->why, sizeof greeting->why, "the server does not speak RESP");
 	hs_buf_append(&greeting->in, data, len);
 	while (greeting->replies_left > 0) {
 		const char *next = greeting->in.data + at;

@@ -1,6 +1,6 @@
-/* The first words on a new connection to a Redis server, and what it answers: HELLO with the password and
- * our name, SELECT, and in a Cluster CLUSTER MYID, so that nobody takes another node's answers for those of
- * the one that was here before. Bytes in, bytes out; it knows no socket and no clock.
+/* The first requests on a new connection to a Redis server, and their replies: HELLO with login and client name,
+ * SELECT, and in a Cluster CLUSTER MYID, which detects that another node has taken over the address. Bytes in, bytes
+ * out: it knows no socket and no clock. One thread.
  *
  *     compose ──► HELLO 3 AUTH user password SETNAME heatsink, SELECT 2, CLUSTER MYID
  *     receive ◄── replies ──► READY, or FAILED with the reason */
@@ -15,28 +15,26 @@
 
 enum { HS_GREETING_WHY_BYTES = 256, HS_NODE_ID_BYTES = 41 };
 
-/* The beginning of the reason when it refuses anything else. */
-#define HS_GREETING_REFUSED "it refuses us"
+/* Prefix of `why` when the server refuses for a reason other than the login (HS_LOGIN_REFUSED). */
+#define HS_GREETING_REFUSED "the server refuses the connection"
 
-/* Who connects, and what an operator sets to change that; the texts outlive the connections. */
+/* The login, and the operator's words for changing it. The texts outlive the connections. */
 struct hs_login {
 	const char *user;     /* "": the default user */
 	const char *password; /* "": none */
 	uint32_t db;
-	const char *
-		login_options; /* what to check when it is refused: "engine-user, engine-password" */
-	const char *tls_on, *tls_off; /* how TLS is asked for, and how it is not */
+	const char *login_options;    /* for errors: "engine-user, engine-password" */
+	const char *tls_on, *tls_off; /* for errors: how to ask for TLS, and for none */
 };
 
 struct hs_greeting_options {
 	const struct hs_login *login;
 	uint8_t resp;
-	const char *expected_id; /* the node's, of a Cluster; "": whichever it is */
-	/* Nothing is said but HELLO, and no database selected: a server that runs a script refuses
-	 * everything else. */
+	const char *expected_id; /* node id in a Cluster; "": any node */
+	/* HELLO alone, without SELECT and CLUSTER MYID: a server that runs a script refuses those. */
 	bool hello_only;
-	/* For any endpoint that speaks RESP, also one that knows no HELLO: AUTH, SELECT, then PING, or HELLO 3
-	 * for `resp` 3, which may be unknown there: then the replies are of RESP2. */
+	/* For any server that speaks RESP, also without HELLO: AUTH, SELECT, then PING; for `resp` 3 HELLO 3 in
+	 * place of PING. If the server refuses HELLO its replies are RESP2. */
 	bool any_resp_server;
 };
 
@@ -44,9 +42,9 @@ struct hs_greeting {
 	struct hs_greeting_options options;
 	char expected_id[HS_NODE_ID_BYTES];
 	uint32_t replies_left;
-	int64_t server_id; /* our number in its CLIENT LIST; 0: not said */
+	int64_t server_id; /* this connection's id in CLIENT LIST; 0: not reported */
 	struct hs_buf in;
-	char why[HS_GREETING_WHY_BYTES]; /* of FAILED */
+	char why[HS_GREETING_WHY_BYTES]; /* if FAILED */
 };
 
 enum hs_greeting_step { HS_GREETING_MORE, HS_GREETING_READY, HS_GREETING_FAILED };
@@ -54,8 +52,8 @@ enum hs_greeting_step { HS_GREETING_MORE, HS_GREETING_READY, HS_GREETING_FAILED 
 void hs_greeting_init(struct hs_greeting *greeting, const struct hs_greeting_options *options);
 void hs_greeting_deinit(struct hs_greeting *greeting);
 void hs_greeting_compose(struct hs_greeting *greeting, struct hs_buf *out);
-/* Bytes of the server. *used is how many of them belong to the greeting: behind it, after READY, come those
- * of the first replies. */
+/* Takes bytes of the server. *used: how many belong to the greeting; after READY the first replies to the owner
+ * follow. */
 enum hs_greeting_step hs_greeting_receive(struct hs_greeting *greeting, const char *data,
 					  size_t len, size_t *used);
 

@@ -1,3 +1,5 @@
+/* A search is one detached thread that runs getaddrinfo. Lookups wait for it with an async handle on their own
+ * loops. A search is freed by the last of its thread and its lookups. */
 #include "upstream/names.h"
 
 #include "base/check.h"
@@ -12,17 +14,17 @@
 #include <uv.h>
 
 struct hs_names {
-	uv_mutex_t mutex; /* for the names, their searches, and the lists of lookups */
-	uint32_t refs;	  /* the owner, and each search */
+	uv_mutex_t mutex; /* for the searches and their lists of lookups */
+	uint32_t refs;	  /* the owner and each search */
 	hs_names_find *find;
-	struct hs_link searches; /* under way */
+	struct hs_link searches; /* not finished */
 	uint32_t searches_count;
 };
 
-/* A name, looked up once for every lookup of it that begins meanwhile. */
+/* One getaddrinfo, shared by all lookups of the same name and port. */
 struct search {
-	struct hs_link link; /* of the names; alone: it is over */
-	uint32_t refs;	     /* its thread, and each lookup */
+	struct hs_link link; /* in names->searches; unlinked: finished */
+	uint32_t refs;	     /* its thread and each lookup */
 	struct hs_names *names;
 	char host[256];
 	uint16_t port;
@@ -31,10 +33,10 @@ struct search {
 	const char *why;
 };
 
-/* Its loop's, until its handle is closed. */
+/* Belongs to the loop's thread; freed when the async handle is closed. */
 struct hs_lookup {
 	uv_async_t ready;
-	struct hs_link link; /* of the search */
+	struct hs_link link; /* in search->lookups */
 	struct search *search;
 	hs_lookup_done *done;
 	void *context;
@@ -83,7 +85,7 @@ static void search_unref(struct search *search)
 	hs_mem_release(search);
 }
 
-/* Under the mutex. */
+/* With the mutex held. Wakes the loops of all lookups. */
 static void end_search(struct search *search, struct addrinfo *found, const char *why)
 {
 	search->found = found;
@@ -111,7 +113,7 @@ static void *run(void *argument)
 	return NULL;
 }
 
-/* Under the mutex. */
+/* With the mutex held. */
 static void start_search(struct search *search)
 {
 	pthread_attr_t detached;
@@ -123,12 +125,13 @@ static void start_search(struct search *search)
 	if (search->names->searches_count > HS_LOOKUPS_MAX ||
 	    pthread_create(&thread, &detached, run, search) != 0) {
 		search->refs--;
-		end_search(search, NULL, "too many names are being looked up, and none is found");
+		end_search(search, NULL,
+			   "too many host name lookups are unanswered: check the name servers");
 	}
 	pthread_attr_destroy(&detached);
 }
 
-/* Under the mutex. */
+/* With the mutex held. */
 static struct search *add_search(struct hs_names *names, const char *host, uint16_t port)
 {
 	struct search *search = hs_mem_zalloc(sizeof *search);

@@ -1,7 +1,9 @@
-/* The two errors by which a node of a Cluster sends a client elsewhere:
+/* Parses the two errors by which a node of a Cluster redirects a command:
  *
- *     MOVED 3999 10.0.0.2:7000    the slot is there from now on
- *     ASK 3999 10.0.0.2:7000      this one request, behind ASKING; the slot stays here for now */
+ *     MOVED 3999 10.0.0.2:7000    the slot has this owner
+ *     ASK 3999 10.0.0.2:7000      this one command, behind ASKING: the slot is migrating there
+ *
+ * Pure. */
 #ifndef HS_UPSTREAM_REDIRECT_H
 #define HS_UPSTREAM_REDIRECT_H
 
@@ -13,13 +15,13 @@
 struct hs_redirect {
 	bool ask;
 	uint16_t slot;
-	/* Inside the text. Empty: the node that was asked, which does not know its name. "?": a host name,
-	 * which nobody has set (cluster-preferred-endpoint-type): nobody knows where it is. */
+	/* Inside the text. Empty: the node that was asked. "?": unknown (cluster-preferred-endpoint-type hostname,
+	 * and the node has no host name). */
 	struct hs_bytes host;
 	uint16_t port;
 };
 
-/* `text`: of an error reply, without '-' and the line end. False: it is no redirect. */
+/* `text`: the error without '-' and line end. False: not a redirect. */
 bool hs_redirect_parse(struct hs_redirect *redirect, struct hs_bytes text);
 
 #endif

@@ -1,3 +1,4 @@
+/* Finds whole replies in the bytes that come, without copying a reply that comes in one piece. */
 #include "upstream/upstream.h"
 
 #include "base/limits.h"
@@ -30,7 +31,7 @@ void hs_backoff_lost(struct hs_backoff *backoff, const struct hs_backoff_limits 
 		hs_backoff_wait(backoff, limits, now_us, prng);
 }
 
-/* ---- a connection ---- */
+/* ---- the connection ---- */
 
 void hs_upstream_init(struct hs_upstream *upstream, uint8_t resp)
 {
@@ -65,7 +66,7 @@ void hs_upstream_opening(struct hs_upstream *upstream, uint64_t now_us)
 
 /* ---- bytes in ---- */
 
-/* As hs_parse_reply_scan, and faster for a long array that equals the last one. */
+/* hs_parse_reply_scan, but a long array equal to the last one is compared instead of parsed. */
 static int64_t scan(struct hs_upstream *upstream, const char *data, size_t len)
 {
 	struct hs_buf *last_array = upstream->last_array;
@@ -87,7 +88,7 @@ static int64_t scan(struct hs_upstream *upstream, const char *data, size_t len)
 	return used;
 }
 
-/* Every whole reply in `data`; returns how much of it that was. */
+/* Takes every whole reply; returns how many bytes those were. */
 static size_t take_replies(struct hs_upstream *upstream, const char *data, size_t len, bool partial,
 			   hs_upstream_take *take, void *context)
 {
@@ -99,7 +100,7 @@ static size_t take_replies(struct hs_upstream *upstream, const char *data, size_
 		if (used == 0)
 			break;
 		if (used < 0) {
-			hs_upstream_close(upstream, "what it answers is not RESP");
+			hs_upstream_close(upstream, "the server's reply is not RESP");
 			break;
 		}
 		take(context, (struct hs_bytes){data + at, (size_t)used},
@@ -115,13 +116,13 @@ static void receive_more(struct hs_upstream *upstream, const char *data, size_t 
 	struct hs_buf *partial = &upstream->partial;
 	size_t whole, used;
 
-	if (data == partial->data + partial->len) /* read to hs_upstream_room */
+	if (data == partial->data + partial->len) /* it was read into hs_upstream_room */
 		partial->len += len;
 	else
 		hs_buf_append(partial, data, len);
 	whole = partial->len;
 	used = take_replies(upstream, partial->data, whole, true, take, context);
-	/* Its owner may have swapped it away: then it is empty. */
+	/* `take` may have swapped the buffer away: it is empty then. */
 	if (partial->len == whole && used > 0)
 		hs_buf_consume(partial, used);
 	if (partial->len == 0)
@@ -141,7 +142,7 @@ void hs_upstream_receive(struct hs_upstream *upstream, uint64_t now_us, const ch
 			hs_buf_append(&upstream->partial, data + used, len - used);
 	}
 	if (upstream->partial.len > reply_bytes_max || upstream->scan.need > reply_bytes_max)
-		hs_upstream_close(upstream, "its reply is larger than any may be");
+		hs_upstream_close(upstream, "the server's reply exceeds the size limit");
 }
 
 char *hs_upstream_room(struct hs_upstream *upstream, size_t *room)
@@ -149,7 +150,7 @@ char *hs_upstream_room(struct hs_upstream *upstream, size_t *room)
 	size_t want;
 
 	*room = 0;
-	/* Only for one that is long: the read must not go beyond its end. */
+	/* Only for a long reply; the room ends where the reply ends. */
 	if (upstream->partial.len == 0 ||
 	    upstream->scan.need <= upstream->partial.len + HS_IDLE_BUFFER_BYTES)
 		return NULL;

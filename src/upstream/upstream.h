@@ -1,22 +1,25 @@
-/* One connection to a Redis server, without the socket: requests composed into `out`, replies found in what
- * comes back, when to connect again, and why it was closed. Every connection of heatsink to a server is one:
- * the pipes of the engine, its subscriber and its topology monitor, `storm` and `top`.
+/* One connection to a Redis server, without the socket: a buffer of composed requests, a scanner for replies, the
+ * state, the backoff and the close reason. The front door of this folder; every connection of heatsink to a server
+ * is one. The folder stands on wire/ and tls/. It knows no engine, operation or key.
  *
  *     DOWN ──open──► OPENING ──greeted──► UP ──lost, or closed with a reason──► DOWN
  *       ▲                │ failed                                                │
  *       └────────────────┴───────── backoff: not again before `open_at_us` ◄─────┘
  *
- * Three owners do not use its backoff. The engine's shared and private connections wait for their node's
- * (engine/redis/flow.h). The topology monitor opens a connection when it wants an answer of the node, which it
- * does at fixed intervals, and backs off between its looks at the topology. `top` connects with its next question.
+ *     upstream.h   state and bytes              conn.h    the socket, on a libuv loop
+ *     greeting.h   the first requests           names.h   name lookups, in threads
+ *     redirect.h   MOVED and ASK                url.h     redis:// and cluster:// URLs
  *
- * Liveness is judged from heard_us where any byte proves it (hs_upstream_is_silent): on connections on which the server
- * speaks unasked. Where replies come in the order of requests each reply has its own time: the engine's operations have a
- * deadline, which their own bytes prolong (hs_flow_close_overdue), the monitor's and top's questions have one that nothing
- * prolongs, storm's requests may wait until the run ends.
+ * The owner decides: it composes requests, opens and closes, and judges liveness. A driver (conn.h, or the
+ * simulator's network) moves the bytes and runs the greeting. One thread for owner and driver.
  *
- * Its owner decides; whoever drives it (conn.h on a libuv loop, the simulator's network) moves its bytes
- * and runs the greeting. One thread. */
+ * Backoff: owners call hs_backoff_lost and hs_upstream_may_open. The engine's connections use the backoff of their
+ * node instead (struct hs_node); the topology monitor and `top` connect when they have the next query.
+ *
+ * Liveness: hs_upstream_is_silent is for connections on which the server sends without being asked. Elsewhere the
+ * owner sets a deadline per request.
+ *
+ * Bad days: bytes that are not RESP, or a reply larger than the owner's limit, set the close reason. */
 #ifndef HS_UPSTREAM_UPSTREAM_H
 #define HS_UPSTREAM_UPSTREAM_H
 
@@ -29,23 +32,23 @@
 
 enum hs_upstream_state { HS_UPSTREAM_DOWN, HS_UPSTREAM_OPENING, HS_UPSTREAM_UP };
 
-/* Failures in a row make the pause before the next try longer: first_us, doubled up to max_us, and up to
- * half of it more by chance, so that not all connections come back in the same moment. */
+/* Exponential backoff with jitter: the pause is first_us, doubled with each failure up to max_us, plus up to half of
+ * it at random, so that not all connections are opened at the same moment. */
 struct hs_backoff {
 	uint32_t failures;   /* in a row */
-	uint64_t open_at_us; /* not before; 0: at once */
+	uint64_t open_at_us; /* no attempt before; 0: at once */
 };
 
 struct hs_backoff_limits {
 	uint64_t first_us, max_us;
 };
 
-/* Another failure. */
+/* Counts a failure and sets the next attempt. */
 void hs_backoff_wait(struct hs_backoff *backoff, const struct hs_backoff_limits *limits,
 		     uint64_t now_us, struct hs_prng *prng);
-/* A connection ended, or was not made (`was_up` false). One that was up may be opened again at once, unless
- * the server keeps accepting and dropping connections: one that lasted less than `max_us` does not end a
- * row of failures. */
+/* A connection was lost, or could not be opened (`was_up` false). After one that was up the next attempt is
+ * immediate, unless it lasted less than max_us behind other failures: a server that accepts and drops connections
+ * counts as down. */
 void hs_backoff_lost(struct hs_backoff *backoff, const struct hs_backoff_limits *limits,
 		     uint64_t now_us, struct hs_prng *prng, bool was_up, uint64_t opened_us);
 static inline void hs_backoff_clear(struct hs_backoff *backoff)
@@ -55,34 +58,35 @@ static inline void hs_backoff_clear(struct hs_backoff *backoff)
 
 struct hs_upstream {
 	enum hs_upstream_state state;
-	uint8_t resp;	   /* the dialect that it is greeted in */
-	bool blameless;	   /* it is closed for no fault of the server's */
-	struct hs_buf out; /* what the driver has not taken yet */
-	uint64_t
-		composed; /* bytes ever, on this connection; an owner that wants to know counts them */
-	uint64_t sent;	  /* bytes of this connection in the kernel's hands; the driver counts */
-	struct hs_buf partial; /* the beginning of a reply */
+	uint8_t resp; /* the dialect of HELLO */
+	/* The close reason is ours: the owner does not count it as a failure of the server. */
+	bool blameless;
+	struct hs_buf out; /* not yet taken by the driver */
+	/* All bytes ever composed on this connection, if the owner counts them. */
+	uint64_t composed;
+	uint64_t sent;	       /* bytes in the kernel's hands, counted by the driver */
+	struct hs_buf partial; /* an unfinished reply */
 	struct hs_parse_reply_scan scan;
-	/* The last long array, of all connections that share it: one that equals it is not gone through again.
-	 * NULL: all are. */
+	/* The last long array reply, shared by several connections: a reply with the same bytes is not parsed again.
+	 * NULL: every reply is parsed. */
 	struct hs_buf *last_array;
-	uint64_t opened_us;	  /* when it was begun to be opened */
-	uint64_t received_us;	  /* when bytes last came */
-	const char *close_reason; /* NULL: it is to stay */
-	int64_t server_id;	  /* the connection's number at the server; 0: not known */
+	uint64_t opened_us;	  /* start of the last attempt */
+	uint64_t received_us;	  /* last bytes received */
+	const char *close_reason; /* NULL: none; else the owner closes it soon */
+	int64_t server_id;	  /* the connection's id at the server; 0: unknown */
 	struct hs_backoff backoff;
-	void *io; /* the driver's; NULL: none */
+	void *io; /* the driver's state; NULL: none */
 };
 
-/* One whole reply or push. `owned`: it is all of `partial`, which may be swapped away. It may set
- * upstream->close_reason: nothing more is read then. */
+/* Gets one whole reply or push. `owned`: it is all of `partial`, whose buffer may be swapped away. Setting
+ * upstream->close_reason stops reading. */
 typedef void hs_upstream_take(void *context, struct hs_bytes reply, bool owned);
 
 void hs_upstream_init(struct hs_upstream *upstream, uint8_t resp);
 void hs_upstream_deinit(struct hs_upstream *upstream);
-/* A new connection begins; the backoff stays. */
+/* For a new connection; the backoff stays. */
 void hs_upstream_reset(struct hs_upstream *upstream);
-/* Resets it and says so: the driver is to connect. */
+/* Resets it and sets OPENING; the driver connects. */
 void hs_upstream_opening(struct hs_upstream *upstream, uint64_t now_us);
 
 static inline bool hs_upstream_may_open(const struct hs_upstream *upstream, uint64_t now_us)
@@ -90,8 +94,8 @@ static inline bool hs_upstream_may_open(const struct hs_upstream *upstream, uint
 	return upstream->state == HS_UPSTREAM_DOWN && now_us >= upstream->backoff.open_at_us;
 }
 
-/* Whether no byte has come for `max_us`, since the last one or since `since_us`, when its owner asked for an
- * answer, whichever is later. */
+/* No byte was received for `max_us`, counted from the later of the last byte and `since_us`, when the owner sent its
+ * check. */
 static inline bool hs_upstream_is_silent(const struct hs_upstream *upstream, uint64_t since_us,
 					 uint64_t now_us, uint64_t max_us)
 {
@@ -100,17 +104,17 @@ static inline bool hs_upstream_is_silent(const struct hs_upstream *upstream, uin
 	return now_us >= last_us + max_us;
 }
 
-/* Its owner wants it closed; the first reason counts. */
+/* Sets the close reason; the first one counts. */
 static inline void hs_upstream_close(struct hs_upstream *upstream, const char *reason)
 {
 	if (!upstream->close_reason)
 		upstream->close_reason = reason;
 }
 
-/* Bytes came. What is no reply, or one of more than `reply_bytes_max`, is a reason to close it. */
+/* Takes received bytes. Bytes that are not RESP, or a reply of more than `reply_bytes_max`, set the close reason. */
 void hs_upstream_receive(struct hs_upstream *upstream, uint64_t now_us, const char *data,
 			 size_t len, size_t reply_bytes_max, hs_upstream_take *take, void *context);
-/* Where the next bytes may be read to, so that a long reply is copied once; {NULL, 0}: anywhere. */
+/* Where to read the next bytes of a long reply, so that it is copied once; NULL: anywhere. */
 char *hs_upstream_room(struct hs_upstream *upstream, size_t *room);
 
 #endif

@@ -1,3 +1,4 @@
+/* A recursive-descent parser: scheme, user and password, hosts, database. */
 #include "upstream/url.h"
 
 #include "base/address.h"
@@ -29,7 +30,7 @@ static const struct scheme {
 	{"clusters", HS_REDIS_CLUSTER, true},
 };
 
-/* Where, what, and how it looks when it is right. */
+/* Writes where the error is, what it is, and an example. */
 __attribute__((format(printf, 4, 5))) static int refuse(const struct parser *parser, int code,
 							const char *at, const char *format, ...)
 {
@@ -39,7 +40,7 @@ __attribute__((format(printf, 4, 5))) static int refuse(const struct parser *par
 	va_start(arguments, format);
 	vsnprintf(what, sizeof what, format, arguments);
 	va_end(arguments);
-	snprintf(parser->why, parser->why_size, "character %zu of the URL: %s; a right one: %s",
+	snprintf(parser->why, parser->why_size, "character %zu of the URL: %s; example: %s",
 		 (size_t)(at - parser->text.data) + 1, what,
 		 parser->url->kind == HS_REDIS_CLUSTER ? EXAMPLE_CLUSTER : EXAMPLE_SINGLE);
 	return code;
@@ -122,7 +123,7 @@ static int decode(const struct parser *parser, struct hs_bytes bytes, char *out,
 	return 0;
 }
 
-/* Takes "user:pass@" off the front. */
+/* Cuts "user:pass@" off the front. */
 static int parse_user(struct parser *parser, struct hs_bytes *authority)
 {
 	struct hs_redis_url *url = parser->url;
@@ -158,7 +159,7 @@ static bool in_name(char byte)
 	       byte == '.' || byte == '_';
 }
 
-/* What may stand in brackets: an address, and behind a '%' the interface it is valid on. */
+/* An IPv6 address, with an optional '%' and interface. */
 static bool is_ipv6(struct hs_bytes host)
 {
 	size_t colons = 0, i = 0;
@@ -178,7 +179,7 @@ static bool is_ipv6(struct hs_bytes host)
 	return colons >= 2;
 }
 
-/* Splits "host:port" and "[host]:port"; `port` is empty when there is none. */
+/* Splits "host:port" or "[host]:port"; `port` may be empty. */
 static int split(const struct parser *parser, struct hs_bytes text, struct hs_bytes *host,
 		 struct hs_bytes *port)
 {
@@ -318,7 +319,7 @@ int hs_redis_url_parse(struct hs_redis_url *url, struct hs_bytes text, char *why
 	return code;
 }
 
-/* ---- for people ---- */
+/* ---- text for people ---- */
 
 char *hs_redis_url_text(const struct hs_redis_url *url, char *text, size_t size)
 {

@@ -1,6 +1,6 @@
-/* A program as users of hiredis write them: connects to the server at the port it is given, asks in
- * the blocking way, in a pipeline and through callbacks on a libuv loop, and compares every answer.
- * Says what was wrong, and exits 1; exits 0 without a word. Compiled and run by test_one_node.py. */
+/* A program as users of hiredis write it: it connects to the server at the given port, sends commands in the blocking
+ * way, in a pipeline and through callbacks on a libuv loop, and compares every reply. On the first wrong reply it
+ * prints the reason and exits with 1; else it exits with 0 silently. test_one_node.py compiles and runs it. */
 #include <hiredis/adapters/libuv.h>
 #include <hiredis/hiredis.h>
 

@@ -1,5 +1,5 @@
-/* A simulated Cluster, driven by lines: for tests that run the same scripts against real servers
- * (tests/integration/test_sim_cluster.py).
+/* A simulated Cluster, controlled by lines on standard input: for tests that run the same scripts against real servers
+ * (tests/integration/test_sim_cluster.py). One process, one thread, a virtual clock.
  *
  *     simulated MASTERS REPLICAS [MISTAKE]
  *
@@ -7,19 +7,20 @@
  *          connect NAME NODE   NAME is a number below 64
  *          close NAME
  *          send NAME HEX       bytes of a client
- *          settle              runs what is planned for the next moment: replies come
+ *          settle              runs the events of the next SETTLE_US: replies come
  *          agree               runs until all nodes see the same Cluster, or for some node timeouts
- *          pass US             lets so much time pass
+ *          pass US             lets this much time pass
  *          stall NODE | thaw NODE | crash NODE | cut NODE | heal NODE
  *          restart NODE [empty|loading]   with its data, without, or loading it for LOADING_US
- *          strict NODE         as replica-serve-stale-data no
- *     out: node N ID HOST PORT   for each, behind "reset"
- *          got NAME HEX        behind "settle", "agree" and "pass": the bytes that came, by connection
- *          closed NAME         by the server
- *          done                every line of the input is obeyed up to here
+ *          strict NODE         replica-serve-stale-data no
+ *     out: node N ID HOST PORT   for each node, after "reset"
+ *          got NAME HEX        after "settle", "agree" and "pass": the bytes received, by connection
+ *          closed NAME         the server has closed the connection
+ *          done                all input up to here is processed
  *
- * A node that is silent is not held for failed before time passes: NODE_TIMEOUT_US is far beyond what
- * "settle" runs. MISTAKE switches a rule of the servers off, so that a test sees its comparison fail. */
+ * The nodes do not call a silent node failed before time passes: NODE_TIMEOUT_US is far longer than what "settle"
+ * runs. MISTAKE switches a rule of the servers off, to show that the test's comparison can fail. An unknown line aborts
+ * the driver (hs_check). */
 #include "base/check.h"
 #include "sim/cluster.h"
 
@@ -41,7 +42,7 @@ enum {
 struct client {
 	struct hs_sim_server_conn *conn; /* NULL: none */
 	struct hs_buf received;
-	bool closed; /* and not said yet */
+	bool closed; /* and not reported yet */
 };
 
 struct driver {

@@ -1,5 +1,6 @@
-/* A simulated heatsink in front of a simulated Cluster, driven by lines: for tests that run the same scripts against
- * the real binary in front of a real Cluster (tests/integration/test_sim_heatsink.py).
+/* A simulated heatsink in front of a simulated Cluster, controlled by lines on standard input: for tests that run the
+ * same scripts against the real binary in front of a real Cluster (tests/integration/test_sim_heatsink.py). One
+ * process, one thread, a virtual clock.
  *
  *     simulated_heatsink MASTERS REPLICAS [MISTAKE]     (a name of sim/planted_bugs.h)
  *
@@ -7,14 +8,15 @@
  *          connect NAME            to heatsink; NAME is a number below 64
  *          close NAME
  *          send NAME HEX           bytes of a client
- *          pass US                 lets so much time pass
+ *          pass US                 lets this much time pass
  *          stall NODE | thaw NODE | crash NODE | fail_over NODE | take_over NODE
  *          restart NODE
  *          move_begin SLOT NODE | move_key SLOT HEX | move_end SLOT
- *          behind HEX [HEX ...]    a command's words, past heatsink
+ *          behind HEX [HEX ...]    runs a command directly at the server that owns the key
  *     out: as tests/drivers/simulated.c
  *
- * The keys key0 and key1 are under rules: cache ttl=1m admit=all jitter=0% ahead=0, with stale=1s and stale=1m. */
+ * The keys key0 and key1 are under rules: cache ttl=1m admit=all jitter=0% refresh-ahead=0, with stale=1s and
+ * stale=1m. An unknown line aborts the driver (hs_check). */
 #include "base/check.h"
 #include "sim/cluster.h"
 #include "sim/world.h"
@@ -146,12 +148,12 @@ static bool move(struct hs_sim_cluster *cluster, const char *word, long number, 
 	if (strcmp(word, "move_end") == 0)
 		return hs_sim_cluster_move_end(cluster, slot);
 	read_hex(&key, rest);
-	hs_sim_cluster_move_this(cluster, slot, hs_buf_bytes(&key)); /* it may have moved already */
+	hs_sim_cluster_move_this(cluster, slot, hs_buf_bytes(&key)); /* false if it has moved */
 	hs_buf_deinit(&key);
 	return true;
 }
 
-/* What nodes refuse until they agree is asked for again. */
+/* Nodes refuse a move until they agree, so it is retried; each retry lets simulated time pass. */
 static void move_soon(struct driver *driver, const char *word, long number, const char *rest)
 {
 	int steps = 0;

@@ -1,18 +1,21 @@
-/* The redis engine alone, one worker, driven by lines: for tests of tracked operations against real
- * servers (tests/integration/test_engine_tracking.py).
+/* The redis engine alone, with one worker, controlled by lines on standard input: for tests of tracked operations
+ * against real servers (tests/integration/test_engine_tracking.py). One process, one thread, one libuv loop.
  *
  *     tracked URL TIMEOUT_MS REFRESH_MS
  *
- *     in:  get N KEY | set N KEY VALUE | plain N WORD …   an operation, called N from then on; the last
- *                                                          is not tracked
- *          prove US        check_sessions_every
- *          want N          the vouch of N is wanted
- *          held N          whether N is still vouched for
- *     out: done N held|not|void REPLY, in order with the next two
+ *     in:  get N KEY | set N KEY VALUE | plain N WORD …   an operation with number N; a plain one is not tracked
+ *          check_every US  interval of liveness checks (check_sessions_every)
+ *          check N         requests a liveness check of N's tracking session
+ *          held N          asks whether N's tracking session still covers it
+ *     out: done N held|not REPLY, in order with the next two lines
  *          changed KEY, changed *
- *          proved N        the vouch of N has proved itself, behind "want N"
- *          void N          N is not vouched for any more
- *          log TEXT */
+ *          caught_up N     N's tracking session was checked after "check N"
+ *          ended N         N's tracking session does not cover it any longer
+ *          held | not      the answer to "held N"
+ *          log TEXT
+ *
+ * An unknown line or a limit that is exceeded aborts the driver (hs_check); the test then fails with its exit status.
+ */
 #include "base/escape.h"
 #include "base/mem.h"
 #include "base/slot.h"
@@ -31,11 +34,11 @@ enum { OPS_MAX = 4096, WORDS_MAX = 8, LINE_MAX_BYTES = 1 << 16, LEARNED_MAX = 10
 struct one {
 	struct hs_op op;
 	struct hs_buf out;
-	char *line; /* the words lie in it */
+	char *line; /* the memory of the words */
 	struct hs_bytes argv[WORDS_MAX];
 	bool used, done, told_void;
 	bool wanted;
-	uint64_t wanted_us; /* proved before that was wanted */
+	uint64_t wanted_us; /* caught up to this time before the check was requested */
 };
 
 struct driver {
@@ -47,8 +50,7 @@ struct driver {
 	struct one ops[OPS_MAX];
 	char line[LINE_MAX_BYTES];
 	size_t line_len;
-	struct hs_learned
-		*learned[LEARNED_MAX]; /* the next may be made from one: kept until the end */
+	struct hs_learned *learned[LEARNED_MAX]; /* tables may share rows: all live until the end */
 	int learned_count;
 };
 
@@ -110,12 +112,12 @@ static void on_done(void *context, uint32_t worker, struct hs_op *chain)
 static void on_news(void *context, struct hs_event *event)
 {
 	(void)context;
-	hs_event_unref(&event); /* nobody listens */
+	hs_event_unref(&event); /* no client subscribes here */
 }
 
 static void on_learned(void *context, struct hs_learned *learned)
 {
-	(void)context; /* what is asked for here has a row of our own */
+	(void)context; /* not used: all commands of the tests are in heatsink's own table */
 	hs_check(driver.learned_count < LEARNED_MAX);
 	driver.learned[driver.learned_count++] = learned;
 }
@@ -172,14 +174,14 @@ static void run_line(char *line)
 	unsigned long long us;
 
 	hs_check(sscanf(line, "%15s %n", what, &used) == 1);
-	if (strcmp(what, "prove") == 0) {
+	if (strcmp(what, "check_every") == 0) {
 		us = strtoull(line + used, NULL, 10);
 		driver.engine->calls->check_sessions_every(driver.engine, us);
 		return;
 	}
 	number = (int)strtol(line + used, &line, 10);
 	line += *line == ' ';
-	if (strcmp(what, "want") == 0) {
+	if (strcmp(what, "check") == 0) {
 		struct one *one = &driver.ops[number];
 
 		one->wanted = true;
@@ -230,7 +232,7 @@ static void on_tick(uv_timer_t *timer)
 	driver.engine->calls->idle(driver.engine, 0);
 }
 
-/* Between any two rounds of events: what is to be sent goes, and vouches are looked at. */
+/* After every round of events: sends requests, and reports tracking sessions that were checked or have ended. */
 static void on_prepare(uv_prepare_t *prepare)
 {
 	char what[32];
@@ -244,12 +246,12 @@ static void on_prepare(uv_prepare_t *prepare)
 			continue;
 		if (!is_held(one)) {
 			one->told_void = true;
-			snprintf(what, sizeof what, "void %d", i);
+			snprintf(what, sizeof what, "ended %d", i);
 			say(what, HS_LIT(""));
 		} else if (one->wanted && hs_tracking_session_caught_up_us(
 						  one->op.tracking_session) > one->wanted_us) {
 			one->wanted = false;
-			snprintf(what, sizeof what, "proved %d", i);
+			snprintf(what, sizeof what, "caught_up %d", i);
 			say(what, HS_LIT(""));
 		}
 	}

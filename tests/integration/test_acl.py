@@ -1,9 +1,9 @@
-"""Users of a running server: from the configuration file and flags, changed while it runs, kept.
+"""Goal: users may come from the configuration file and from flags, may be changed while the server runs, and survive
+a rewrite of the file.
 
-Method: servers with two workers and configuration files of their own. What ACL's rules mean is
-compared with Redis in test_acl_differential; here is where users come from, that a change holds on
-every worker from the moment it is acknowledged, for connections that are there already too, and
-what happens to connections whose user goes.
+Method: servers with two workers and configuration files of their own. test_acl_differential compares the meaning of
+ACL rules with Redis. This module checks where users come from, that a change holds on every worker from the moment
+it is acknowledged (for open connections, too), and that the connections of a deleted user end.
 """
 import os
 import signal
@@ -15,7 +15,7 @@ from cases import FolderCase, ServerCase
 from checks import client_rows, wait_for
 from servers import Heatsink, Redis, heatsink_path
 
-SANITIZERS = ("address",)  # one client at a time: nothing to race
+SANITIZERS = ("address",)  # one client at a time: no data race is possible
 
 OK = b"+OK\r\n"
 WRONGPASS = b"-WRONGPASS invalid username-password pair or user is disabled.\r\n"
@@ -65,17 +65,17 @@ class Files(FolderCase):
         server = self.serve("--config", self.path("conf"), "--user", "alice on nopass +set",
                             "--requirepass", "flag")
         connection = server.raw()
-        # A line about the default user is more than requirepass, as in Redis.
+        # A `user default` line overrides requirepass, as in Redis.
         self.assertEqual(connection.call("AUTH", "flag").raw, WRONGPASS)
         self.assertEqual(connection.call("AUTH", "file").raw, OK)
         self.assertEqual(self.listed(connection)[0],
                          "user alice on nopass resetchannels -@all +set")
 
     def test_wrong_lines(self):
-        """File, line and word are named; the exit status is 1."""
+        """The error names file, line and word; the exit status is 1."""
         cases = [("user", 1, "name"), ("\nuser alice on +nosuch", 2, "'+nosuch'"),
                  ("user alice blah", 1, "'blah'"), ("user alice (+get", 1, "'(+get'"),
-                 ("user alice on\n# again\nuser alice off", 3, "'alice' is there twice"),
+                 ("user alice on\n# again\nuser alice off", 3, "'alice' is defined twice"),
                  ("user 'a b' on", 1, "'a b'"), ("user alice +@nosuch", 1, "+@nosuch"),
                  ('user alice "on', 1, "quotes"), ("user alice #12", 1, "64 characters")]
         for text, line, word in cases:
@@ -94,7 +94,7 @@ class Files(FolderCase):
             self.assertIn("user", run.stderr)
 
     def test_unknown_commands_with_a_server_behind(self):
-        """What that server has is not known when the file is read: the name is kept."""
+        """heatsink reads the file before it knows the server's commands, so it accepts a name it does not know."""
         path = self.write("user alice on +hget +xgroup|create\nengine redis://127.0.0.1:1\n")
         run = subprocess.run([heatsink_path(), "serve", "--check-config", "--config", path],
                              capture_output=True, text=True, check=False)
@@ -114,7 +114,7 @@ class Files(FolderCase):
         self.assertEqual((lines[0], lines[2]), ("# first", "# last"))
         self.assertRegex(lines[1], r"^user alice on #[0-9a-f]{64} ~\* resetchannels -@all \+get \+set$")
         self.assertNotIn("gone", self.read())
-        self.assertNotIn("default", self.read())  # as requirepass makes it
+        self.assertNotIn("default", self.read())  # it is what requirepass makes of it
         before = self.listed(connection)
         connection.call("CONFIG", "SET", "requirepass", "x")
         connection.call("CONFIG", "REWRITE")
@@ -131,12 +131,12 @@ class Files(FolderCase):
         self.assertEqual(self.serve("--config", self.path("conf")).raw().call("AUTH", "x").raw, OK)
 
     def test_redis_loads_the_written_file(self):
-        """The lines are Redis's: it starts with them, and has the same users."""
+        """Redis starts with the lines that heatsink wrote and has the same users."""
         self.write("user alice on >secret ~app:* %R~r &news +@read +set (~x +get)\n")
         server = self.serve("--config", self.path("conf"))
         server.raw().call("CONFIG", "REWRITE")
         line = next(line for line in self.read().splitlines() if line.startswith("user"))
-        # As one argument of the command line each word would be a directive: a file it is.
+        # On the command line redis-server would take each word for a directive, so the line goes into a file.
         with open(self.path("redis.conf"), "w", encoding="utf-8") as file:
             file.write(line + "\n")
         with Redis("--include", self.path("redis.conf")) as redis:
@@ -144,7 +144,7 @@ class Files(FolderCase):
                              server.raw().call("ACL", "GETUSER", "alice").raw)
 
     def test_reload(self):
-        """SIGHUP makes the users those of the file; a file that is wrong changes nothing."""
+        """SIGHUP replaces the users by those of the file; a file with an error changes nothing."""
         self.write("user alice on nopass +get ~*\nuser bob on nopass +@all\n")
         server = self.serve("--config", self.path("conf"))
         alice, bob, admin = server.raw(), server.raw(), server.raw()
@@ -175,7 +175,7 @@ class Files(FolderCase):
         self.assertFalse(error("--user", "default off"))
         self.assertFalse(error("--user", "default on >secret ~* +@all"))
         self.assertTrue(error("--requirepass", "x", "--user", "default on nopass +@all"))
-        # Any other user without a password is a way in as well.
+        # Any other user without a password opens the server, too.
         for user in ("x on nopass +@all ~*", "x on > +@all ~*", "x on #" + EMPTY + " +ping"):
             for default in ("default off", "default on >secret"):
                 self.assertIn("as user 'x', which has no password: give it one (>password), turn the "
@@ -186,7 +186,7 @@ class Files(FolderCase):
 
     def assert_refused(self, reply, user):
         self.assertTrue(reply.raw.startswith(b"-ERR"), reply.raw)
-        self.assertIn(b"would let anybody on the network in as user '%s'" % user, reply.raw)
+        self.assertIn(b"would let anyone on the network log in as user '%s'" % user, reply.raw)
         self.assertIn(b"--protected-mode no", reply.raw)
 
     def test_protected_mode_holds_while_it_runs(self):
@@ -208,17 +208,17 @@ class Files(FolderCase):
             self.assertIn(b"can't set immutable config", admin.call("CONFIG", "SET", name, value).raw)
         self.assertEqual(self.listed(admin), before)
         refused = 0
-        # A new address in the file holds only after a restart; its users would hold at once.
+        # A new address takes effect after a restart only, but new users would take effect at once.
         for text in ("bind 127.0.0.1\n", "bind 127.0.0.1\nrequirepass secret\nuser x on nopass\n",
                      "bind 0.0.0.0\nprotected-mode no\n", "bind 0.0.0.0\n"):
             self.write(text)
             refused += 1
             server.signal(signal.SIGHUP)
             wait_for(self, "the file is refused", lambda: sum(
-                "SIGHUP: nothing changed: bind 0.0.0.0 would let anybody" in line
+                "SIGHUP: nothing changed: bind 0.0.0.0 would let anyone" in line
                 for line in server.log) == refused)
             self.assertEqual(self.listed(admin), before)
-        # What keeps a password is fine.
+        # Changes that leave every user with a password are accepted.
         for rules in (["bob", ">pw", "on"], ["carol", "on", ">pw", "+ping"], ["default", ">two"],
                       ["dave", "nopass", "off"]):
             self.assertEqual(admin.call("ACL", "SETUSER", *rules).raw, OK)
@@ -238,7 +238,7 @@ class Live(ServerCase):
     def setUp(self):
         self.admin = self.connect()
         by_worker = {}
-        while len(by_worker) < 2:  # they are dealt out evenly
+        while len(by_worker) < 2:  # new connections are distributed evenly
             connection = self.connect()
             info = connection.call("CLIENT", "INFO").text.rstrip()
             by_worker.setdefault(info.split(b"worker=")[1], connection)
@@ -256,7 +256,7 @@ class Live(ServerCase):
             self.assert_reply(connection, OK, "AUTH", name, "x")
 
     def test_a_change_holds_at_once_everywhere(self):
-        """Acknowledged is in force: on every worker, however busy, with the very next request."""
+        """An acknowledged change holds for the next request on every worker, however busy."""
         self.set_user("alice", "on", "nopass", "~*", "+get")
         self.log_in("alice")
         for _ in range(200):
@@ -289,12 +289,12 @@ class Live(ServerCase):
             self.assertTrue(connection.is_closed())
         self.assert_reply(bob, b"+PONG\r\n", "PING")
         self.assert_reply(bob, WRONGPASS, "AUTH", "alice", "x")
-        # Who deletes itself still hears of it.
+        # A user that deletes itself still gets the reply.
         bob.send(resp.encode("ACL", "DELUSER", "bob") + resp.encode("PING"))
         self.assertEqual(bob.read_to_end(), b":1\r\n")
 
     def test_lost_channels_end_subscriptions(self):
-        """As Redis: the connection of a user who listens to what it may not hear any more is closed."""
+        """A subscriber whose user loses the permission for its channel is disconnected, as in Redis."""
         self.set_user("alice", "on", "nopass", "+@all", "~*", "&news.*", "&x")
         listeners = {}
         for name, request in (("channel", ("SUBSCRIBE", "news.a")), ("pattern", ("PSUBSCRIBE", "news.*")),
@@ -305,7 +305,7 @@ class Live(ServerCase):
         self.log_in("alice")
         default = self.connect()
         self.assertIn(b"subscribe", default.call("SUBSCRIBE", "news.a").raw)
-        # Nothing that somebody listens to is lost.
+        # The subscribed channel is still permitted.
         self.set_user("alice", "-keys", "&more")
         self.set_user("alice", "resetchannels", "&news.*", "&x")
         self.assert_reply(self.admin, b":3\r\n", "PUBLISH", "news.a", "1")
@@ -316,14 +316,14 @@ class Live(ServerCase):
             listeners[name].read_to_end()
         self.assert_reply(self.admin, b":1\r\n", "PUBLISH", "x", "1")
         self.assertIn(b"$1\r\nx\r\n", listeners["other"].read().raw)
-        # A client that takes its own channels away hears that it did.
+        # A client that removes its own channels gets the reply first.
         own = self.connect()
         own.call("HELLO", "3", "AUTH", "alice", "x")
         self.assertIn(b"subscribe", own.call("SUBSCRIBE", "x").raw)
         own.send(resp.encode("ACL", "SETUSER", "alice", "resetchannels") + resp.encode("PING"))
         self.assertEqual(own.read_to_end(), OK)
         self.assertEqual(listeners["other"].read_to_end(), b"")
-        for connection in self.both:  # they listen to nothing
+        for connection in self.both:  # these have no subscription
             self.assert_reply(connection, b"+PONG\r\n", "PING")
         self.assert_reply(default, b"*2\r\n$4\r\npong\r\n$0\r\n\r\n", "PING")
 
@@ -372,7 +372,7 @@ class Live(ServerCase):
         self.assert_reply(fresh, b"-NOAUTH Authentication required.\r\n", "PING")
         self.assert_reply(fresh, OK, "AUTH", "two")
         self.assert_reply(self.connect(), OK, "AUTH", "one")
-        # requirepass is the default user's only password, also when it has rules of its own.
+        # requirepass replaces all passwords of the default user, also if that user has rules.
         self.assert_reply(self.admin, OK, "CONFIG", "SET", "requirepass", "three")
         self.assert_reply(self.connect(), WRONGPASS, "AUTH", "two")
         self.assert_reply(self.connect(), OK, "AUTH", "three")
@@ -410,7 +410,7 @@ class Many(FolderCase):
             connection = server.raw()
             self.assertEqual(connection.call("ACL", "SETUSER", "last", "on").raw, OK)
             self.assertEqual(connection.call("ACL", "SETUSER", "more", "on").raw,
-                             b"-ERR there may be 10000 users\r\n")
+                             b"-ERR at most 10000 users are possible\r\n")
             self.assertEqual(connection.call("ACL", "SETUSER", "u5", "off").raw, OK)
             self.assertEqual(connection.call("AUTH", "u9997", "x").raw, OK)
         with open(self.path("conf"), "a", encoding="utf-8") as file:

@@ -1,12 +1,11 @@
-"""Users mean here what they mean in Redis 7.0.
+"""Goal: users and their rules mean what they mean in Redis 7.0.
 
-Method: heatsink with two workers and a redis-server are given the same random users: rules of every
-kind, single commands, subcommands, first arguments, categories, patterns with read and write
-meaning, channels, selectors, and rules that are wrong. Both must say the same of each ACL SETUSER,
-describe the user alike, and give the same verdict on random requests: asked beforehand (ACL DRYRUN)
-and sent by a connection of that user, alone and inside a transaction. All of it once with the
-embedded engine, and once in front of another redis-server, whose commands are learned. A seed is
-named when it fails.
+Method: heatsink with two workers and a redis-server are given the same random users: rules of every kind, single
+commands, subcommands, first arguments, categories, patterns with read and write meaning, channels, selectors, and
+invalid rules. Both must give the same reply to each ACL SETUSER, describe the user alike, and give the same verdict
+on random requests: with ACL DRYRUN, and sent by a connection of that user, alone and inside a transaction. All of
+this runs once with the embedded engine and once in front of another redis-server, whose commands heatsink learns. A
+failure prints its seed.
 """
 import random
 import unittest
@@ -28,21 +27,21 @@ WRONG = ["", "+", "-", "+@", "+nosuch", "-nosuch", "+@nosuch", "+client|nosuch",
          "-select|0", "+config|get|x", "%~x", "%RR~x", "%X~x", "~a b", "#abc", "#" + "A" * 64, "!abc",
          "<nosuch", "!" + "0" * 64, "nosuch", "(+get", "+get)", "((+get)", "(on)", "(+nosuch)", "()",
          "(", ")", "((", "~a\0b", "+get ", "on off"]
-# Not sent: they wait, end things, or change what the next request means.
+# Not sent: these commands block, close connections, or change the meaning of the next request.
 UNSAFE = {"@blocking", "@admin", "@dangerous", "@connection", "@pubsub", "@scripting", "@transaction"}
-# Where the number of keys stands. What Redis makes of one that is none differs: it lets the command
-# find out, where heatsink takes it for a command on all keys.
+# Position of the argument that counts the keys. If it is no number, Redis finds no keys and lets the command fail;
+# heatsink checks the command as one on all keys. The test therefore does not compare that case.
 NUMBERED = {**dict.fromkeys("zinter zunion zdiff zintercard sintercard lmpop zmpop".split(), 1),
             **dict.fromkeys("""eval evalsha eval_ro evalsha_ro fcall fcall_ro blmpop bzmpop
                             zinterstore zunionstore zdiffstore""".split(), 2)}
 
-# What runs other commands: a user with limits may not, here.
+# Commands that run others: heatsink refuses them to users with limits.
 RUNS = set("eval eval_ro evalsha evalsha_ro fcall fcall_ro function|load function|restore".split())
 
 
 def opens_twice(rules):
-    """A parenthesis inside an open one. Redis drops what stood between the two without a word; here
-    it is a syntax error."""
+    """A parenthesis inside an open one: Redis silently drops the rules between the two, heatsink reports a syntax
+    error."""
     is_open = False
     for word in rules:
         if word.startswith("(") and not word.endswith(")"):
@@ -117,7 +116,7 @@ class Maker:
         if name in ("mset", "msetnx"):
             count += count % 2
         if name == "pfmerge":
-            count += 1  # without a source Redis finds no keys at all
+            count += 1  # with 0 sources Redis finds no keys at all
         request = [*parts, *(self.random.choice(KEYS) for _ in range(count))]
         if name in NUMBERED:
             at = NUMBERED[name]
@@ -130,7 +129,7 @@ class Maker:
 
 
 class Embedded(unittest.TestCase):
-    commands = 80  # at least so many are known to both
+    commands = 80  # both servers have at least this many
 
     @classmethod
     def setUpClass(cls):
@@ -145,7 +144,7 @@ class Embedded(unittest.TestCase):
         self.ours, self.theirs = self.heatsink.raw(), self.redis.raw()
 
     def table(self):
-        """The commands that both have. DEBUG's words are arguments in Redis, and no subcommands."""
+        """Commands that both servers have. In Redis the words behind DEBUG are arguments, not subcommands."""
         names = [{item.text.decode() for item in side.call("COMMAND", "LIST").items}
                  for side in (self.ours, self.theirs)]
         names = sorted((names[0] & names[1]) - {"debug"})
@@ -160,8 +159,8 @@ class Embedded(unittest.TestCase):
         return ours
 
     def judged(self, name, request, seed):
-        """The verdict of both. They differ on what runs other commands: Redis applies the user's rules
-        to a script, heatsink cannot, and refuses it to users with limits (docs/ACL.md)."""
+        """The verdict of both servers. They differ on commands that run others: Redis applies the user's rules to
+        a script; heatsink cannot, so it refuses scripts to users with limits (docs/ACL.md)."""
         full = ("ACL", "DRYRUN", name, *request)
         if "|".join(request[:2]).lower() not in RUNS and request[0].lower() not in RUNS:
             return self.same(*full, seed=seed)
@@ -173,7 +172,7 @@ class Embedded(unittest.TestCase):
         return ours
 
     def describe(self, connection, name):
-        """GETUSER without the commands: Redis tells them in words of its own choice."""
+        """GETUSER without the commands, because Redis may write the same set in several ways."""
         reply = connection.call("ACL", "GETUSER", name)
         if reply.is_null:
             return None
@@ -188,7 +187,7 @@ class Embedded(unittest.TestCase):
         refused = allowed = wrong = 0
         for seed in range(SEED, SEED + USERS):
             maker = Maker(seed, table)
-            name = "user%d" % (seed % 3)  # some are changed, not made
+            name = "user%d" % (seed % 3)  # three names, so that most users are changed, not created
             for _ in range(3):
                 wrong += self.same("ACL", "SETUSER", name, *maker.rules(), seed=seed).is_error
             self.assertEqual(self.describe(self.ours, name), self.describe(self.theirs, name),
@@ -206,7 +205,7 @@ class Embedded(unittest.TestCase):
         self.assertGreater(wrong, USERS // 10)
 
     def test_requests(self):
-        """What is refused is refused in the same words, at once and when it is queued."""
+        """Refusals have the same text, both for single requests and in a transaction."""
         safe = {name: facts for name, facts in self.table().items()
                 if not facts[1] & UNSAFE and name.split("|")[0] not in ("acl", "command")}
         refused = 0
@@ -235,7 +234,7 @@ class Embedded(unittest.TestCase):
         self.assertGreater(refused, 300)
 
     def test_every_category(self):
-        """+@category and -@category concern the same commands, one by one."""
+        """+@category and -@category select the same commands on both servers."""
         table = self.table()
         for category in [item.text.decode() for item in self.theirs.call("ACL", "CAT").items]:
             ours = {item.text for item in self.ours.call("ACL", "CAT", category).items}
@@ -326,7 +325,7 @@ class Embedded(unittest.TestCase):
 
 
 class Behind(Embedded):
-    """In front of a server whose commands are not our own."""
+    """In front of a redis-server whose commands heatsink learns."""
 
     commands = 250
 

@@ -1,11 +1,11 @@
-"""Users with limits run no scripts: a server behind heatsink runs them as heatsink's own user.
+"""Goal: users with limits run no scripts, because the server behind heatsink would run them with the permissions of
+heatsink's own user.
 
-Method: heatsink in front of a redis-server, users whose commands, keys or channels are limited, each
-in turn. Every command of the server that runs others, or that installs what runs, is sent by them:
-nothing of it may happen, and the error says why and what to grant. The list is checked against the
-server's own category @scripting, so that a command that a newer server has is not forgotten. Then
-requests that name a key of somebody else in every unusual place. What +script|unchecked grants is
-seen to work, and to survive every way in which users are written and read.
+Method: heatsink in front of a redis-server, and users whose commands, keys or channels are limited, each in turn.
+These users send every command that runs other commands or installs code: none may take effect, and the error says
+why and what to grant. The list is compared with the server's own category @scripting, so that a command of a newer
+server is not forgotten. Further requests name a forbidden key in every unusual position. The grant +script|unchecked
+must work and must survive every way of writing and reading users.
 """
 import hashlib
 import os
@@ -17,7 +17,7 @@ from cases import FolderCase
 from checks import wait_for
 from servers import Heatsink, Redis
 
-SANITIZERS = ("address",)  # one client at a time: nothing to race
+SANITIZERS = ("address",)  # one client at a time: no data race is possible
 
 OK = b"+OK\r\n"
 SCRIPT = "return redis.call('flushall')"
@@ -29,7 +29,7 @@ LIBRARY = ("#!lua name=lib\n"
            "redis.register_function{function_name='look', flags={'no-writes'},"
            " callback=function() return redis.call('get', 'other') end}\n")
 
-# Every command that runs others: a request of it that would do harm.
+# Every command that runs others, each with a harmful request.
 RUNS = {
     "eval": ("EVAL", SCRIPT, "0"),
     "evalsha": ("EVALSHA", SHA, "0"),
@@ -77,7 +77,7 @@ class Scripts(FolderCase):
         return server
 
     def user(self, *rules):
-        """A connection of a user with these rules alone."""
+        """A connection of a user that has only these rules."""
         reply = self.admin.call("ACL", "SETUSER", "alice", "reset", "on", "nopass", *rules)
         self.assertEqual(reply.raw, OK, rules)
         connection = self.heatsink.raw()
@@ -113,7 +113,7 @@ class Scripts(FolderCase):
                                       [item.text for item in entry.items[1::2]]))
                     self.assertEqual((fields[b"reason"], fields[b"object"], fields[b"username"]),
                                      (b"command", name.encode(), b"alice"))
-                    # Inside a transaction it is refused when it is queued.
+                    # Inside a transaction the command is refused when it is queued.
                     if alice.call("MULTI").raw == OK:
                         self.assert_refused(alice.call(*request), name)
                         self.assertTrue(alice.call("EXEC").raw.startswith(b"-EXECABORT"))
@@ -130,7 +130,7 @@ class Scripts(FolderCase):
         self.assertEqual(self.behind.call("GET", "other").text, b"treasure")
 
     def test_permitted_users(self):
-        """Without limits, and with the grant, everything works."""
+        """Users without limits and users with the grant may run everything."""
         for rules in (["~*", "&*", "+@all"], ["allkeys", "allchannels", "allcommands"],
                       ["+@read", "~app:*", "(~* &* +@all)"],
                       ["~app:*", "+@scripting", "+script|unchecked"],
@@ -164,7 +164,7 @@ class Scripts(FolderCase):
             alice = self.user(*granted)
             self.admin.call("ACL", "SETUSER", "alice", rule, "-flushdb")
             self.assertEqual(alice.call("EVAL", "return 1", "0").raw, b":1\r\n", rule)
-        # No rule but the one with this name grants it.
+        # No other rule grants it.
         for rule in ("+script", "+@scripting", "+eval|unchecked", "+script|load"):
             alice = self.user("~app:*", "+eval", rule)
             self.assert_refused(alice.call(*RUNS["eval"]), "eval")
@@ -184,7 +184,7 @@ class Scripts(FolderCase):
         fields = admin.call("ACL", "GETUSER", "bob").items
         fields = dict(zip([item.text for item in fields[::2]], fields[1::2]))
         self.assertEqual(fields[b"commands"].text, b"-@all +eval +script|unchecked")
-        # What LIST says makes the same user.
+        # The line of ACL LIST creates the same user.
         words = line.decode().split()[2:]
         self.assertEqual(admin.call("ACL", "SETUSER", "bob", "reset", *words).raw, OK)
         self.assertEqual([entry.replace(b" sanitize-payload", b"") for entry in listed()], [line])
@@ -196,14 +196,14 @@ class Scripts(FolderCase):
         os.kill(server.process.pid, signal.SIGHUP)
         wait_for(self, "the file is read", lambda: b"+eval +script|unchecked" in listed()[0])
         self.assertEqual(bob.call("AUTH", "bob", "x").raw, OK)
-        # SIGHUP has no reply to wait for, and bob's worker may take the new users later than admin's.
+        # SIGHUP has no reply, and bob's worker may take over the new users later than admin's worker.
         wait_for(self, "bob's worker has the users of the file",
                  lambda: bob.call("EVAL", "return 1", "0").raw == b":1\r\n")
         self.assertEqual(bob.call("ACL", "WHOAMI").raw,
                          b"-NOPERM this user has no permissions to run the 'acl|whoami' command\r\n")
 
     def test_keys_in_unusual_places(self):
-        """Nothing else reaches a key that its user may not touch."""
+        """No request reaches a forbidden key, wherever it names the key."""
         alice = self.user("~app:*", "&*", "+@all")
         self.behind.call("GEOADD", "app:geo", "1", "1", "here")
         for request in """SORT app:l BY other_*|SORT app:l GET other_*|SORT app:l STORE other

@@ -1,11 +1,11 @@
-"""Goal: what goes wrong behind heatsink goes wrong for as few as possible, and nobody is told what is
-not so (laws 4 and 9): a master that dies, slots on the move, a server that stands still, replies that
-are lost, servers that answer nonsense.
+"""Goal: a failure behind heatsink affects as few clients as possible, and no reply claims an outcome that is not true
+(laws 4 and 9 of docs/ARCHITECTURE.md). Failures: a master dies, slots migrate, a server freezes, replies are lost,
+a server sends nonsense.
 
-Method: a real Redis Cluster (tests/lib/cluster.py) or a redis-server behind a relay that makes trouble
-(tests/lib/relay.py), heatsink in front, and clients that increment counters all the while and write
-down what they were told. Afterwards the counters say whether it was true: an acknowledged increment
-happened, an unknown one perhaps, a refused one did not, and none happened twice.
+Method: a real Redis Cluster (tests/lib/cluster.py), or a redis-server behind a relay that injects faults
+(tests/lib/relay.py), with heatsink in front. Clients increment counters all the time and record every reply.
+Afterwards the counters are compared: an acknowledged increment happened, one with unknown outcome may have
+happened, a refused one did not happen, and none happened twice.
 """
 
 import os
@@ -21,12 +21,12 @@ import servers
 from cluster import POLL_S, Cluster, slot_of
 from relay import Relay
 
-PATIENT = ("--engine-timeout", str(servers.GUARD_S * 1000))  # whoever is slow is waited for
-PAUSE_S = 0.005  # between the requests of a client: without it they take the processors from the servers
+PATIENT = ("--engine-timeout", str(servers.GUARD_S * 1000))  # slow servers are waited for
+PAUSE_S = 0.005  # pause between the requests of a client, so that clients leave processor time to the servers
 
 
 class Counting:
-    """Clients of heatsink that increment counters until told to stop, a connection each."""
+    """Clients of heatsink, one connection each, that increment counters until they are told to stop."""
 
     def __init__(self, port, names):
         self.port, self.names = port, names
@@ -34,7 +34,7 @@ class Counting:
         self.known = {name: 0 for name in names}  # acknowledged
         self.unknown = {name: 0 for name in names}
         self.refused = {name: 0 for name in names}
-        self.last = {name: 0 for name in names}  # the last value that was told
+        self.last = {name: 0 for name in names}  # the last value received
         self.wrong = []
         self.stopped = threading.Event()
         self.threads = [threading.Thread(target=self._run, args=(name,), daemon=True)
@@ -63,7 +63,7 @@ class Counting:
             self.wrong.append((name, reply.raw))
 
     def wait(self, names, more):
-        """Until each of `names` has been acknowledged so many times more."""
+        """Waits until each of `names` has `more` further acknowledged increments."""
         with self.lock:
             wanted = {name: self.known[name] + more for name in names}
             done = self.lock.wait_for(
@@ -79,7 +79,7 @@ class Counting:
 
 
 def names_on(cluster, node, count):
-    """Counters that live on one node."""
+    """Names of counters whose slots one node owns."""
     owners = cluster.owners()
     found = []
     for i in range(100000):
@@ -103,8 +103,8 @@ class BackendFailures(unittest.TestCase):
         return counting
 
     def check_counters(self, counting, read, lossy=()):
-        """`lossy`: counters of a master that died; what it had not yet handed to its replica is gone,
-        as with any Redis Cluster."""
+        """`lossy`: counters of a master that died. Writes it had not yet replicated are lost, as in any Redis
+        Cluster."""
         self.assertEqual(counting.wrong, [])
         for name in counting.names:
             value = int(read(name) or 0)
@@ -129,14 +129,14 @@ class ClusterDays(BackendFailures):
         counting = self.count(server, ours + theirs)
         counting.wait(ours + theirs, 50)
         doomed.kill9()
-        # Those on other masters go on while nobody serves these.
+        # Counters on other masters go on while no server owns these.
         counting.wait(theirs, 50)
-        counting.wait(ours, 50)  # and these again, when the replica has taken over
+        counting.wait(ours, 50)  # these go on when the replica has taken over
         counting.stop()
         for name in theirs:
             self.assertEqual((counting.unknown[name], counting.refused[name]), (0, 0), name)
         self.check_counters(counting, cluster_reader(server), lossy=ours)
-        # What heatsink reads is what the new master has.
+        # heatsink reads from the new master.
         cluster.wait_agreed()
         for name in ours:
             self.assertEqual(cluster_reader(server)(name), cluster.direct(name).get(name))
@@ -165,7 +165,7 @@ class ClusterDays(BackendFailures):
                          list(range(2000)))
 
     def test_a_slot_half_moved(self):
-        """Keys here and there: ASK and TRYAGAIN are heatsink's to deal with."""
+        """Keys of one slot on two masters: heatsink handles ASK and TRYAGAIN itself."""
         cluster, server = self.start(*PATIENT, replicas=0)
         name = names_on(cluster, cluster.nodes[0], 1)[0]
         tag = "{%s}" % name
@@ -198,7 +198,7 @@ class ClusterDays(BackendFailures):
         counting.wait(ours + theirs, 20)
         frozen.freeze()
         with counting.lock:
-            self.assertTrue(counting.lock.wait_for(  # nobody waits for it for ever
+            self.assertTrue(counting.lock.wait_for(  # every client of the frozen master gets an error in time
                 lambda: all(counting.refused[name] + counting.unknown[name] > 1 for name in ours),
                 servers.GUARD_S))
         counting.wait(theirs, 100)
@@ -210,7 +210,7 @@ class ClusterDays(BackendFailures):
         self.check_counters(counting, cluster_reader(server))
 
     def test_a_command_that_ran_in_part(self):
-        """One server's "not sent" is not the whole truth about a command for several."""
+        """If one server of several ran its part, the reply is UNKNOWN and not "not sent"."""
         cluster, server = self.start("--engine-timeout", "5000", replicas=0,
                                      args=("--cluster-require-full-coverage", "no"))
         good = names_on(cluster, cluster.nodes[0], 1)[0]
@@ -221,7 +221,7 @@ class ClusterDays(BackendFailures):
         for request in (("MSET", good, "new", bad, "new"), ("DEL", good, bad), ("FLUSHALL",)):
             reply = connection.call(*request)
             self.assertTrue(reply.raw.startswith(b"-UNKNOWN it ran"), (request, reply.raw))
-        reply = connection.call("MGET", good, bad)  # a read has no part that matters
+        reply = connection.call("MGET", good, bad)  # a read that ran in part changed nothing
         self.assertTrue(reply.raw.startswith(b"-CLUSTERDOWN"), reply.raw)
 
     def test_all_nodes_gone_and_back(self):
@@ -232,9 +232,9 @@ class ClusterDays(BackendFailures):
             server = self.heatsink("--engine", url)
             reply = server.raw().call("SET", "a", "1")
             self.assertTrue(reply.raw.startswith(b"-CLUSTERDOWN"), reply.raw)
-            reply = server.raw().call("HSET", "h", "a", "1")  # nobody knows yet that there is one
+            reply = server.raw().call("HSET", "h", "a", "1")  # heatsink has not learned HSET from a server yet
             self.assertTrue(reply.raw.startswith(b"-CLUSTERDOWN"), reply.raw)
-            server.wait_log("waiting")
+            server.wait_log("retrying")
             for node in cluster.nodes:
                 node.restart()
             cluster.wait("heatsink has found the cluster",
@@ -271,8 +271,8 @@ class RelayDay(BackendFailures):
             time.sleep(POLL_S)
 
     def cut(self):
-        """Cuts all connections. heatsink sends a read again, so the reply to one means that heatsink has seen the
-        cut."""
+        """Cuts all connections, then waits for the reply to a read: heatsink repeats a lost read, so the reply shows
+        that it has noticed the cut."""
         self.relay.cut_all()
         self.connection.call("GET", "n")
 
@@ -316,7 +316,7 @@ class OneServer(RelayDay):
                 self.assertRegex(self.connection.call("GET", "n").raw, b"^\\$[0-9]\r\n")
 
     def test_too_much(self):
-        """A reply without an end is not kept for ever, and nobody else waits for it."""
+        """A reply without an end is given up at a limit, and other clients do not wait for it."""
         endless = self.relay.endless("GET", head=b"$9999999999\r\n")
         reply = self.connection.call("GET", "n")
         self.assertTrue(reply.raw.startswith((b"-UNKNOWN", b"$1")), reply.raw)
@@ -334,7 +334,7 @@ class OneServer(RelayDay):
 
 
 class GoneServer(RelayDay):
-    """Nobody waits for ever."""
+    """The server is gone: every request gets an error in time."""
 
     patience = ("--engine-timeout", "5000")
 

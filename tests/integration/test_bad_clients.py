@@ -1,7 +1,8 @@
-"""Goal: what a client does wrong costs bounded memory and disturbs nobody else.
+"""Goal: a misbehaving client costs bounded memory and does not disturb other clients.
 
-Method: clients that do not read, promise what they never send, send garbage or one byte at a time,
-while canaries on every worker keep reading and writing; the server's own memory is measured.
+Method: clients that do not read, announce arguments that they never send, send garbage, or send one byte at a time.
+Meanwhile one control connection on each worker (a canary) keeps reading and writing, and the server's memory is
+measured.
 """
 
 import contextlib
@@ -18,11 +19,11 @@ import resp
 import servers
 from checks import GUARD_S, heap_bytes, is_sanitized, KIB, memory_slack, MIB, wait_for
 
-SANITIZERS = ("address",)  # what they send is a matter of memory
+SANITIZERS = ("address",)  # these clients test memory, not threads
 
 
 class BadClients(unittest.TestCase):
-    """What a client does wrong costs bounded memory, and a canary beside it notices nothing."""
+    """A misbehaving client costs bounded memory, and the canaries work all the time."""
 
     @classmethod
     def setUpClass(cls):
@@ -41,7 +42,7 @@ class BadClients(unittest.TestCase):
         return connection
 
     def sing(self):
-        """One canary on each worker reads and writes."""
+        """The canary of each worker writes and reads."""
         for at, canary in enumerate(self.canaries):
             self.assertEqual(canary.call("SET", "canary%d" % at, "tweet").raw, b"+OK\r\n")
             self.assertEqual(canary.call("GET", "canary%d" % at).raw, b"$5\r\ntweet\r\n")
@@ -63,13 +64,13 @@ class BadClients(unittest.TestCase):
                 for _ in range(asked):
                     victim.send(resp.encode("GET", "big"))
             except OSError:
-                pass  # cut off while still asking
+                pass  # cut off while it was sending
             wait_for(self, "it is cut off", lambda: address.encode() not in self.canaries[1].call(
                 "CLIENT", "LIST").text)
         self.assertLess(len(victim.read_to_end()), asked * 100000)
 
     def test_slow_reader_gets_everything(self):
-        """Below the limit nobody is cut off, however late he reads."""
+        """A client below the limit is never cut off, however late it reads."""
         reader = self.connect()
         self.canaries[0].call("SET", "piece", "x" * 1000)
         reader.send(resp.encode("GET", "piece") * 900)
@@ -85,7 +86,7 @@ class BadClients(unittest.TestCase):
                              b"-ERR Protocol error: invalid bulk length\r\n")
 
     def test_a_browser_cannot_write(self):
-        """A web page can make a browser send this to any port of its user's machine."""
+        """A web page can make a browser send such a request to any local port."""
         for head in (b"POST / HTTP/1.1\r\nHost: localhost\r\n\r\n", b"GET x\r\nHost: localhost\r\n"):
             connection = self.connect()
             connection.send(head + b"SET planted 1\r\n")
@@ -99,7 +100,7 @@ class BadClients(unittest.TestCase):
         self.sing()
 
     def test_announced_arguments_never_sent(self):
-        """Headers that announce a lot cost only what was sent."""
+        """Headers that announce large arguments cost memory only for the bytes sent."""
         with self.bounded(48 * MIB):
             for _ in range(20):
                 self.connect().send(b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$500000000\r\nonly this")
@@ -122,7 +123,7 @@ class BadClients(unittest.TestCase):
         self.assertEqual(crowd[7].read().raw, b"+OK\r\n")
 
     def test_garbage(self):
-        """Random bytes end in a protocol error or in errors to what looked like commands."""
+        """Random bytes lead to a protocol error, or to errors for parts that look like commands."""
         rng = random.Random(4)
         with self.bounded(32 * MIB):
             for size in (1, 10, 1000, 70000, 300000) * 4:
@@ -145,7 +146,7 @@ class BadClients(unittest.TestCase):
             self.assertEqual(other.call("PING").raw, b"+PONG\r\n")
 
     def test_transaction_that_never_ends(self):
-        """Queued commands are bounded by what the client sent, and freed with it."""
+        """Queued commands need no more memory than the client sent, freed on disconnect."""
         connection = self.connect()
         connection.call("MULTI")
         for _ in range(50):
@@ -170,7 +171,7 @@ class BadClients(unittest.TestCase):
 
 class LevelMemory(unittest.TestCase):
     def test_idle_connections_are_small(self):
-        """At most 64 KiB for each, after it has been used."""
+        """A used and idle connection holds at most 64 KiB."""
         count = 300
         with servers.Heatsink("--workers", "2", "--partitions", "2", "--sync", "off") as server:
             server.raw().call("SET", "idle", "x" * 20000)
@@ -182,8 +183,8 @@ class LevelMemory(unittest.TestCase):
             self.assertLess(growth / count, 64 * KIB * memory_slack())
 
     def test_a_million_requests(self):
-        """After the first part has filled every pool and buffer, the rest adds next to nothing. A sanitizer
-        hides a small growth anyway, and gets a tenth."""
+        """The first requests fill pools and buffers; the others add next to nothing. A sanitizer run gets a tenth
+        of the requests, because the sanitizer's own memory hides a small growth anyway."""
         count = 100000 if is_sanitized() else 1000000
         with servers.Heatsink("--workers", "2", "--partitions", "2", "--sync", "off") as server:
             self.load(server, count // 10)

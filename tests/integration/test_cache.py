@@ -1,13 +1,13 @@
-"""Goal: what is kept is never older than its rule says, whatever happens: writes behind heatsink's back,
-connections that die loudly or silently, a server that is restarted, flushed, failed over, resharded; rules
-and mitigation that change under load. A write that was acknowledged by heatsink is seen by everybody at
-once, and a connection always sees its own.
+"""Goal: a cached reply is never older than its rule allows, in every failure: direct writes at the server (past
+heatsink), connections that die with or without notice, a server that is restarted, flushed, failed over or
+resharded, rules and mitigation that change under load. A write acknowledged by heatsink is visible to all clients at
+once, and a connection always sees its own writes.
 
-Method: real servers. One writer counts a key up, directly at the server, and notes when each number was
-acknowledged; readers on several connections of several workers note when they asked and what they heard.
-A read that was asked longer than `stale` after a number was acknowledged must show that number or a later
-one: all clocks are one machine's. The bad day happens meanwhile. That the cache was at work at all is read
-from HEAT RULE LIST and from the server's own counters.
+Method: real servers. One writer counts a key up, directly at the server, and records when each number was
+acknowledged. Readers on several connections of several workers record when they sent each GET and which number they
+received. A GET sent more than `stale` after a number was acknowledged must return that number or a later one; all
+times come from one machine's clock. Meanwhile the failure is injected. HEAT RULE LIST and the server's own command
+counters show that the cache really served reads.
 """
 import itertools
 import os
@@ -28,17 +28,17 @@ from relay import Relay
 from servers import GUARD_S, Heatsink, Redis, note
 
 STALE_S = 0.2
-TIMEOUT_MS = GUARD_S * 1000  # what takes long on a busy machine is not given up
+TIMEOUT_MS = GUARD_S * 1000  # a slow request on a busy machine is not given up
 READERS = 4
-PACE_S = 0.005  # a writer does not wait longer for readers
-QUICK_S = 0.1  # a worker does not wait longer for what another one reads
-PAUSE_S = 0.001  # between the reads of a reader: without it they take the processors from the servers
+PACE_S = 0.005  # the longest time that the writer waits for readers between two writes
+QUICK_S = 0.1  # the longest time that a worker waits for the fetch of another worker
+PAUSE_S = 0.001  # pause between reads, so that readers leave processor time to the servers
 RULE = f"k* cache stale={int(STALE_S * 1000)}ms admit=all"
 TROUBLE = (OSError, resp.Closed, redis.RedisError)
 
 
 def rule_counts(server):
-    """The counters of the first rule."""
+    """The counters of the first rule, by name."""
     with resp.Connection(server.port, GUARD_S) as connection:
         words = connection.call("HEAT", "RULE", "LIST").items[0].items
     pairs = zip(words[::2], words[1::2])
@@ -47,7 +47,7 @@ def rule_counts(server):
 
 
 def asked_of(client, command):
-    """How often a server was asked for it."""
+    """How often the server ran this command."""
     stats = client.info("commandstats")
     return stats.get("cmdstat_" + command, {"calls": 0})["calls"]
 
@@ -56,14 +56,14 @@ ASKED_ONCE_TRIES = 5
 
 
 class Watch:
-    """Numbers counted up by one writer and read by many, and whether the bound held."""
+    """One writer that counts up, many readers, and the check that no read was too old."""
 
     def __init__(self, test, server, write, stale_s=STALE_S, key="k"):
         self.test, self.server, self.write, self.key = test, server, write, key
         self.stale_s = stale_s
-        self.acknowledged = []  # (number, when)
-        self.reads = []  # (asked, number)
-        self.change = threading.Condition()  # of the two lists, or the end
+        self.acknowledged = []  # (number, time of the acknowledgement)
+        self.reads = []  # (time of sending, number)
+        self.change = threading.Condition()  # notified when one of the two lists grows, and at the end
         self.ended = threading.Event()
         self.threads = [threading.Thread(target=self._write)]
         self.threads += [threading.Thread(target=self._read) for _ in range(READERS)]
@@ -75,7 +75,7 @@ class Watch:
         return self
 
     def __exit__(self, failed, *_):
-        """Goes on until what was written up to here must have been seen."""
+        """Goes on until a read was sent so late that it must return the last number written before this call."""
         now = time.monotonic()
         try:
             if not failed:
@@ -103,9 +103,9 @@ class Watch:
             try:
                 self.write(number)
             except TROUBLE:
-                continue  # perhaps written, perhaps not: nobody has to see it
+                continue  # outcome unknown: reads may or may not see it
             self._note(written=(number, time.monotonic()))
-            with self.change:  # readers come in between; who cannot be answered is not waited for
+            with self.change:  # readers get a turn; one that gets no answer is not waited for
                 reads = len(self.reads)
                 self.change.wait_for(lambda: self.ended.is_set() or
                                      len(self.reads) >= reads + READERS,
@@ -129,19 +129,19 @@ class Watch:
             connection.close()
 
     def wait_writes(self, more):
-        """Until so many more numbers were acknowledged, and read about."""
+        """Waits until `more` further numbers were acknowledged and `more` further reads were answered."""
         count, reads = len(self.acknowledged) + more, len(self.reads) + more
         self.wait("numbers are written and read",
                   lambda: len(self.acknowledged) >= count and len(self.reads) >= reads)
 
     def wait(self, what, condition):
-        """Looked at whenever something was written or read."""
+        """Waits for the condition, which is checked after every write and read."""
         with self.change:
             self.test.assertTrue(self.change.wait_for(condition, GUARD_S), "never happened: " + what)
 
     def check(self, after=0.0):
-        """Every read against what had been acknowledged `stale` before it was asked; those asked
-        before `after` may be anything: numbers were lost with a server's memory."""
+        """Every read must be at least as new as the last number acknowledged `stale` before the read was sent.
+        Reads sent before `after` are not checked: the server lost its memory, and numbers with it."""
         at, least = 0, 0
         for asked, number in sorted(self.reads):
             while at < len(self.acknowledged) and \
@@ -155,7 +155,7 @@ class Watch:
 
 
 class CacheCase(unittest.TestCase):
-    """heatsink with two workers in front of a redis-server, a relay between them."""
+    """heatsink with two workers in front of a redis-server, with a relay between them."""
 
     def start(self, rule=RULE, *args):
         self.redis = Redis()
@@ -196,7 +196,7 @@ class OneServer(CacheCase):
                 break
             note("heatsink closed the connection that watches the entries, because the server was silent for "
                  "too long; once more")
-        self.assertLessEqual(asked - before, 2)  # by a worker each
+        self.assertLessEqual(asked - before, 2)  # one fetch per worker
 
     def test_acknowledged_writes_are_seen_at_once(self):
         self.start("k* cache stale=1h ttl=1h admit=all")
@@ -299,7 +299,7 @@ class OneServer(CacheCase):
         self.start("k* cache stale=1h ttl=1h admit=all")
         connection, other = self.connect(2)
         connection.call("SET", "k", "before")
-        for reader in (connection, other):  # both workers have it: a SET leaves its value behind
+        for reader in (connection, other):  # both workers have a cache entry: a SET is written through
             self.assertEqual(reader.call("GET", "k").text, b"before")
         lost = self.relay.cut_after("EXEC")
         reply = connection.call("SET", "k", "perhaps")
@@ -353,7 +353,7 @@ class OneServer(CacheCase):
                     self.assertEqual(connection.call(*other).is_error, other != look)
 
     def read_to_its_end(self, crowd, key):
-        """How often the server was asked for it, and the longest time that all took to read it once."""
+        """How often the server was asked for the key, and the longest time that all clients took to read it once."""
         before, longest, over = asked_of(self.direct, "get"), 0.0, False
         self.direct.set(key, "v", px=700)
         while not over:
@@ -365,16 +365,16 @@ class OneServer(CacheCase):
         return asked_of(self.direct, "get") - before, longest
 
     def test_the_end_of_a_key_that_many_read(self):
-        # Not ahead of its end: by chance, and the more often the longer a read takes.
+        # No refresh-ahead: it fetches at random before the end, more often the longer a read takes.
         self.start("k* cache stale=1h ttl=1h negative-ttl=1h admit=all refresh-ahead=0")
         crowd, guard = self.connect(100), time.monotonic() + GUARD_S
         for number in itertools.count():
             asked, longest = self.read_to_its_end(crowd, f"k{number}")
-            # As it was read first, and once at its end; the time between is not counted.
+            # One fetch at the first read and one at the end of the entry.
             if asked <= 2:
                 break
             self.assertGreater(longest, QUICK_S, f"asked {asked} times")
-            self.assertLessEqual(asked, 4)  # by a worker each
+            self.assertLessEqual(asked, 4)  # one fetch per worker
             self.assertLess(time.monotonic(), guard, "never quick enough")
             note(f"all took {longest:.3f} s to read a key, and it is tried again with another")
 
@@ -416,7 +416,7 @@ class Embedded(unittest.TestCase):
                     if writer.call("SET", "k", number).is_error:
                         raise OSError("not written")
 
-                # Everything passes through it: what is acknowledged is seen at once.
+                # All writes pass through heatsink, so an acknowledged number is visible at once.
                 with Watch(self, server, write, stale_s=0.0) as watch:
                     watch.wait_writes(300)
                     wait_for(self, "entries are used", lambda: rule_counts(server)["hits"] > 100)
@@ -426,7 +426,7 @@ class Embedded(unittest.TestCase):
 
 
 class OfACluster(unittest.TestCase):
-    """One cluster for all: three masters, a replica each."""
+    """All tests share one cluster: three masters with a replica each."""
 
     @classmethod
     def setUpClass(cls):
@@ -440,7 +440,7 @@ class OfACluster(unittest.TestCase):
         self.clients = {}
 
     def write(self, number):
-        """At the master of the moment, past heatsink."""
+        """Writes directly at the slot's present master, past heatsink."""
         master = self.cluster.master_of("k")
         if not master:
             raise OSError("just now it has none")

@@ -1,7 +1,7 @@
-"""Goal: what talks to Redis talks to heatsink, unchanged.
+"""Goal: clients and tools made for Redis work with heatsink unchanged.
 
-Method: redis-cli, redis-benchmark, python3-redis and the Prometheus exporter, each as its users
-run it, against one server. What they print, return or export is checked, not how they got there.
+Method: redis-cli, redis-benchmark, python3-redis and the Prometheus exporter, each as its users run it, against one
+server. The test checks what they print, return or export, not the commands they use.
 """
 
 import os
@@ -34,14 +34,14 @@ class ClientCase(unittest.TestCase):
         self.client.flushall()
 
     def run_tool(self, *command, data=None, status=0):
-        """What a command prints on standard output; its exit status is checked."""
+        """Standard output of a command; checks its exit status."""
         done = subprocess.run([str(word) for word in command], input=data, capture_output=True,
                               text=True, timeout=GUARD_S, check=False)
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         return done.stdout
 
     def cli(self, *args, **options):
-        """Without the line that redis-cli adds when a command took more than half a second."""
+        """Output of redis-cli without the line that it adds when a command took more than half a second."""
         printed = self.run_tool("redis-cli", "-p", self.server.port, *args, **options)
         return re.sub(r"^\(\d+\.\d\ds\)\n", "", printed, flags=re.MULTILINE)
 
@@ -98,7 +98,7 @@ class RedisCli(ClientCase):
         self.assertRegex(printed, r'Biggest string found .*"huge".* has 5000 bytes')
 
     def test_latency(self):
-        """Off a terminal it samples for the interval and prints min, max, average, count."""
+        """Without a terminal, --latency samples for the interval and prints min, max, average, count."""
         printed = self.cli("--latency", "-i", "0.2")
         self.assertRegex(printed, r"^\d+ \d+ \d+\.\d+ \d+$")
 
@@ -203,7 +203,7 @@ class PythonRedis(ClientCase):
             self.assertEqual(replies[2], 2)
 
     def test_watch_loops(self):
-        """The textbook optimistic increment from several threads: nothing is lost."""
+        """Optimistic increments with WATCH from several threads: none is lost."""
         threads, rounds = 4, 25
         self.client.set("balance", 0)
 
@@ -271,7 +271,7 @@ class PythonRedis(ClientCase):
         self.assertEqual(client.echo("x"), "x")
         self.assertEqual(len(client.time()), 2)
         self.assertEqual(client.dbsize(), 0)
-        before = client.slowlog_len()  # and it may become longer by what is asked here
+        before = client.slowlog_len()  # the requests of this test may be logged as well
         shown = len(client.slowlog_get(1000))
         self.assertTrue(before <= shown <= client.slowlog_len(), (before, shown))
         self.assertGreater(client.command_count(), 60)
@@ -302,7 +302,7 @@ class PythonRedis(ClientCase):
 
 class PrometheusExporter(ClientCase):
     def test_scrape(self):
-        """-check-keys and -export-client-list make it use SCAN, TYPE and CLIENT LIST too."""
+        """With -check-keys and -export-client-list the exporter uses SCAN, TYPE and CLIENT LIST, too."""
         self.client.mset({"exported:%d" % at: "x" * at for at in range(20)})
         self.client.get("exported:1")
         port = servers.ReservedPort()
@@ -326,7 +326,7 @@ class PrometheusExporter(ClientCase):
         self.assertIsNone(re.search(r"level=(error|fatal)", exporter.text()), exporter.text())
 
     def scrape(self, url):
-        """It says where it will listen just before it does: ask until it answers."""
+        """The exporter logs its address just before it listens, so this retries until it answers."""
         guard = time.monotonic() + GUARD_S
         while True:
             try:

@@ -1,8 +1,7 @@
-"""The cluster that other tests stand on (tests/lib/cluster.py) is a real one and does what it says.
+"""Goal: the Cluster that other tests use (tests/lib/cluster.py) is a real one and does what it claims.
 
-What the harness claims (who owns a slot, that a move is half done, that a replica is in sync) is
-asked of the nodes directly, by plain commands and their replies. A wrong claim here would make
-every test of the distributed engine lie.
+Method: the harness's claims (the owner of a slot, a half-done move, a replica in sync) are checked with plain
+commands at the nodes. A wrong claim here would make every test of the redis engine unreliable.
 """
 import contextlib
 import io
@@ -22,7 +21,7 @@ RUN_ONCE = True
 
 
 class Steps:
-    """Stands in for a number of seconds: multiplied by 1, 2, … it is each of these in turn."""
+    """Replaces a number of seconds in the harness: `* attempt` gives the value for that attempt."""
 
     def __init__(self, *seconds):
         self.seconds = seconds
@@ -32,12 +31,12 @@ class Steps:
 
 
 def hang(node):
-    """Instead of its server starts what never listens."""
+    """Starts a program that never listens in place of the node's server."""
     node.process = Process(["sleep", "100000"])
 
 
 class Shared(unittest.TestCase):
-    """One cluster, mended and emptied before each test."""
+    """One shared cluster, repaired and emptied before each test."""
 
     @classmethod
     def setUpClass(cls):
@@ -48,7 +47,7 @@ class Shared(unittest.TestCase):
         self.cluster.reset()
 
     def halfway(self):
-        """A slot's owner, another master, and the two with the slot between them."""
+        """The slot's owner, another master, and the slot in a list."""
         source = self.cluster.master_of(TAG)
         to = next(node for node in self.cluster.masters() if node is not source)
         return source, to, [slot_of(TAG)]
@@ -72,7 +71,7 @@ class Shared(unittest.TestCase):
         replica, = self.cluster.replicas_of(owner)
         replica.freeze()
         requests = [("SET", f"{TAG}{i}", "x" * 100_000) for i in range(300)]
-        owner.call_all(requests)  # more than fits between the two
+        owner.call_all(requests)  # more than fits into the buffers between the two
         replica.thaw()
         self.cluster.wait_synced()
         self.assertEqual(replica.raw().call("DBSIZE").number(), len(requests))
@@ -145,7 +144,7 @@ class Shared(unittest.TestCase):
             self.assertEqual(node.raw().call("DBSIZE").raw, b":0\r\n")
 
     def test_an_aborted_failover_is_retried(self):
-        """The master hears of it too late: not before its replica has given up."""
+        """The master is frozen until its replica has given up the failover."""
         old = self.cluster.master_of("a")
         replica, = self.cluster.replicas_of(old)
         old.freeze()
@@ -157,8 +156,8 @@ class Shared(unittest.TestCase):
         self.assertIs(self.cluster.master_of("a"), replica)
 
     def test_reset_starts_a_cluster_anew_that_does_not_mend(self):
-        """Slots that nobody remembers are nobody's for good."""
-        # By force: masters that have voted for this shard lately would let it wait for forty seconds.
+        """Slots that no node remembers never get an owner again, so reset() starts a new cluster."""
+        # TAKEOVER needs no vote: masters that voted for this shard lately would refuse for forty seconds.
         self.cluster.fail_over(self.cluster.nodes[0], "TAKEOVER")
         epoch = max(row.epoch for row in self.cluster.nodes[0].rows())
         for node in self.cluster.nodes:
@@ -175,7 +174,7 @@ class Shared(unittest.TestCase):
         self.assertTrue(self.cluster.direct("a").set("a", "1"))
 
     def test_a_wait_that_fails_shows_the_nodes_states(self):
-        """The one that is not well first, and what all others think, once."""
+        """The report starts with the unhealthy node and shows a view that several nodes share only once."""
         self.cluster.wait("all think the same", lambda: len(
             {frozenset(row.said() for row in node.rows()) for node in self.cluster.nodes}) == 1)
         with mock.patch.object(self.cluster.nodes[4], "frozen", True), \
@@ -194,7 +193,7 @@ class Shared(unittest.TestCase):
 
 class Apart(unittest.TestCase):
     def test_a_cluster_that_does_not_form_is_restarted_with_a_note(self):
-        """A node of the first attempt hangs at its start; the second attempt is left alone."""
+        """A node of the first attempt hangs at its start; the second attempt succeeds."""
         launch, launched = Node.launch, []
 
         def launch_all_but_one(node):

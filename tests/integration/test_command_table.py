@@ -1,9 +1,9 @@
-"""heatsink's command table says about its commands what Redis 7.0 says about them.
+"""Goal: heatsink's command table describes its commands as Redis 7.0 does.
 
-The names come from heatsink's own COMMAND LIST, so a new command is compared by being there.
-COMMAND INFO must have the same shape and the same facts in RESP2 and RESP3: arity, flags, key
-positions, ACL categories, tips, key specifications. COMMAND DOCS must have the same shape, and
-words of its own. redis-cli, which reads these tables when a person starts it, must come up.
+Method: the names come from heatsink's own COMMAND LIST, so a new command is compared automatically. COMMAND INFO
+must have the same shape and the same facts in RESP2 and RESP3: arity, flags, key positions, ACL categories, tips,
+key specifications. COMMAND DOCS must have the same shape with heatsink's own texts. redis-cli, which reads these
+tables at an interactive start, must come up.
 """
 import os
 import pty
@@ -14,9 +14,9 @@ import unittest
 
 from servers import GUARD_S, Heatsink, Redis
 
-SANITIZERS = ("address",)  # one client at a time: nothing to race
+SANITIZERS = ("address",)  # one client at a time: no data race is possible
 
-# In heatsink's table and not in Redis 7.0's: our own, newer, or no rows of their own there.
+# Commands without a row in Redis 7.0: heatsink's own, newer ones, or arguments there.
 OURS = {"client|no-touch", "client|setinfo", "cluster|myshardid", "debug|help", "debug|sleep", "heat", "heat|help",
         "heat|history", "heat|key", "heat|mitigate", "heat|partitions", "heat|plan", "heat|prefixes",
         "heat|reset", "heat|rule", "heat|slots", "heat|top",
@@ -34,12 +34,12 @@ def tree(reply):
 
 
 def pairs(node):
-    """A map, or the array it is in RESP2, as a dict of nodes by name."""
+    """A map (in RESP2 an array) as a dict of nodes by name."""
     return {name[1]: value for name, value in zip(node[1][::2], node[1][1::2])}
 
 
 def without(node, names):
-    """A map without some of its pairs."""
+    """A map without the pairs of these names."""
     kept = [part for name, value in zip(node[1][::2], node[1][1::2]) if name[1] not in names
             for part in (name, value)]
     return node[0], kept
@@ -52,7 +52,7 @@ class CommandTable(unittest.TestCase):
         cls.redis = cls.enterClassContext(Redis(cluster=True))
 
     def both(self, resp):
-        """A function that asks both servers, in one dialect."""
+        """A function that sends a request to both servers in one protocol version."""
         ours, theirs = self.heatsink.raw(), self.redis.raw()
         for connection in (ours, theirs):
             self.assertFalse(connection.call("HELLO", resp).is_error)
@@ -62,8 +62,8 @@ class CommandTable(unittest.TestCase):
         return [item.text.decode() for item in self.heatsink.raw().call("COMMAND", "LIST").items]
 
     def info(self, node):
-        """An entry of COMMAND INFO with what heatsink leaves out on purpose left out: notes, and
-        the subcommands, which are compared by their own names."""
+        """An entry of COMMAND INFO without the parts that heatsink omits on purpose: notes, and the subcommands,
+        which are compared under their own names."""
         kind, items = node
         self.assertEqual((kind, len(items)), ("*", 10))
         specs = items[8][0], [without(spec, {"notes"}) for spec in items[8][1]]
@@ -117,7 +117,7 @@ class CommandTable(unittest.TestCase):
         ours, theirs = pairs(ours), pairs(theirs)
         for field in ("since", "group", "deprecated_since"):
             self.assertEqual(ours.get(field), theirs.get(field))
-        self.assertNotEqual(ours["summary"], theirs["summary"])  # our own words
+        self.assertNotEqual(ours["summary"], theirs["summary"])  # the texts are heatsink's own
         for field in ours.keys() & theirs.keys():
             self.assertEqual(ours[field][0], theirs[field][0], field)
         if "arguments" in theirs:
@@ -127,7 +127,7 @@ class CommandTable(unittest.TestCase):
                 self.assertEqual("flags" in pairs(mine), "flags" in pairs(other))
 
     def check_arguments(self, arguments):
-        """Every argument, and those inside it, has what a client needs to show it."""
+        """Every argument, nested ones too, has the fields that a client needs to show it."""
         for argument in arguments[1] if arguments else []:
             fields = pairs(argument)
             self.assertTrue(fields["name"][1])
@@ -169,7 +169,7 @@ class CommandTable(unittest.TestCase):
             for request in requests.replace("\n", "|").split("|"):
                 with self.subTest(request.strip(), resp=resp):
                     ours, theirs = ask(*request.replace(":", "|").split())
-                    if "FILTERBY PATTERN" in request and ours[0] == "*":  # in no order
+                    if "FILTERBY PATTERN" in request and ours[0] == "*":  # the order is undefined
                         ours[1].sort()
                         theirs[1].sort()
                     self.assertEqual(ours, theirs)
@@ -180,7 +180,7 @@ class CommandTable(unittest.TestCase):
             with self.subTest(container):
                 ours, theirs = ask(container, "HELP")
                 self.assertEqual(ours[1][0], theirs[1][0])
-                self.assertEqual(ours[1][-2], theirs[1][-2])  # HELP itself
+                self.assertEqual(ours[1][-2], theirs[1][-2])  # the line about HELP itself
                 for (kind, line), (_, below) in zip(ours[1][1::2], ours[1][2::2]):
                     self.assertEqual(kind, "+")
                     self.assertRegex(line, r"^(\(no subcommand\)|[A-Z])")
@@ -190,17 +190,17 @@ class CommandTable(unittest.TestCase):
         shown = b""
         while wanted not in shown:
             self.assertTrue(select.select([terminal], [], [], GUARD_S)[0], shown)
-            shown += os.read(terminal, 1)  # not more than is wanted; fails when redis-cli is gone
+            shown += os.read(terminal, 1)  # byte by byte: later output must stay unread; fails when redis-cli is gone
 
     def test_redis_cli_starts_on_a_terminal(self):
         ours, child = pty.openpty()
-        termios.tcsetwinsize(child, (25, 100))  # of unknown size, it would be asked for it
+        termios.tcsetwinsize(child, (25, 100))  # without a size redis-cli would query the terminal
         cli = subprocess.Popen(["redis-cli", "-p", str(self.heatsink.port)], stdin=child,
                                stdout=child, stderr=child, close_fds=True,
                                env={**os.environ, "TERM": "xterm", "HOME": self.heatsink.data})
         os.close(child)
         try:
-            # It drops what was typed before its prompt, so each line waits for one.
+            # redis-cli drops input typed before its prompt, so each line waits for the prompt.
             for line, wanted in ((b"get nosuch\r", b"(nil)"), (b"quit\r", b"quit")):
                 self.read_until(ours, b"> ")
                 os.write(ours, line)

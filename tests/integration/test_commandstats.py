@@ -1,8 +1,8 @@
-"""Goal: INFO commandstats count what ran inside a transaction as Redis does: each command once, those that
-failed, and nothing of a transaction that did not take place.
+"""Goal: INFO commandstats counts commands inside a transaction as Redis does: each command once, failed ones as failed,
+and none of a transaction that was not executed.
 
-Method: the same commands to a redis-server and to heatsink, on its own engine and in front of a server; the
-calls and failed calls of each command are compared.
+Method: the same commands are sent to a redis-server and to heatsink, with the embedded engine and in front of a
+server; the calls and failed calls of each command are compared.
 """
 
 import os
@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import servers
 
-SANITIZERS = ("address",)  # one client at a time: nothing to race
+SANITIZERS = ("address",)  # one client at a time: no data race is possible
 
 STEPS = """
     SET {t}a x|MULTI|SET {t}b 1|INCR {t}b|INCR {t}a|GET {t}b|PING|EXEC|MULTI|SET {t}b 1|DISCARD

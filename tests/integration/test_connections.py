@@ -1,7 +1,7 @@
-"""Goal: connections behave as a Redis client expects, on whichever worker they are.
+"""Goal: connections behave as a Redis client expects, on every worker.
 
-Method: raw connections to real servers; what one connection does is watched from another. Waiting
-is always for a condition, never for a time.
+Method: raw connections to real servers; one connection observes the effects of another. The tests wait for
+conditions, never for a fixed time.
 """
 
 import os
@@ -19,8 +19,8 @@ from checks import client_rows, wait_for
 
 
 class PartialInput(ServerCase):
-    """One worker, so that a round trip on another connection proves that it has read everything
-    sent before: two of them, because both connections may be ready in the same turn."""
+    """Input that arrives in pieces. There is one worker, so two round trips on another connection show that it
+    has read everything sent before: two, because both connections may be ready in the same loop iteration."""
 
     args = ("--workers", "1", "--sync", "off")
 
@@ -74,7 +74,7 @@ class PartialInput(ServerCase):
         self.assert_reply(other, b":0\r\n", "EXISTS", "half-sent")
 
     def test_half_closed_is_still_answered(self):
-        """A client that shuts down its sending side reads all its answers (nc -N)."""
+        """A client that shuts down its sending side still receives all replies (as nc -N does)."""
         for _ in range(20):
             connection = self.connect()
             connection.send(resp.encode("SET", "half", "1") + resp.encode("GET", "half"))
@@ -103,7 +103,7 @@ class ClientCommand(ServerCase):
         self.assertTrue(connection.call("CLIENT", "GETNAME").is_null)
 
     def test_list(self):
-        """Every connection, on whichever worker, one line each."""
+        """CLIENT LIST has one line for each connection of every worker."""
         connections = [self.connect() for _ in range(5)]
         for at, connection in enumerate(connections):
             connection.call("CLIENT", "SETNAME", "list-%d" % at)
@@ -152,7 +152,7 @@ class ClientCommand(ServerCase):
         self.assertIn("addr=%s " % connection.address, text)
 
     def test_state_in_the_list(self):
-        """What CLIENT LIST says of another connection: its last command, MULTI, protocol."""
+        """CLIENT LIST shows another connection's last command, transaction state and protocol."""
         watcher, other = self.connect(), self.connect()
         mine = other.call("CLIENT", "ID").text.decode()
         other.call("HELLO", "3")
@@ -234,7 +234,7 @@ class ClientCommand(ServerCase):
         self.assert_usable(connection)
 
     def test_setinfo(self):
-        """Newer clients introduce their library on every connection."""
+        """Newer client libraries send CLIENT SETINFO on every connection."""
         connection = self.connect()
         self.assert_reply(connection, b"+OK\r\n", "CLIENT", "SETINFO", "LIB-NAME", "lib")
         self.assert_reply(connection, b"+OK\r\n", "CLIENT", "SETINFO", "lib-ver", "1.2.3")
@@ -291,7 +291,7 @@ class Hello(ServerCase):
             self.assertEqual(connection.call(*words).raw[:len(start)], start)
 
     def test_a_password_set_while_running(self):
-        """CONFIG SET requirepass holds for new connections; those authenticated stay so."""
+        """CONFIG SET requirepass holds for new connections; authenticated ones stay authenticated."""
         connection = self.connect()
         self.assert_reply(connection, b"+OK\r\n", "AUTH", "secret")
         try:
@@ -305,7 +305,7 @@ class Hello(ServerCase):
 
 
 class Spread(ServerCase):
-    """CLIENT LIST ends each line with the worker that has the connection."""
+    """Connections are distributed evenly; CLIENT LIST ends each line with the connection's worker."""
 
     args = ("--workers", "2", "--sync", "off")
 
@@ -314,7 +314,7 @@ class Spread(ServerCase):
         return Counter(row["worker"] for row in client_rows(connections[0]) if row["addr"] in mine)
 
     def alone(self):
-        """A connection when there is no other, also not one that is just closing."""
+        """Opens a connection and waits until no other one exists, not even one that is closing."""
         connection = self.connect()
         wait_for(self, "other connections are gone", lambda: len(client_rows(connection)) == 1)
         return connection
@@ -328,7 +328,7 @@ class Spread(ServerCase):
             self.assertEqual(self.share(connections), {"0": count // 2, "1": count // 2})
 
     def test_evens_out_after_closing(self):
-        """The gap that closed connections leave on one worker is filled by the next ones."""
+        """After connections of one worker were closed, new ones go to that worker."""
         connections = [self.alone()] + [self.connect() for _ in range(7)]
         for connection in connections:
             connection.call("PING")
@@ -359,11 +359,11 @@ class MaxClients(unittest.TestCase):
             info = connections[0].call("INFO", "stats").text.decode()
             self.assertIn("rejected_connections:1\r\n", info)
 
-            # Room again when one leaves.
+            # A closed connection makes room for another.
             connections.pop().close()
             wait_for(self, "room for another", lambda: self.accept_client(server))
 
-            # And when the limit is raised.
+            # So does a higher limit.
             reply = connections[0].call("CONFIG", "SET", "maxclients", "50")
             self.assertEqual(reply.raw, b"+OK\r\n")
             more = [server.raw() for _ in range(20)]

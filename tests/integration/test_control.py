@@ -1,9 +1,9 @@
-"""Goal: what concerns the whole process is answered by a thread of its own, however busy the door
-is, and until the last client is gone.
+"""Goal: the control thread answers commands about the whole process however busy the listening thread is, and until the
+last client is gone.
 
-Method: clients that come and go all the time while CONFIG, INFO, HEAT, SIGHUP and SHUTDOWN are
-asked for and their effects looked at; a request that is kept unfinished, so that its connection
-outlives SIGTERM for as long as the test wants.
+Method: clients that connect and leave all the time while CONFIG, INFO, HEAT, SIGHUP and SHUTDOWN are sent and their
+effects are checked. For the end of the process, one client keeps a request unfinished, so that its connection
+outlives SIGTERM for as long as the test needs.
 """
 
 import os
@@ -24,12 +24,12 @@ VISITORS = 4
 
 
 class Visitors:
-    """Threads that connect, count themselves and leave, over and over, until told to stop."""
+    """Threads that connect, increment a counter and disconnect, until they are told to stop."""
 
     def __init__(self, server):
         self.port = server.port
         self.stop = threading.Event()
-        self.answers = set()  # of all that were answered
+        self.answers = set()  # the set of replies received
         self.visits = [0] * VISITORS
         self.threads = [threading.Thread(target=self.visit, args=(number,))
                         for number in range(VISITORS)]
@@ -48,11 +48,11 @@ class Visitors:
         while not self.stop.is_set():
             try:
                 with resp.Connection(self.port) as connection:
-                    if self.visits[number] % 3:  # every third leaves without a word
+                    if self.visits[number] % 3:  # every third one disconnects without a request
                         connection.call("INCR", "visits:%d" % number)
                         self.answers.add(connection.call("PING").raw)
             except (OSError, resp.Closed):
-                pass  # refused at maxclients, or the server is gone: the test decides
+                pass  # refused at maxclients, or the server has ended: the test checks which
             self.visits[number] += 1
 
     def everybody_came(self, times):
@@ -126,7 +126,7 @@ class Busy(FolderCase):
                     self.assertEqual(accept_client.call("PING").raw, b"+PONG\r\n")
 
     def test_concurrent_shutdowns(self):
-        """Only a second signal means haste; a second SHUTDOWN asks for what is under way."""
+        """A second signal ends the server at once; a second SHUTDOWN changes nothing."""
         server, _ = self.start()
         connections = [server.raw() for _ in range(10)]
         for connection in connections:
@@ -139,7 +139,7 @@ class Busy(FolderCase):
 
 
 class Ending(unittest.TestCase):
-    """The last client keeps a request unfinished: nobody ends before it has had its say."""
+    """The last client keeps a request unfinished, so every thread must run until it is answered."""
 
     def setUp(self):
         self.server = servers.Heatsink("--workers", "2", "--shutdown-timeout", "600")
@@ -150,7 +150,7 @@ class Ending(unittest.TestCase):
         self.assertNotEqual(rows[self.first.address], rows[self.last.address])
 
     def say(self, *requests):
-        """Sends each with the first byte of the next, and gives back the replies."""
+        """Sends each request with the first byte of the next, so that one is always unfinished; returns the replies."""
         replies = []
         for request in requests:
             self.last.send(resp.encode(*request)[1:] + b"*")
@@ -181,7 +181,7 @@ class Ending(unittest.TestCase):
         self.end()
 
     def test_a_worker_without_clients_answers_the_other(self):
-        """Its thread has every occasion to end while the other's client sleeps."""
+        """The worker without clients must not end while the other worker's client is there."""
         self.stop_but_for_the_last()
         for _ in range(3):
             self.assertEqual(self.say(["DEBUG", "SLEEP", "0.1"])[0].raw, b"+OK\r\n")

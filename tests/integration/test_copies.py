@@ -1,15 +1,13 @@
-"""Copies of hot values on a real Cluster.
+"""Goal: under a rule with `copies`, reads of a hot value that is too large for the cache are spread over the masters.
+Every reply is as fresh as the contract says, whatever is written, flushed, failed over, moved or killed. Clients
+see no copy, and no copy stays at the servers for ever.
 
-Goal: under a rule with `copies`, reads of a hot value that is too large for the cache are spread over the
-masters; every answer is as fresh as the contract says, whatever is written, flushed, failed over, moved or
-killed; nothing of it is seen by clients, and nothing stays behind.
-
-Method: a cluster of three masters with a replica each, shared by the tests of the module. What the masters
-were asked is in their own commandstats, where copies are is asked of them directly. Freshness: values carry
-the number of the write that made them. Who reads after a write through heatsink was acknowledged must see
-it; who asks later than `stale` after a write behind it must, too. That a read was sent later than that is
-certain on any machine, however slow. Copies of a key that nobody reads for a second are taken away, and a
-copy that does not answer for 50 ms is not asked for a while: what a test needs of them is waited for.
+Method: a real Cluster of three masters with a replica each, shared by the tests of the module. The masters' own
+commandstats show how many reads each of them got; the names of copies are read from the masters directly. Values
+carry the number of the write that made them. A read sent after a write through heatsink was acknowledged must return
+that write; a read sent more than `stale` after a direct write must return it, too. This holds on any machine, however
+slow. heatsink removes the copies of a key that was not read for a second, and avoids a copy for a while that did not
+answer within 50 ms, so tests wait until copies are there.
 """
 import os
 import random
@@ -29,7 +27,7 @@ RULE = f"hot:* cache stale={int(STALE_S * 1000)}ms ttl=1h copies=3"
 LARGE = 20000  # more than --cache-entry-bytes
 PREFIX = b"heatsink:copy:"
 LEASE_MS = 10000
-STILL_S = 0.04  # nobody may stand still for longer where reads of copies are counted
+STILL_S = 0.04  # a longer pause of any process spoils the count of reads, which is then repeated
 
 cluster = None
 
@@ -54,7 +52,7 @@ def number(reply):
 
 
 def plan(connection):
-    """The rows of HEAT PLAN about copies."""
+    """The rows of HEAT PLAN that are about copies."""
     rows = []
     for item in connection.call("HEAT", "PLAN").items:
         row = {item.items[i].text.decode(): item.items[i + 1] for i in range(0, len(item.items), 2)}
@@ -98,16 +96,16 @@ class CopiesCase(unittest.TestCase):
                 if line.startswith("copies_")}
 
     def write(self, connection):
-        """A new value; its number."""
+        """Writes a new value; returns its number."""
         made = next(self.numbers)
         self.assertEqual(connection.call("SET", self.key, value(made)).raw, b"+OK\r\n")
         return made
 
     def is_spread(self, connection):
-        """Reads; whether there are copies, and a copy was read."""
+        """Reads the key; True if copies exist and a copy was read."""
         for reply in connection.call_all([["GET", self.key]] * 10):
             self.assertFalse(reply.is_error, reply)
-        return any(row["key"] == self.key and row["state"] == "spread" and sum(row["reads"][1:]) > 0
+        return any(row["key"] == self.key and row["state"] == "active" and sum(row["reads"][1:]) > 0
                    for row in plan(connection))
 
     def spread(self, connection):
@@ -123,15 +121,15 @@ class CopiesCase(unittest.TestCase):
         return not any(self.copies().values())
 
     def spread_and_seen(self, connection):
-        """As spread(), until the copies are seen on the masters, too."""
+        """As spread(), and waits until the masters have the copies."""
         self.wait("copies are in use and there",
                   lambda: self.is_spread(connection) and not self.no_copies())
 
 
 class Reads(CopiesCase):
     def read_many(self, connection, made):
-        """300 reads of a key that is spread: how many the masters were asked for, and how many again;
-        None if somebody stood still meanwhile."""
+        """Sends 300 reads of a key that has copies. Returns the reads per master and the number of retries; None
+        if a process paused meanwhile (STILL_S)."""
         masters = cluster.masters()
         self.spread(connection)
         read_s, longest_s = time.monotonic(), 0
@@ -165,11 +163,11 @@ class Reads(CopiesCase):
     def test_commands_of_all_types(self):
         self.start()
         connection = self.connect()
-        items = [str(i) * 500 for i in range(50)]  # large, and few: the client must ask often
+        items = [str(i) * 500 for i in range(50)]  # few large items, so that the client needs many requests
         connection.call("RPUSH", self.key, *items)
         asked = ["LRANGE", self.key, "0", "-1"]
         self.wait("copies are in use", lambda: connection.call_all([asked] * 10) and any(
-            row["state"] == "spread" for row in plan(connection)))
+            row["state"] == "active" for row in plan(connection)))
         self.connect().call("CONFIG", "RESETSTAT")
 
         def are_read():
@@ -187,7 +185,7 @@ class Reads(CopiesCase):
         self.wait("copies are read", are_read)
 
     def test_small_values_need_none(self):
-        """They are kept here: the servers hear of one read. None ages meanwhile, however slow they are."""
+        """Small values are cached in heatsink: the servers get one read. No entry expires during the test."""
         self.start(rule=RULE.replace(f"stale={int(STALE_S * 1000)}ms", "stale=1h"))
         connection = self.connect()
         connection.call("SET", self.key, "small")
@@ -198,14 +196,13 @@ class Reads(CopiesCase):
         self.assertTrue(self.no_copies())
 
     def test_automatic(self):
-        """One key has all the load: it ends on all masters."""
+        """A key with all the load gets copies on all masters."""
         self.start(rule=RULE.replace("copies=3", "copies=auto"))
         connection = self.connect()
 
         def is_everywhere():
-            """How many copies are made depends on the load that was measured: on a busy machine the
-            first ones may be fewer. A write ends them, and the next ones are reckoned anew: soon, since
-            these were worth it."""
+            """The number of copies depends on the measured load, so on a busy machine the first set may be smaller.
+            A write ends the set, and the next set is computed from the load again."""
             self.write(connection)
             self.spread(connection)
             for _ in range(20):
@@ -228,8 +225,8 @@ class Freshness(CopiesCase):
                 self.assertEqual(number(reader.call("GET", self.key)), made)
 
     def test_readers_beside_a_writer(self):
-        """Many readers all the time; now and then a write. Nobody sees less than what was acknowledged
-        before it asked, and a pipeline sees its own writes in their order."""
+        """Many readers and occasional writes. No read returns a number older than the last one acknowledged before
+        the read was sent, and a pipeline sees its own writes in order."""
         self.start()
         writer = self.connect()
         acknowledged, wrong, going = [self.write(writer)], [], [True]
@@ -262,7 +259,7 @@ class Freshness(CopiesCase):
         self.assertEqual(wrong, [])
 
     def check_behind(self, connection, made):
-        """After a write of `made` that was acknowledged elsewhere just now: until all see it."""
+        """`made` was just acknowledged by another server; reads until 12 in a row return it, all within `stale`."""
         written_s = time.monotonic()
         new = 0
         while new < 12:
@@ -296,7 +293,7 @@ class Freshness(CopiesCase):
         self.wait("the list is seen", lambda: connection.call("GET", self.key).is_error)
         asked = ["LRANGE", self.key, "0", "-1"]
         self.wait("copies of it are in use", lambda: connection.call_all([asked] * 10) and any(
-            row["key"] == self.key and row["state"] == "spread" for row in plan(connection)))
+            row["key"] == self.key and row["state"] == "active" for row in plan(connection)))
         for _ in range(6):
             self.assertTrue(connection.call("GET", self.key).is_error)
             self.assertEqual(len(connection.call(*asked).items[0].text), LARGE)
@@ -304,8 +301,8 @@ class Freshness(CopiesCase):
     def test_expires_with_its_copies(self):
         self.start()
         connection = self.connect()
-        for lives_s in (3, 12, 60):  # a busy machine may take longer to spread it
-            end_s = time.monotonic() + lives_s  # at the earliest: the server counts from the SET
+        for lives_s in (3, 12, 60):  # a busy machine may need longer to make copies
+            end_s = time.monotonic() + lives_s  # the earliest end: the server counts from the SET
             connection.call("SET", self.key, value(next(self.numbers)), "PX", lives_s * 1000)
             self.wait("copies are in use, or it is gone", lambda: self.is_spread(connection) or
                       connection.call("GET", self.key).is_null)
@@ -333,7 +330,7 @@ class Freshness(CopiesCase):
         made = self.write(connection)
         self.spread(connection)
         home = cluster.master_of(self.key)
-        for node in cluster.masters():  # behind us, where only the copies are
+        for node in cluster.masters():  # directly at the masters that have only copies
             if node is not home:
                 node.call("FLUSHALL")
         for _ in range(30):
@@ -343,7 +340,7 @@ class Freshness(CopiesCase):
 
 
 class Changes(CopiesCase):
-    """The cluster is not what it was."""
+    """Failovers, slot moves and frozen masters."""
 
     def keeps_reading(self, connection, made, until, what):
         def step():
@@ -383,7 +380,7 @@ class Changes(CopiesCase):
         self.spread(connection)
 
     def test_a_master_stops(self):
-        """Those who read a key that lives elsewhere do not wait for it."""
+        """Clients that read a key of another master do not wait for the frozen one."""
         self.start(workers=1)
         connection = self.connect()
         made = self.write(connection)
@@ -392,12 +389,12 @@ class Changes(CopiesCase):
         stopped = next(node for node in cluster.masters() if node is not home)
 
         def is_asked_in_vain():
-            """Whether it is: copies may have ended just before it stops."""
+            """True if a read went to the frozen master; copies may have ended just before it was frozen."""
             self.spread(connection)
             before = self.info()["copies_retries"]
             stopped.freeze()
             try:
-                for _ in range(100):  # none of them is answered by the one that has stopped
+                for _ in range(100):  # the frozen master answers none of them
                     self.assertEqual(number(connection.call("GET", self.key)), made)
                 return self.info()["copies_retries"] > before
             finally:
@@ -414,11 +411,11 @@ class Changes(CopiesCase):
         others = [node for node in cluster.masters() if node is not home]
         name = self.wait("another master has a copy", lambda: self.is_spread(connection) and
                          self.copies()[others[0]])[0]
-        cluster.move_slots([slot_of(name)], to=others[1])  # a copy's
+        cluster.move_slots([slot_of(name)], to=others[1])  # the slot of a copy
         for _ in range(12):
             self.assertEqual(number(connection.call("GET", self.key)), made)
         self.spread(connection)
-        cluster.move_slots([slot_of(self.key)], to=others[0])  # the original's
+        cluster.move_slots([slot_of(self.key)], to=others[0])  # the slot of the original
         for _ in range(12):
             self.assertEqual(number(connection.call("GET", self.key)), made)
         made = self.write(connection)
@@ -440,7 +437,7 @@ class Ends(CopiesCase):
         self.assertTrue(self.no_copies())
 
     def test_killed(self):
-        """What it leaves behind has a time to live, and nobody renews it."""
+        """Copies of a killed heatsink expire, because they have a TTL that only a live process renews."""
         server = self.start()
         connection = self.connect()
         made = self.write(connection)
@@ -482,7 +479,7 @@ class Ends(CopiesCase):
 
 
 class Nobodys(CopiesCase):
-    """Confusion."""
+    """Two heatsinks, reserved names, and commands that must not show copies."""
 
     def test_two_heatsinks(self):
         first, second = self.start(), self.start()
@@ -493,7 +490,7 @@ class Nobodys(CopiesCase):
         made = self.write(other)
         self.assertEqual(number(other.call("GET", self.key)), made)
         written_s, new = time.monotonic(), 0
-        while new < 12:  # behind the first one's back
+        while new < 12:  # the write went through the other heatsink
             asked_s = time.monotonic()
             seen = number(one.call("GET", self.key))
             new = new + 1 if seen == made else 0
@@ -530,7 +527,7 @@ class Nobodys(CopiesCase):
                     self.assertIn(b"heatsink's own", connection.call(*request).text)
 
     def test_copies_are_not_announced(self):
-        """Who tracks all keys hears nothing of them."""
+        """A client that tracks all keys receives no invalidation of a copy."""
         self.start()
         tracker = self.connect()
         tracker.call("HELLO", "3")
@@ -556,7 +553,7 @@ class Nobodys(CopiesCase):
             for _ in range(50):
                 connection.call_all([["GET", self.key]] * 20)
             row, = plan(connection)
-            self.assertEqual((row["key"], row["state"]), ("hot:*", "resting"))
+            self.assertEqual((row["key"], row["state"]), ("hot:*", "paused"))
             self.assertIn(why, row["why"])
             self.assertEqual(connection.call("SET", PREFIX.decode() + "x", "1").raw, b"+OK\r\n")
             self.assertEqual(connection.call("KEYS", PREFIX.decode() + "*").items[0].text,

@@ -1,9 +1,9 @@
-"""Goal: a counter is one row. What the row says is what operators see: a field in its section of INFO, a metric with
-its type and its help, a line in docs/METRICS.md, and whether CONFIG RESETSTAT sets it to 0.
+"""Goal: a counter is one row in the source. That row decides what operators see: a field in its section of INFO, a
+metric with type and help, a line in docs/METRICS.md, and whether CONFIG RESETSTAT sets it to 0.
 
-Method: the rows are read from the source (tests/lib/counters.py) and looked for in what a server says. Clients make
-counters of every kind grow, they are set back, and each is looked at again. That every single row is summed
-over the workers and set back by its kind is in tests/unit/test_totals.c.
+Method: the rows are read from the source (tests/lib/counters.py) and looked up in a server's INFO and metrics.
+Clients make counters of every kind grow, CONFIG RESETSTAT runs, and each counter is read again.
+tests/unit/test_totals.c tests that every row is summed over the workers and reset by its kind.
 """
 import os
 import re
@@ -18,7 +18,7 @@ from cases import ServerCase
 from servers import GUARD_S, ROOT
 
 KEYS = 200
-SMALL = KEYS // 2  # what looking alone may add to a counter
+SMALL = KEYS // 2  # the test's own INFO requests add less than this to a counter
 
 
 class Counters(ServerCase):
@@ -27,7 +27,7 @@ class Counters(ServerCase):
     def sections(self):
         """INFO: a dict of fields for each section."""
         client = self.connect()
-        client.call("INFO")  # has been called when INFO counts commands
+        client.call("INFO")  # so that commandstats already lists INFO in the next reply
         text = client.call("INFO", "everything").text.decode()
         found = {}
         for section in text.split("# ")[1:]:

@@ -1,9 +1,9 @@
-"""Goal: kill -9 under write load, again and again: every acknowledged write is there after the
-restart, none twice, none half done.
+"""Goal: after repeated kill -9 under write load, every acknowledged write is there after the restart, none applied
+twice, none half applied.
 
-Method: threads write numbered values, each in its own way. What the store holds afterwards must lie
-between the last number acknowledged and the last one sent. The redo log is small, so that
-checkpoints happen during the test.
+Method: threads write numbered values, each thread with another command. After the restart the store must hold a
+number between the last one acknowledged and the last one sent. The redo log is small, so that checkpoints happen
+during the test.
 """
 
 import os
@@ -20,8 +20,8 @@ from checks import GUARD_S, wait_for
 
 
 class Writer(threading.Thread):
-    """Writes until its connection dies. What it writes is numbered, so that afterwards the store
-    must hold a number between the last acknowledged and the last sent."""
+    """Writes growing numbers until its connection dies. Afterwards the store must hold a number between the last
+    acknowledged and the last sent one."""
 
     def __init__(self, port, name, start):
         super().__init__(daemon=True)
@@ -37,7 +37,7 @@ class Writer(threading.Thread):
         raise NotImplementedError
 
     def found(self, client):
-        """The number the store holds now; -1 when it is half done."""
+        """The number that the store holds; -1 if a write was half applied."""
         raise NotImplementedError
 
     def run(self):
@@ -72,7 +72,7 @@ class SetWriter(Writer):
 
 
 class CountWriter(Writer):
-    """INCR: the reply is the number, the store neither behind nor ahead."""
+    """INCR: the reply must be the number, so an increment applied twice is found."""
 
     def requests(self, number):
         return [resp.encode("INCR", self.key)]
@@ -140,14 +140,14 @@ class KillNine(unittest.TestCase):
                     writer.join(GUARD_S)
                     self.assertIsNone(writer.failure)
                 server.start()
-                if turn % 2:  # killed again before anybody asked for anything
+                if turn % 2:  # killed again before any request
                     server.kill9()
                     server.start()
                 numbers = [self.found(writer, server.client(), turn) for writer in writers]
             self.assertEqual(server.stop(), 0)
 
     def found(self, writer, client, turn):
-        """What the store holds of a writer's numbers, checked."""
+        """The writer's number in the store, checked against the last acknowledged and the last sent number."""
         number = writer.found(client)
         self.assertTrue(
             writer.acknowledged <= number <= writer.sent,

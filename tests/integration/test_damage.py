@@ -1,12 +1,11 @@
-"""Goal: damage to the files of the embedded engine is never served or passed over in silence. After a
-flipped byte in any file the server has every acknowledged write, or it refuses to start and names
-the file, or the read of the damaged key is an error that names it. What reads cannot see, `heatsink
-check` finds; `heatsink repair` gives up what is damaged, and only that.
+"""Goal: damage to the files of the embedded engine is never served and never ignored silently. After a flipped byte in
+any file, one of three things holds: the server has every acknowledged write; it refuses to start and names the file;
+or the read of the damaged key is an error that names it. `heatsink check` finds damage that reads cannot see;
+`heatsink repair` gives up the damaged part and nothing else.
 
-Method: two folders are filled once, one whose server was killed (its log is needed) and one whose
-server was stopped (its stores hold everything). Each trial takes a copy, flips one byte at a seeded
-place, starts a server and reads every key. HEATSINK_DAMAGE_TRIALS=40 makes that many trials of each
-kind for a long hunt.
+Method: two folders are written once: in one the server was killed, so that its log is needed; in the other the
+server was stopped, so that its stores hold everything. Each trial copies a folder, flips one byte at a seeded place,
+starts a server and reads every key. HEATSINK_DAMAGE_TRIALS=40 runs that many trials of each kind.
 """
 
 import os
@@ -23,7 +22,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import resp
 import servers
 
-SANITIZERS = ("address",)  # what is read at the start is read by one thread
+SANITIZERS = ("address",)  # one thread reads the files at the start
 
 KEYS = 300
 ARGS = ("--workers", "1", "--partitions", "2", "--log-size", "256kb")
@@ -34,7 +33,7 @@ def value_of(key, version):
 
 
 def write(server, version, keys):
-    """Writes the keys one by one, so that each is a record of the log."""
+    """Writes the keys one by one, so that each becomes a record of the log."""
     with resp.Connection(server.port) as connection:
         for key in keys:
             expiry = ("EX", 100000) if key % 5 == 0 else ()
@@ -43,7 +42,7 @@ def write(server, version, keys):
 
 
 def run(*words):
-    """A subcommand: its exit status and everything it printed."""
+    """Runs a subcommand; returns its exit status and all output."""
     done = subprocess.run([servers.heatsink_path(), *words], stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
                           timeout=servers.GUARD_S)
@@ -61,7 +60,7 @@ def files_of(folder):
 
 
 class Folders(unittest.TestCase):
-    """The two folders, and copies of them."""
+    """Makes the two folders, and copies of them for trials."""
 
     @classmethod
     def setUpClass(cls):
@@ -71,7 +70,7 @@ class Folders(unittest.TestCase):
         with servers.Heatsink(*ARGS) as server:
             write(server, 1, range(KEYS))
             assert server.stop() == 0
-            server.start()  # with a checkpoint, and the log begins anew
+            server.start()  # the stop made a checkpoint, so the log starts again
             write(server, 2, range(KEYS))
             server.kill9()
             shutil.copytree(server.data, cls.killed)
@@ -100,15 +99,15 @@ class Folders(unittest.TestCase):
         return int(os.environ.get("HEATSINK_DAMAGE_TRIALS") or few)
 
     def start(self, folder):
-        """A server on the folder; or None and what it said."""
+        """Starts a server on the folder; on a refusal returns None and its output."""
         try:
             return servers.Heatsink(*ARGS, data=folder), ""
         except AssertionError as refusal:
             return None, str(refusal)
 
     def read_all(self, server):
-        """Keys by what a read of them gives: right, error (that names the key), missing, wrong,
-        dead (the server is)."""
+        """Counts keys by the result of a read: right, error (which names the key), missing, wrong, dead (the
+        server ended)."""
         seen = {"right": 0, "error": 0, "missing": 0, "wrong": 0, "dead": 0}
         try:
             with resp.Connection(server.port) as connection:
@@ -149,7 +148,7 @@ class Flips(Folders):
             server.kill9()
         self.assertEqual(seen["wrong"], 0, what)
         if seen["missing"] or seen["dead"] or seen["error"]:
-            # Pages of trees are LMDB's: reads cannot tell, the check can.
+            # Reads cannot detect damage in LMDB's tree pages, `heatsink check` can.
             self.assertTrue(name.startswith("store-"), "%s: %r" % (what, seen))
             self.assertEqual(status, 1, "%s: %r\n%s" % (what, seen, said))
             totals["lost, found by check"] += seen["missing"] > 0
@@ -170,7 +169,7 @@ class Flips(Folders):
         return totals
 
     def test_log(self):
-        """In the file that a start must replay every record counts, in the other one none."""
+        """A start needs every record of the log that it replays, and none of the other log file."""
         for name in ("log-0", "log-1"):
             data = files_of(self.killed)[name]
             places = [at for at, byte in enumerate(data) if byte] or range(len(data))
@@ -196,18 +195,18 @@ class Flips(Folders):
             self.hunt(self.stopped, name, places, self.trials(8), 4)
 
     def test_values_in_stores(self):
-        """Of flips inside values every one is an error that names the key."""
+        """Every flip inside a value leads to an error that names the key."""
         totals = None
         for name in ("store-000", "store-001"):
             data = files_of(self.stopped)[name]
             places = [at.start() + 3 for at in re.finditer(rb"value-2-of", data)]
             totals = self.hunt(self.stopped, name, places, self.trials(3), 5)
             self.assertEqual(totals["trials"], totals["error that names the key"] +
-                             totals["everything there"])  # in a page no longer used
+                             totals["everything there"])  # the flip hit a page that is not in use
 
 
 class CheckAndRepair(Folders):
-    """The two subcommands."""
+    """The subcommands check and repair."""
 
     def test_a_whole_folder(self):
         for source in (self.killed, self.stopped):
@@ -223,7 +222,7 @@ class CheckAndRepair(Folders):
     def test_a_folder_in_use(self):
         with servers.Heatsink(*ARGS) as server:
             for name in os.listdir(server.data):
-                if "lock" in name:  # what a lock file was removed for once
+                if "lock" in name:  # removing the lock file must not be a way around the lock
                     os.unlink(os.path.join(server.data, name))
             for words in (("check",), ("repair", "--dry-run"), ("repair", "--yes")):
                 status, said = run(words[0], "--data", server.data, *words[1:])
@@ -248,7 +247,7 @@ class CheckAndRepair(Folders):
             self.assertIn("docs/ENGINES.md", refusal)
 
     def damage_log(self, folder):
-        """Breaks a record in the middle of the log. The key it wrote."""
+        """Damages a record in the middle of the log; returns the key that it wrote."""
         data = files_of(folder)
         for name in ("log-0", "log-1"):
             at = data[name].find(b"value-2-of-%d-" % (KEYS - 20))
@@ -282,7 +281,7 @@ class CheckAndRepair(Folders):
         server.kill9()
 
     def test_a_short_log(self):
-        """Missing or cut: the start refuses, the check sees it, the repair is a way out."""
+        """The log is missing or truncated: the start refuses, check reports it, repair makes a start possible."""
         data = files_of(self.killed)
         name = next(name for name in ("log-0", "log-1") if b"value-2-of-3-" in data[name])
         for length in (None, 0, 8192):
@@ -352,8 +351,9 @@ class CheckAndRepair(Folders):
         server.kill9()
 
     def test_a_checkpoint_file_in_both_copies(self):
-        """The older one: nothing is lost. The newer one: its log may have begun behind the older, or
-        pages of that may be in use again; then the repair says so or what is missing."""
+        """Both copies of a checkpoint file are damaged. If it is the older checkpoint, repair loses nothing. If it
+        is the newer one, the log may start after the older checkpoint, or pages of the older one may have been
+        reused; then repair refuses, or names what is missing."""
         for name in ("checkpoint-0", "checkpoint-1"):
             folder = self.copy(self.killed)
             half = len(files_of(folder)[name]) // 2
@@ -375,8 +375,8 @@ class CheckAndRepair(Folders):
                 self.assertRegex(said, r"lost: records \d+ to \d+")
 
     def test_meta_pages_of_a_store(self):
-        """A start puts them back from the checkpoint, so they are no reason to give up a folder; and
-        with a damaged log as well the repair is a way out."""
+        """A start restores the meta pages from the checkpoint, so damaged ones lose nothing. If the log is damaged
+        as well, repair makes a start possible."""
         for at, also_log in ((10, False), (16, False), (4096 + 16, False), (16, True)):
             folder = self.copy(self.killed)
             self.flip(folder, "store-000", at, 0xff)
@@ -407,8 +407,8 @@ class CheckAndRepair(Folders):
             server.kill9()
 
     def test_a_page_that_makes_no_sense(self):
-        """The child that reads it may end with a signal: that is a finding, and the other stores
-        are read all the same."""
+        """The child process that reads the page may crash: check reports this and still reads the other
+        stores."""
         folder = self.copy(self.stopped)
         path = os.path.join(folder, "store-000")
         with open(path, "r+b") as file:

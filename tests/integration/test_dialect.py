@@ -1,10 +1,10 @@
-"""What is kept of a reply in RESP3 is, written in RESP2, what the server itself would have said.
+"""Goal: a cached RESP3 reply, converted to RESP2, equals the server's own RESP2 reply.
 
-Keys of every type and shape are made on a redis-server: missing, of the wrong type, small and large, with
-values that are numbers, empty, binary. Every command whose replies are kept is asked in many forms on all
-of them, in both dialects. The unit test's program (tests/unit/test_absorb_entry.c), told what the server
-says about its commands, translates the answer of RESP3; it must be the answer of RESP2, byte for byte. What
-is not kept must be an error, and commands that are not to be kept must be refused.
+Method: keys of every type and shape are created on a redis-server: missing, of the wrong type, small and large, with
+values that are numbers, empty, binary. Every command with cacheable replies is sent in many forms for all keys, in
+both protocol versions. The program of the unit test (tests/unit/test_absorb_entry.c), which is given the server's
+COMMAND reply, converts the RESP3 reply; the result must equal the RESP2 reply byte for byte. A reply that is not
+cached must be an error, and commands whose replies must not be cached must be refused.
 """
 import itertools
 import os
@@ -15,7 +15,7 @@ import unittest
 import resp
 from servers import GUARD_S, Redis
 
-SANITIZERS = ("address",)  # one client at a time: nothing to race
+SANITIZERS = ("address",)  # one client at a time: no data race is possible
 
 PROGRAM = os.path.join(os.environ.get("HEATSINK_BUILD", "build"), "tests", "test_absorb_entry")
 
@@ -91,7 +91,7 @@ class Dialect(unittest.TestCase):
                               stdout=subprocess.PIPE, check=True).stdout
 
     def translated(self, questions):
-        """Of (words, answer): the answer as it is kept; None: it is not; False: never asked."""
+        """For each (words, reply): the converted reply; None: the reply is not cacheable; False: the command is not."""
         data = self.program(b"".join(resp.encode(*words) + raw for words, raw in questions))
         for _ in questions:
             head, _, rest = data.partition(b"\r\n")

@@ -1,13 +1,13 @@
-"""Goal: heatsink answers as Redis 7.0 does, to the byte.
+"""Goal: heatsink answers as Redis 7.0 does, byte for byte.
 
-Method: random command sequences (tests/lib/generate.py) run side by side against heatsink and a
-redis-server started here, on two connections, in RESP2 and RESP3, pipelined and not; every reply
-is compared (tests/lib/differential.py). The reference runs in cluster mode with all slots, so that
-CROSSSLOT rules agree; what heatsink splits over slots is compared with a plain redis-server.
+Method: random command sequences (tests/lib/generate.py) run side by side against heatsink and a redis-server started
+here, on two connections, in RESP2 and RESP3, pipelined and not; every reply is compared (tests/lib/differential.py).
+The reference runs in cluster mode with all slots, so that CROSSSLOT rules agree; commands that heatsink splits over
+slots are compared with a plain redis-server.
 
-The seeds are fixed, so that a run says something about the code and not about luck. A difference
-prints its seed and the shortest sequence found. SEED=n repeats one, SEED=new hunts from a new one,
-SEQUENCES=n sets how many run.
+The seeds are fixed, so that a failure comes from a change of the code and not from chance. A difference prints its
+seed and the shortest sequence found. SEED=n repeats one seed, SEED=new starts from a new one, SEQUENCES=n sets how
+many sequences run.
 """
 
 import os
@@ -24,7 +24,7 @@ import resp
 import servers
 import transactions
 
-SANITIZERS = ("address",)  # one client at a time: nothing to race
+SANITIZERS = ("address",)  # one client at a time: no data race is possible
 
 SEQUENCES = int(os.environ.get("SEQUENCES", "80"))
 LENGTH = 60
@@ -115,7 +115,7 @@ class RandomSequencesAcrossSlots(RandomSequences):
 
 
 class ProtocolErrors(DifferentialCase):
-    """What is no request: the same text, and the connection closed at the same place."""
+    """Malformed requests: the same error, and the connection closes at the same place."""
 
     INPUTS = [
         b"*abc\r\n", b"*\r\n", b"*1\r\nGET\r\n", b"*1\r\n:5\r\n", b"*1\r\n$abc\r\n", b"*1\r\n$\r\n",
@@ -141,12 +141,12 @@ class ProtocolErrors(DifferentialCase):
                     try:
                         connection.send(data + resp.encode("ECHO", "after") + resp.encode("QUIT"))
                     except OSError:
-                        pass  # closed while sending: what was said before is still to be read
+                        pass  # closed while sending: the reply sent before is read below
                     answers.append(connection.read_to_end())
                 self.assertEqual(*answers)
 
     def test_byte_by_byte(self):
-        """Where the error is found must not depend on how the bytes arrive."""
+        """The place of the error must not depend on how the bytes arrive."""
         for data in (b"*abc\r\n", b"*1\r\n$abc\r\n", b"*1\r\n:5\r\n", b"*1\r\n$-5\r\n",
                      b"GET 'x\r\n"):
             with self.subTest(data=data):
@@ -174,7 +174,7 @@ class Transactions(DifferentialCase):
 
 
 class MeantDifferences(DifferentialCase):
-    """What heatsink answers where it means to differ (tests/lib/differential.py, PARTINGS)."""
+    """Replies that differ on purpose (tests/lib/differential.py, PARTINGS)."""
 
     def check(self, *conversation):
         connection = resp.Connection(self.subject.port)
@@ -219,7 +219,7 @@ class MeantDifferences(DifferentialCase):
 
 
 class Expiry(DifferentialCase):
-    """Keys whose time passes while nobody looks: gone for every command at once."""
+    """Keys that expire without being read: gone for every command at once."""
 
     COMMANDS = [
         "GET {k}", "GETDEL {k}", "GETEX {k} PERSIST", "GETSET {k} new", "SET {k} new GET",
@@ -263,7 +263,7 @@ class Expiry(DifferentialCase):
                                     (look, one, two))
 
     def watch_while_it_lives(self, connection):
-        """WATCH of a key that is there and will be gone; again if the machine was too slow."""
+        """WATCHes a key that expires soon; repeated if the machine was too slow."""
         for _ in range(100):
             connection.call("UNWATCH")
             connection.call("SET", "watched", "5", "PX", "60")
@@ -273,13 +273,13 @@ class Expiry(DifferentialCase):
         self.fail("60 ms pass too fast here")
 
     def wait_until_gone(self, connection):
-        """The sentinel was set last, so when it is gone all are, and nobody has touched them."""
+        """Waits for the sentinel, which was set last: when it is gone, all are, and none was read."""
         guard = time.monotonic() + GUARD_S
         while connection.call("EXISTS", "sentinel").raw != b":0\r\n":
             self.assertLess(time.monotonic(), guard, "a key that does not expire")
 
     def test_swept_without_being_touched(self):
-        """Keys nobody asks for again leave the store: DBSIZE falls, expired_keys counts them."""
+        """Expired keys that are never read leave the store: DBSIZE falls, expired_keys counts them."""
         client = self.subject.client()
         client.flushall()
         before = client.info("stats")["expired_keys"]
@@ -294,7 +294,7 @@ class Expiry(DifferentialCase):
 
 
 class Passwords(unittest.TestCase):
-    """Before and after AUTH, and the smaller limits that hold before it."""
+    """Replies before and after AUTH, and the smaller limits before it."""
 
     LINES = [
         [["PING"], ["GET", "a"], ["NOSUCH"], ["GET"], ["MULTI"], ["EXEC"], ["HELLO"],

@@ -1,13 +1,12 @@
-"""Goal: heatsink in front of a Redis server answers as that server does, to the byte.
+"""Goal: heatsink in front of a Redis server answers as that server does, byte for byte.
 
-Method: random sequences over everything a server has (tests/lib/generate_types.py) run side by side
-against heatsink in front of a redis-server (redis://) and against a redis-server, on two
-connections, in RESP2 and RESP3, pipelined and not; every reply is compared
-(tests/lib/differential.py, differential_types.py). The same in front of a Cluster (cluster://)
-against one node with all slots, and for the commands that heatsink splits against a plain server.
+Method: random sequences over all commands of a server (tests/lib/generate_types.py) run side by side against heatsink
+in front of a redis-server (redis://) and against a redis-server, on two connections, in RESP2 and RESP3, pipelined
+and not; every reply is compared (tests/lib/differential.py, differential_types.py). The same is done in front of a
+Cluster (cluster://) against one node with all slots, and against a plain server for the commands that heatsink
+splits.
 
-The seeds are fixed. SEED=n repeats one, SEED=new hunts from a new one, SEQUENCES=n sets how many
-run.
+The seeds are fixed. SEED=n repeats one seed, SEED=new starts from a new one, SEQUENCES=n sets how many run.
 """
 
 import functools
@@ -50,7 +49,7 @@ def setUpModule():
         start(name, servers.Heatsink("--engine", url, "--workers", "2"))
 
 
-# What random sequences found once, at its shortest.
+# Sequences that once failed, each in its shortest form.
 FOUND = {
     "scripts that were flushed": [
         (0, "EVAL return(1) 0"), (0, "EVALSHA 930269f31393d0be681588b6ab08dccee7d6bb67 0"),
@@ -68,7 +67,7 @@ FOUND = {
 
 
 def without(*names):
-    """Commands over everything, but for those that a server without slots refuses."""
+    """Steps of transactions over all keys, without the named cases."""
     return {name: steps for name, steps in transactions.SPANNING.items() if name not in names}
 
 
@@ -82,7 +81,7 @@ def seeds(count):
 
 
 class Sequences(unittest.TestCase):
-    """In front of one server."""
+    """heatsink in front of one server."""
 
     profile, reference, subject = "engine", "plain", "redis"
     make, runs = generate_types.Generator, differential_types.Run
@@ -141,7 +140,7 @@ class Sequences(unittest.TestCase):
 
 
 class SequencesInCluster(Sequences):
-    """In front of a Cluster, keys of one slot together."""
+    """heatsink in front of a Cluster; all keys of a sequence have one slot."""
 
     profile, reference, subject = "engine-cluster", "one node", "split"
     runs = differential_types.ClusterRun
@@ -156,7 +155,7 @@ class SequencesInCluster(Sequences):
 
 
 class SequencesAcrossSlots(SequencesInCluster):
-    """In front of a Cluster, MGET, MSET, DEL, UNLINK, EXISTS and TOUCH over any keys."""
+    """heatsink in front of a Cluster; MGET, MSET, DEL, UNLINK, EXISTS and TOUCH over keys of any slots."""
 
     profile, reference = "plain", "plain"
     make = generate.Generator
@@ -164,11 +163,11 @@ class SequencesAcrossSlots(SequencesInCluster):
     def run_class(self):
         return differential.Run
 
-    test_found = test_transactions = None  # within one slot: above
+    test_found = test_transactions = None  # inherited tests for keys of one slot; the class above runs them
 
 
 class Waits(unittest.TestCase):
-    """Commands that wait, in front of a server of their own."""
+    """Blocking commands, in front of a server that no other test uses."""
 
     @classmethod
     def setUpClass(cls):
@@ -177,7 +176,7 @@ class Waits(unittest.TestCase):
             "--engine", "redis://127.0.0.1:%d" % cls.server.port, "--workers", "1"))
 
     def test_others_go_on(self):
-        """Nobody else of the same worker waits with them, and who hangs up waits no more."""
+        """Blocked clients do not delay others of the same worker, and a disconnect ends the wait."""
         server, other = self.server.raw(), self.heatsink.raw()
         server.call("XGROUP", "CREATE", "stream", "streams", "0", "MKSTREAM")
         for line in ("WAIT 1 0", "BLPOP nosuch 0", "BZMPOP 0 1 nosuch MIN",
@@ -197,7 +196,7 @@ class Waits(unittest.TestCase):
             self.assertLess(time.monotonic(), guard, "not %d clients wait" % count)
 
     def test_a_disconnected_client_pops_nothing(self):
-        """Behind other commands, which are answered first; also when it stops in the middle."""
+        """The client disconnects with a blocking command in its pipeline, also in the middle of a request."""
         server = self.server.raw()
         for data in (resp.encode("SET", "a", "1") + resp.encode("BLPOP", "list", "0"),
                      resp.encode("BLPOP", "list", "0") + resp.encode("SET", "b", "1"),
@@ -214,7 +213,7 @@ class Waits(unittest.TestCase):
         self.assertEqual(server.call("GET", "b").raw, b"$-1\r\n")
 
     def test_wait_counts_replicas_that_have_the_write(self):
-        """WAIT comes over another connection than the write it asks for."""
+        """heatsink sends WAIT on another connection than the write, and it must still count that write."""
         replica = self.enterContext(servers.Redis("--replicaof", "127.0.0.1 %d" % self.server.port))
         connection = self.heatsink.raw()
         for number in range(3):
@@ -231,7 +230,7 @@ class Waits(unittest.TestCase):
 
 
 class MeantDifferences(unittest.TestCase):
-    """What heatsink answers where it means to differ from the server behind it."""
+    """Replies that differ from the server's on purpose."""
 
     def check(self, name, lines):
         connection = STARTED[name].raw()
@@ -240,7 +239,7 @@ class MeantDifferences(unittest.TestCase):
                 self.assertIn(words, connection.call(*line.split()).raw)
 
     def test_databases(self):
-        """Connections to the server are shared, and SELECT would change them for everybody."""
+        """SELECT is refused: connections to the server are shared, and it would change them for all clients."""
         self.check("redis", [("SELECT 1", b"-ERR SELECT is not allowed"), ("SELECT 0", b"+OK")])
 
     def test_commands_about_heatsink_itself(self):
@@ -262,7 +261,7 @@ class MeantDifferences(unittest.TestCase):
                                  ("GET a", b"$1\r\n1")])
 
     def test_pipelines_of_redis_py(self):
-        """What a program sends without thinking of transactions: redis-py's pipeline is one."""
+        """redis-py's pipeline is a transaction by default, also when the program does not need one."""
         for name in ("redis", "split"):
             client = redis.Redis(port=STARTED[name].port)
             self.addCleanup(client.close)
@@ -284,7 +283,7 @@ class MeantDifferences(unittest.TestCase):
                 self.assertEqual(replies[13:], [0, True])
 
     def test_the_dialect_of_a_transaction_is_one(self):
-        """HELLO in a transaction holds for the whole reply; Redis changes in the middle."""
+        """HELLO in a transaction decides the protocol of the whole EXEC reply; Redis switches in the middle."""
         connection = STARTED["redis"].raw()
         connection.call_all([["DEL", "h"], ["HSET", "h", "f", "v"], ["MULTI"], ["HGETALL", "h"],
                              ["HELLO", "3"], ["HGETALL", "h"]])
@@ -292,8 +291,8 @@ class MeantDifferences(unittest.TestCase):
         self.assertEqual([chr(item.kind) for item in items], ["%", "%", "%"])
 
     def test_a_script_is_where_it_ran(self):
-        """In a Cluster EVAL brings it to one node, so not all have it; EVALSHA finds it all the
-        same."""
+        """In a Cluster EVAL loads the script at one node only; heatsink must run EVALSHA at the other nodes,
+        too."""
         connection, script = STARTED["split"].raw(), b"return 'everywhere'"
         digest = hashlib.sha1(script).hexdigest()
         connection.call("SCRIPT", "FLUSH")

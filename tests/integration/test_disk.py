@@ -1,10 +1,10 @@
-"""Goal: a disk that fails, in whatever way, costs no acknowledged write: writes are refused with the
-reason, reads go on right or say why not, and a restart finds everything or says what is wrong.
+"""Goal: a failing disk costs no acknowledged write: writes are refused with the reason, reads stay right or say why
+not, and a restart finds everything or says what is wrong.
 
-Method: clients write numbered values until the server refuses, on volumes that are full below
-their filesystem, on filesystems that are shut down or become read-only, and with a library that
-fails or loses the n-th call. Where the kernel lets tests have no such volume, the library alone has
-to do. Figures are printed: trials, acknowledged, lost, refused with a right message.
+Method: clients write numbered values until the server refuses, on volumes that are full below their filesystem, on
+filesystems that are shut down or become read-only, and with a library that fails or loses the n-th call
+(tests/preload/faults.c). Where the kernel does not let tests create such volumes, only the library is used. The test
+prints the numbers of trials, acknowledged, lost, and correctly refused writes.
 """
 
 import os
@@ -24,12 +24,12 @@ WRITERS = 3
 
 
 def number_of(value):
-    """Of a value; 0 when there is none."""
+    """The number in a value; 0 without a value."""
     return int(value.split(b":")[0]) if value else 0
 
 
 class Writer(threading.Thread):
-    """Sets keys of its own to growing numbers, in pipelines, until that is refused."""
+    """Sets the keys of one writer to growing numbers, in pipelines, until the server refuses."""
 
     def __init__(self, port, name, seed, keys):
         super().__init__(daemon=True)
@@ -125,7 +125,7 @@ class DiskCase(unittest.TestCase):
                 self.figures["acknowledged"] += writer.acknowledged
             self.assertTrue(server.running())
             self.check_reads(server, writers, False)
-            # What is not written goes on working, and says what is wrong.
+            # Reads and INFO work on, and report the failure.
             connection = server.raw()
             self.assertEqual(connection.call("PING").raw, b"+PONG\r\n")
             self.assertIn(b"readonly", connection.call("HEAT", "PARTITIONS").raw)
@@ -143,7 +143,7 @@ class DiskCase(unittest.TestCase):
 
 
 class Volumes(DiskCase):
-    """Real ones, as far as this kernel has them. Calls has the same trials for every machine."""
+    """Real volumes, as far as this kernel allows them. Class Calls has the same trials for every machine."""
 
     def trials(self, kind, count, keys=60):
         for seed in range(count):
@@ -167,7 +167,7 @@ class Volumes(DiskCase):
 
 
 class Calls(DiskCase):
-    """The n-th call fails: in a library between the server and the C library."""
+    """The n-th system call fails, in a library between the server and the C library."""
 
     def trials(self, kinds, file, steps, **options):
         for seed, nth in enumerate(steps):

@@ -1,12 +1,10 @@
-"""heatsink in front of a Redis Cluster.
+"""Goal: a plain client, which knows nothing of clusters, sees one server in heatsink: keys of all slots, commands over
+several slots, transactions, blocking commands. This holds while the cluster fails over and moves slots. heatsink is
+given the address of one node and finds the others.
 
-Goal: a plain client, which knows of no cluster, sees one server: keys of all slots, commands over
-several of them, transactions, blocking commands; and goes on seeing it while the cluster fails over
-and moves its slots. What heatsink is told to find the cluster is one of its nodes.
-
-Method: a real cluster of three masters with a replica each, shared by the tests of the module, with
-python3-redis in front of it; what the cluster holds is asked of its nodes. During changes several
-clients work all the time, and every answer they get is accounted for.
+Method: a real Cluster of three masters with a replica each, shared by the tests of the module, with python3-redis in
+front of heatsink. The tests read the nodes directly to see what the cluster holds. During changes several clients
+work all the time, and every reply they get is checked.
 """
 import itertools
 import os
@@ -18,11 +16,11 @@ import redis
 from cluster import ASKED_ONLY, SLOTS, Cluster, slot_of
 from servers import GUARD_S, Heatsink
 
-SANITIZERS = ("address", "thread")  # the Cluster module of the short runs
+SANITIZERS = ("address", "thread")  # the one Cluster module of the short sanitizer runs
 
-TIMEOUT_MS = GUARD_S * 1000  # a busy machine takes its time for a failover; nobody is turned away meanwhile
+TIMEOUT_MS = GUARD_S * 1000  # a failover may take long on a busy machine; no request may fail meanwhile
 
-REFRESH_MS = 600000  # longer than any test: what changes is found out because somebody is surprised
+REFRESH_MS = 600000  # longer than any test: heatsink must notice changes by a redirect or an error, not by this refresh
 
 cluster = None
 
@@ -40,7 +38,7 @@ TAGS, NUMBERS = {}, itertools.count()
 
 
 def key_in(slot):
-    """A key of this slot."""
+    """A key whose slot this is."""
     while slot not in TAGS:
         tag = str(next(NUMBERS))
         TAGS.setdefault(slot_of(tag), tag)
@@ -48,7 +46,7 @@ def key_in(slot):
 
 
 class Busy:
-    """Clients that work until told to end. Each counts one key up and reads it; errors are kept."""
+    """Clients that work until they are told to end. Each increments and reads one key, and records errors."""
 
     def __init__(self, server, keys):
         self.errors, self.acknowledged, self.wrong = [], {key: 0 for key in keys}, []
@@ -103,7 +101,7 @@ class ClusterCase(unittest.TestCase):
 
 class TestData(ClusterCase):
     def test_keys_of_every_slot(self):
-        """A key in every hundredth slot, and at the edges of what each master has."""
+        """A key in every hundredth slot, and in the first and last slot of each master."""
         slots = sorted({*range(0, SLOTS, 100), 0, 5460, 5461, 10921, 10922, SLOTS - 1})
         for slot in slots:
             self.assertTrue(self.client.set(key_in(slot), slot))
@@ -112,7 +110,7 @@ class TestData(ClusterCase):
         for node in cluster.masters():
             owned = [slot for slot in slots if slot in node.myself().slots]
             self.assertEqual(node.call("DBSIZE").number(), len(owned))
-        self.assertEqual(self.info("engine_moved_redirects"), 0)  # each went to the right place at once
+        self.assertEqual(self.info("engine_moved_redirects"), 0)  # each request went to the slot's owner at once
 
     def test_commands_over_many_slots(self):
         keys = [key_in(slot) for slot in range(0, SLOTS, 371)]
@@ -140,7 +138,7 @@ class TestData(ClusterCase):
         self.assertEqual([node.call("DBSIZE").number() for node in cluster.masters()], [0, 0, 0])
 
     def test_pipelines(self):
-        """Answers come in the order of the requests, whichever node they are from."""
+        """Replies come in the order of the requests, whichever node they come from."""
         with self.client.pipeline(transaction=False) as pipe:
             for number in range(2000):
                 pipe.set(f"k{number}", number)
@@ -182,7 +180,7 @@ class TestTransactions(ClusterCase):
             with self.client.pipeline() as pipe:
                 pipe.watch("{w}a")
                 if changed:
-                    cluster.direct("{w}a").set("{w}a", "theirs")  # heatsink is not asked
+                    cluster.direct("{w}a").set("{w}a", "theirs")  # written directly at the master
                 pipe.multi()
                 pipe.set("{w}b", "ours")
                 if changed:
@@ -193,7 +191,7 @@ class TestTransactions(ClusterCase):
         self.assertEqual(self.info("engine_outcome_unknown"), 0)
 
     def test_blocking(self):
-        """Popped by one client while another waits; and what comes in time needs no waiting."""
+        """A blocked client gets the element that another one pushes; a blocking command on an empty list times out."""
         got = []
 
         def wait():
@@ -211,7 +209,7 @@ class TestTransactions(ClusterCase):
 
 class TestChange(ClusterCase):
     def keys(self):
-        """One of each master, and more of the first."""
+        """A key of each master, and more keys of the first."""
         return [key_in(slot) for slot in (1, 2, 3, 6000, 12000)]
 
     def check(self, busy):
@@ -243,7 +241,7 @@ class TestChange(ClusterCase):
         self.client.set(key_in(1), "before")
         cluster.wait_synced()
         master.kill9()
-        self.assertEqual(self.client.get(key_in(1)), b"before")  # waits for the replica to take over
+        self.assertEqual(self.client.get(key_in(1)), b"before")  # held until the replica has taken over
         self.assertTrue(self.client.set(key_in(1), "after"))
         self.assertEqual(cluster.direct(key_in(1)).get(key_in(1)), b"after")
         self.server.wait_log(f"{master.address}, master of partition \\d+: ")
@@ -253,7 +251,7 @@ class TestChange(ClusterCase):
         self.assertEqual(self.client.get(key_in(1)), b"after")
 
     def test_others_are_served_while_a_master_is_away(self):
-        """Law 9: nobody waits for a node that is not theirs."""
+        """Law 9: only requests for the frozen master wait."""
         self.let_replicas_take_over()
         master = cluster.master_of(1)
         master.freeze()
@@ -280,7 +278,7 @@ class TestChange(ClusterCase):
         self.assertEqual(self.client.mget(list(others)), [v.encode() for v in others.values()])
 
     def test_a_slot_half_moved(self):
-        """Keys here and there: ASK is followed, without being taken for a move."""
+        """Keys of one slot on two masters: heatsink follows ASK without changing its slot map."""
         away = cluster.master_of(6000)
         keys = [f"{word}:{key_in(7)}" for word in "abcdef"]
         for key in keys:
@@ -298,27 +296,28 @@ class TestChange(ClusterCase):
 
 
 class TestLooking(unittest.TestCase):
-    """Without clients: nobody is surprised, the topology is looked at now and then."""
+    """Without clients no redirect comes: only the periodic refresh finds changes."""
 
     def test_older_topology_is_ignored(self):
-        """Unless everybody does. Two of three nodes tell what was before slots moved."""
+        """Two of three nodes report the topology before a slot move: heatsink ignores it until all three do."""
         with Cluster(masters=3, replicas=0, relays=True) as own:
             first, second, third = own.nodes
             old = {words: first.call(*words.split()).raw
                    for words in ("CLUSTER INFO", "CLUSTER SLOTS")}
             with Heatsink("--engine", own.url(), "--engine-topology-refresh", "100") as server:
-                server.wait_engine()  # it knows where the slot was
+                server.wait_engine()  # heatsink has learned the first owner of the slot
                 own.move_slots([1], to=second)
                 server.wait_log("1 slot moved")
-                # While they tell each other, they may be believed in turn: until all agree, and
-                # heatsink has looked again.
+                # While the nodes exchange the change, heatsink may follow one or the other: wait until all
+                # agree and heatsink has looked again.
                 own.wait_agreed()
                 seen = sum(node.relay.count("CLUSTER SLOTS") for node in own.nodes)
                 own.wait("some looks", lambda: sum(
                     node.relay.count("CLUSTER SLOTS") for node in own.nodes) >= seen + 6)
                 before = sum("moved" in line for line in server.log)
                 for node in (first, second):
-                    # The old epoch first, and heard: old slots under the new epoch would be news.
+                    # The old epoch first, until heatsink has read it: old slots with the new epoch
+                    # would count as a newer topology.
                     node.relay.answer(old["CLUSTER INFO"], "CLUSTER INFO", times=None).wait(hits=2)
                     node.relay.answer(old["CLUSTER SLOTS"], "CLUSTER SLOTS", times=None).wait(hits=3)
                 self.assertEqual(sum("moved" in line for line in server.log), before)

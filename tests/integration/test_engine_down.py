@@ -1,14 +1,10 @@
-"""A dead shard is seen.
+"""Goal: a dead master, and a cluster that therefore refuses all requests, show in every place where an operator or a
+load balancer looks: HEAT PARTITIONS, /api/partitions, the metrics, /readyz and CLUSTER INFO. Requests wait for a dead
+master at most once; later ones fail at once. When the master is back, the same places show a healthy state.
 
-Goal: a master that is gone, and a cluster that serves nobody because of it, show in every place where
-an operator or a load balancer looks: HEAT PARTITIONS, /api/partitions, the metrics, /readyz and
-CLUSTER INFO. Nobody is kept waiting for it longer than once. When it is back, all is well again in
-the same places.
-
-Method: real clusters without replicas, of servers that want all slots covered and of servers that do
-not; real single servers. What waits is counted by heatsink itself (engine_retries), not timed. A server
-that was given no processor for two seconds is down for a moment too: each place is looked at until it
-shows what it must.
+Method: real Clusters without replicas, once with cluster-require-full-coverage and once without, and single servers.
+heatsink counts retries itself (engine_retries), so no test measures time. A server that gets no processor time for
+two seconds is down for a moment as well, so each place is read until it shows the expected state.
 """
 import json
 import time
@@ -21,9 +17,9 @@ import redis
 from cluster import POLL_S, SLOTS, Cluster, slot_of
 from servers import GUARD_S, Heatsink, Redis
 
-TIMEOUT_MS = 5000  # is waited out
-LONG_MS = 60000  # is not: a busy machine takes its time
-NODE_TIMEOUT_MS = 3000  # before the others call a node failed
+TIMEOUT_MS = 5000  # a test waits this long
+LONG_MS = 60000  # no test waits this long
+NODE_TIMEOUT_MS = 3000  # after this time the other nodes call a node failed
 
 
 def wait(what, condition):
@@ -48,7 +44,7 @@ class Case(unittest.TestCase):
         self.client = self.server.client()
 
     def page(self, path):
-        """Status and text."""
+        """Status and body of an HTTP page."""
         try:
             with urllib.request.urlopen(
                     f"http://127.0.0.1:{self.server.http_port}{path}") as answer:
@@ -57,7 +53,7 @@ class Case(unittest.TestCase):
             return error.code, error.read().decode()
 
     def rows(self):
-        """By address."""
+        """The rows of HEAT PARTITIONS by address."""
         rows = [dict(zip(row[0::2], row[1::2])) for row in
                 self.client.execute_command("HEAT", "PARTITIONS")]
         return {row[b"address"].decode(): row for row in rows if row[b"id"] != b"median"}
@@ -66,7 +62,7 @@ class Case(unittest.TestCase):
         return {address: row[b"state"].decode() for address, row in self.rows().items()}
 
     def up(self):
-        """The metric, by address: joined with the series that tells it."""
+        """heatsink_partition_up by address, which heatsink_partition_info maps to the partition's number."""
         lines = [line for line in self.page("/metrics")[1].splitlines() if not line.startswith("#")]
         address_of, up = {}, {}
         for line in lines:
@@ -81,7 +77,7 @@ class Case(unittest.TestCase):
 
     def cluster_info(self):
         text = self.client.execute_command("CLUSTER", "INFO")
-        if isinstance(text, dict):  # python3-redis has parsed it
+        if isinstance(text, dict):  # this version of python3-redis parses the reply
             return text
         return dict(line.split(":") for line in text.decode().split())
 
@@ -94,19 +90,19 @@ class Case(unittest.TestCase):
         return {address: row[b"trouble"].decode() for address, row in self.rows().items()}
 
     def shows(self, look, wanted):
-        """Looks until it is there."""
+        """Waits until look() returns `wanted`."""
         wait(f"it shows {wanted}", lambda: look() == wanted)
 
     def readiness(self):
-        """The status, the first line, and what the others say of each partition, without the reason."""
+        """HTTP status, first line, and the other lines (one per partition) without the reason."""
         status, text = self.page("/readyz")
         first, *lines = text.splitlines()
         for line in lines:
-            self.assertIn(": ", line)  # and a reason
+            self.assertIn(": ", line)  # a reason follows the colon
         return status, first, {line.split(": ")[0] for line in lines}
 
     def down(self, *addresses):
-        """What /readyz says of them."""
+        """The lines that /readyz must have for these partitions."""
         rows = self.rows()
         return {f"partition {rows[address][b'id'].decode()} ({address}) is down" for address in addresses}
 
@@ -140,8 +136,8 @@ class TestCluster(Case):
             node.state() == "fail" for node in others))
         self.shows(self.states, {address: "down" for address in self.addresses})
         self.shows(lambda: {node.address: self.troubles()[node.address] for node in others},
-                   {node.address: "it says that the cluster is down" for node in others})
-        self.assertNotIn("says that the cluster is down", self.troubles()[dead.address])
+                   {node.address: "it reports that the cluster is down" for node in others})
+        self.assertNotIn("reports that the cluster is down", self.troubles()[dead.address])
         self.shows(lambda: {row["address"]: row["state"] for row in
                             json.loads(self.page("/api/partitions")[1])["rows"]},
                    {"": "", **{address: "down" for address in self.addresses}})
@@ -151,12 +147,12 @@ class TestCluster(Case):
                                     self.down(*self.addresses)))
         self.assertEqual(self.page("/healthz"), (200, "ok\n"))
 
-        # One waits until it is told, and then nobody does: nothing is tried again.
+        # The first request is retried until its timeout, then all others fail at once without a retry.
         for node in others:
             keys = [f"k{number}" for number in range(200)
                     if self.cluster.master_of(f"k{number}") is node]
-            # Its own time begins a moment before the node's first refusal, from which heatsink counts:
-            # the second may still be tried again.
+            # The first request's timeout starts a moment before the node's first refusal, from which heatsink
+            # counts, so the second request may still be retried.
             for call in (self.client.set, self.client.setnx):
                 with self.assertRaisesRegex(redis.ResponseError, "CLUSTERDOWN|is down"):
                     call(keys[0], "x")
@@ -170,13 +166,13 @@ class TestCluster(Case):
 
         dead.restart()
         self.cluster.wait_ready()
-        self.assertTrue(self.client.set("key", "y"))  # the first one is served
+        self.assertTrue(self.client.set("key", "y"))  # the first request already succeeds
         self.check_all_well(self.addresses)
         for node in others:
             self.server.wait_log(f"{node.address}, master of partition \\d+: "
-                                 "it says that the cluster is down")
+                                 "it reports that the cluster is down")
             self.server.wait_log(f"{node.address}(, master of partition \\d+: "
-                                 "it says that the cluster is well| answers) again")
+                                 "it reports that the cluster is up| answers) again")
 
     def test_a_cluster_that_serves_the_rest(self):
         self.build("no", LONG_MS)
@@ -187,7 +183,7 @@ class TestCluster(Case):
         self.shows(self.states, wanted)
         self.shows(self.up, {address: int(state == "ok") for address, state in wanted.items()})
         self.shows(self.slots, ("fail", SLOTS, SLOTS - lost, lost))
-        # A load balancer goes on sending clients: what is left is served here as well as anywhere.
+        # /readyz stays 200: another heatsink could serve no more partitions than this one.
         self.shows(self.readiness, (200, "ready", self.down(dead.address)))
         for node in others:
             key = next(f"k{n}" for n in range(SLOTS) if slot_of(f"k{n}") in node.myself().slots)
@@ -196,7 +192,7 @@ class TestCluster(Case):
         self.cluster.wait_ready()
         self.check_all_well(self.addresses)
 
-        frozen = others[0]  # its port can be reached, and that is all
+        frozen = others[0]  # connections to it succeed, but it never answers
         frozen.freeze()
         wait("it is down", lambda: self.states()[frozen.address] == "down")
         self.assertNotEqual(self.rows()[frozen.address][b"trouble"], b"")

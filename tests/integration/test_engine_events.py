@@ -1,9 +1,9 @@
-"""News of servers behind heatsink reach its clients, whatever happens to the connections that bring
-them: messages of channels, patterns and shard channels, and keys that change.
+"""Goal: events of the servers behind heatsink reach its clients, whatever happens to the connections that carry them:
+messages of channels, patterns and shard channels, and invalidations of changed keys.
 
-Real servers and a real Cluster; a relay in front of them cuts, refuses and holds back. What heatsink
-has subscribed is asked of the servers (PUBSUB, CLIENT LIST), and a test goes on when they say so: a
-message published from then on must be heard, once.
+Method: real servers and a real Cluster; a relay in front of them cuts, refuses and holds back connections. The tests
+ask the servers (PUBSUB, CLIENT LIST) for heatsink's subscriptions and go on when these exist: a message published
+after that must arrive exactly once.
 """
 import datetime
 import unittest
@@ -13,9 +13,9 @@ from cluster import Cluster, slot_of
 from relay import Relay
 from servers import Heatsink, Redis
 
-CHANNEL = "{news}1"  # its slot, as that of a key and of a shard channel
-TELLS_MAX = 100      # that everything may have changed, before a key is told by its name
-STEADY = datetime.timedelta(seconds=1.9)  # a connection that stands for two has no past
+CHANNEL = "{news}1"  # used as a key and as a shard channel of the same slot
+TELLS_MAX = 100      # at most this many "everything may have changed" before an invalidation names the key
+STEADY = datetime.timedelta(seconds=1.9)  # after two seconds a connection counts as stable, and a loss is logged again
 
 
 def words(reply):
@@ -23,49 +23,49 @@ def words(reply):
 
 
 class Listening(unittest.TestCase):
-    """What the tests below have in common."""
+    """Helpers shared by the tests below."""
 
     def heatsink(self, url):
         return self.enterContext(Heatsink("--engine", url, "--workers", "2"))
 
     def listener(self, heatsink, verb, name):
-        """A client that has subscribed."""
+        """A subscribed client."""
         client = heatsink.raw()
         self.assertEqual(words(client.call(verb, name)), [verb.lower(), name, "1"])
         return client
 
     def hears(self, client, *expected):
-        """The next message, word by word."""
+        """Asserts the next message, word by word."""
         self.assertEqual(words(client.read()), list(expected))
 
     def wait_subscribed(self, connection, channel, count, what="NUMSUB"):
-        """Until the server says that so many have subscribed."""
+        """Waits until the server counts this many subscribers of the channel."""
         wait_for(self, f"{count} listen to {channel}",
                  lambda: connection.call("PUBSUB", what, channel).items[1].number() == count)
 
     def tracker(self, heatsink):
-        """A client that hears of every key that changes."""
+        """A client that receives an invalidation for every changed key (BCAST)."""
         client = heatsink.raw()
         client.call("HELLO", "3")
         self.assertEqual(client.call("CLIENT", "TRACKING", "ON", "BCAST").raw, b"+OK\r\n")
         return client
 
     def changed(self, client):
-        """The keys of the next message that some have changed; None: all may have."""
+        """The keys of the next invalidation; None: all keys may have changed."""
         push = client.read()
         self.assertEqual((push.kind, push.items[0].text), (ord(">"), b"invalidate"), push)
         return None if push.items[1].is_null else words(push.items[1])
 
     def watchers(self, connection):
-        """The connections that the server tells of keys, by their numbers there."""
+        """The ids, at the server, of its tracking connections."""
         return {row["id"] for row in client_rows(connection) if "t" in row["flags"]}
 
     def hear_of(self, client, connection, key, but=()):
-        """A key that changes is told, as soon as the server has somebody to tell, other than
-        these. Until then everything may have changed, and the key is changed once more."""
+        """Waits for a tracking connection that is not in `but`, then changes the key until an invalidation names
+        it. Before that, invalidations of everything may arrive."""
         wait_for(self, "it is watched", lambda: self.watchers(connection) - set(but))
         for _ in range(TELLS_MAX):
-            wait_for(self, "it is changed",  # who has just taken over may not let it
+            wait_for(self, "it is changed",  # a master that has just taken over may refuse writes
                      lambda: connection.call("SET", key, "1").raw == b"+OK\r\n")
             if self.changed(client) == [key]:
                 return
@@ -122,9 +122,9 @@ class OneServer(Listening):
             self.wait_subscribed(self.direct, f"x{i}", 1)
             self.direct.call("PUBLISH", f"x{i}", i)
             self.hears(client, "message", f"x{i}", str(i))
-        # A loss is told of again only after the connection was well for a while.
+        # A loss is logged again only after the connection was stable for a while.
         told = [datetime.datetime.fromisoformat(line.split("Z ")[0]) for line in self.server.log
-                if "messages to subscribers are lost" in line]
+                if "pub/sub stream lost" in line]
         self.assertGreater(len(told), 0)
         for before, after in zip(told, told[1:]):
             self.assertGreaterEqual(after - before, STEADY)
@@ -145,9 +145,9 @@ class OneServer(Listening):
         self.listener(self.server, "SUBSCRIBE", "x")
         self.relay.refuse()
         self.relay.cut_all()
-        self.server.wait_log("messages to subscribers are lost")
+        self.server.wait_log("pub/sub stream lost")
         refused = self.server.raw().call("SUBSCRIBE", "y")
-        self.assertRegex(refused.raw, b"^-CLUSTERDOWN cannot listen to it: connection refused")
+        self.assertRegex(refused.raw, b"^-CLUSTERDOWN cannot subscribe: connection refused")
         self.relay.listen()
         self.wait_subscribed(self.direct, "x", 1)
         self.wait_subscribed(self.direct, "y", 0)
@@ -195,8 +195,8 @@ class KeysOfOneServer(Listening):
         client = self.tracker(self.server)
         old = self.watchers(self.direct)
         self.relay.cut_all()
-        self.assertIsNone(self.changed(client))  # lost
-        self.assertIsNone(self.changed(client))  # and there again
+        self.assertIsNone(self.changed(client))  # the connection was lost
+        self.assertIsNone(self.changed(client))  # a new one is up
         self.hear_of(client, self.direct, "a", but=old)
 
     def test_server_unreachable(self):
@@ -204,7 +204,7 @@ class KeysOfOneServer(Listening):
         old = self.watchers(self.direct)
         self.relay.refuse()
         self.relay.cut_all()
-        for _ in range(3):  # again and again
+        for _ in range(3):  # repeatedly, as long as the server is away
             self.assertIsNone(self.changed(client))
         self.relay.listen()
         self.hear_of(client, self.direct, "a", but=old)
@@ -240,13 +240,13 @@ class ACluster(Listening):
         node.raw().call("PUBLISH", channel, payload)
 
     def home(self, channel):
-        """Where heatsink listens to a channel; None: nowhere, or at two nodes."""
+        """The node at which heatsink has subscribed to a channel; None: at no node, or at two."""
         found = [node for node in self.cluster.answering()
                  if node.call("PUBSUB", "NUMSUB", channel).items[1].number()]
         return found[0] if len(found) == 1 else None
 
     def owner_heard(self, channel):
-        """Whether heatsink listens to a shard channel at its owner, and nowhere else."""
+        """True if heatsink has subscribed to a shard channel at the owner of its slot only."""
         return [node for node in self.cluster.answering()
                 if node.call("PUBSUB", "SHARDNUMSUB", channel).items[1].number()] == \
             [self.cluster.master_of(channel)]
@@ -307,7 +307,7 @@ class ACluster(Listening):
             old = self.cluster.master_of(CHANNEL)
             harm(old)
             while self.changed(client) is not None:
-                pass  # what is left of the time before
+                pass  # skips earlier invalidations
             new = self.cluster.wait("another has it", lambda old=old: self.another(old))
             self.hear_of(client, new.raw(), key)
 

@@ -1,9 +1,9 @@
-"""Goal: what is rare behind heatsink goes well too: a transaction on a slot that is moving, a shard that leaves the
-cluster and comes back, a blocked client that leaves, scripts that are flushed, a server that stands still under WATCH,
-requests and replies that are longer than one write, connections that a server has closed for idleness.
+"""Goal: rare situations behind heatsink go well: a transaction on a migrating slot, a shard that leaves the cluster and
+comes back, a blocked client that disconnects, flushed scripts, a server that freezes under WATCH, requests and replies
+longer than one write, connections that a server closes because they are idle.
 
-Method: a real Redis Cluster (tests/lib/cluster.py) or a redis-server, heatsink in front of it, and
-clients that see nothing of all that.
+Method: a real Redis Cluster (tests/lib/cluster.py) or a redis-server, heatsink in front of it, and clients that must
+notice nothing of all that.
 """
 
 import os
@@ -43,7 +43,7 @@ class OfClusters(Rare):
         key = "counter"
         to = next(node for node in cluster.masters() if node is not cluster.master_of(key))
         client = self.connect(server)
-        cluster.begin_move([slot_of(key)], to)  # the key is not there yet: asked for at the new one
+        cluster.begin_move([slot_of(key)], to)  # the key does not exist yet, so the old owner answers ASK
         for expected in (1, 3):
             for args in (("MULTI",), ("INCR", key), ("PING",), ("INCR", key)):
                 client.call(*args)
@@ -61,7 +61,7 @@ class OfClusters(Rare):
             self.assertEqual(client.call("SET", name, "1").raw, b"+OK\r\n")
         cluster.move_slots([slot for slot, node in enumerate(cluster.owners()) if node is leaving],
                            to=stays, a_time=1000)
-        server.wait_log("partition 1 is gone")
+        server.wait_log("partition 1 is removed")
         self.assertEqual(client.call("DBSIZE").number(), len(names))
         self.assertEqual({item.text for item in client.call("KEYS", "*").items}, names)
         self.assertIn(client.call("RANDOMKEY").text, names)
@@ -75,8 +75,8 @@ class OfClusters(Rare):
         self.assertEqual(found, names)
         self.assertEqual(client.call("FLUSHALL").raw, b"+OK\r\n")
         self.assertEqual(client.call("DBSIZE").number(), 0)
-        # It comes back: its first slot is on its way to a node that owns none, so that no map names it,
-        # and that this heatsink has no connection to.
+        # The shard comes back: its first slot migrates to a node that owns no slot. No slot map names this node,
+        # and this heatsink has no connection to it.
         another = self.connect(self.heatsink("--engine", cluster.url(stays)))
         key = b"key:0"
         cluster.begin_move([slot_of(key)], to=leaving)
@@ -121,7 +121,7 @@ class OfOneServer(Rare):
         client = self.connect(server)
         digest = client.call("SCRIPT", "LOAD", "return 7").text
         for _ in range(2):
-            redis.client().script_flush()  # behind heatsink's back: healed
+            redis.client().script_flush()  # flushed directly at the server: heatsink loads the script again
             self.assertEqual(client.call("EVALSHA", digest, "0").raw, b":7\r\n")
             self.assertEqual(client.call("SCRIPT", "FLUSH").raw, b"+OK\r\n")
             self.assertTrue(client.call("EVALSHA", digest, "0").raw.startswith(b"-NOSCRIPT"))
@@ -138,7 +138,7 @@ class OfOneServer(Rare):
         client, direct = self.connect(server), self.connect(redis)
         for leave in ("close", "shutdown", "pipeline"):
             waiting = self.connect(server)
-            if leave == "pipeline":  # it has gone before the wait begins
+            if leave == "pipeline":  # the client disconnects before its BLPOP starts
                 waiting.send(resp.encode("GET", "a") + resp.encode("BLPOP", "list", "0"))
                 waiting.socket.shutdown(socket.SHUT_WR)
                 self.assertEqual(waiting.read().raw, b"$-1\r\n")
@@ -169,7 +169,7 @@ class OfOneServer(Rare):
         self.assertEqual(client.call("SET", "a", "1").raw, b"+OK\r\n")
         for _ in range(3):
             redis.client().execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-            # Longer than anybody waits for a server that is away.
+            # Longer than --engine-timeout.
             self.assertEqual(client.call("DEBUG", "SLEEP", "3.2").raw, b"+OK\r\n")
             self.assertEqual(client.call("GET", "a").text, b"1")
 

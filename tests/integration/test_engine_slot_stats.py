@@ -1,12 +1,10 @@
-"""What servers count for their slots, in HEAT PARTITIONS.
+"""Goal: if a master answers CLUSTER SLOT-STATS, HEAT PARTITIONS shows the rates of its counters; when they start
+again, or the server was away, no wrong rate appears. A master without the command is asked once, and once more on
+each new connection. A single server that is no Cluster is never asked.
 
-Goal: where a master answers CLUSTER SLOT-STATS, its partition shows what the counters grew by; when
-they start again, or the server was away, nothing odd is shown. A master that has no such command is
-asked once, and again when it was away. One server that is no cluster is never asked.
-
-Method: a real cluster whose servers are too old for the command, with a relay in front of each. One
-relay answers it with counters that grow in a known proportion with every look; rows are read all
-the time, and every one of them must be nothing or in that proportion, however long a look took.
+Method: a real Cluster whose servers are too old for the command, with a relay in front of each. One relay answers the
+command with counters that grow in a known proportion with every request. Rows are read all the time, and each must be
+zero or show that proportion, however long the time between two requests.
 """
 import threading
 import unittest
@@ -16,8 +14,8 @@ from relay import Relay
 from servers import Heatsink, Redis
 
 ASK = "CLUSTER SLOT-STATS"
-LONG_AGO = 10 ** 13  # what was counted before anybody looked
-LOOKS = 7            # so many INFOs, one a second: longer than between two looks at slots
+LONG_AGO = 10 ** 13  # start value of the counters: counted before heatsink's first request
+LOOKS = 7            # INFO requests to wait for, one per second: longer than the interval of CLUSTER SLOT-STATS
 
 
 def bulk(text):
@@ -25,7 +23,7 @@ def bulk(text):
 
 
 class Teller:
-    """Answers as a server would whose counters grow by `grow` (µs, bytes in, out) with each look."""
+    """A server's answer; the counters grow by `grow` (µs, bytes in, bytes out) with each request."""
 
     def __init__(self, keys, grow):
         self.lock = threading.Lock()
@@ -63,12 +61,12 @@ class TestSlotStats(unittest.TestCase):
         self.addCleanup(fault.remove)
 
     def asked(self, relay):
-        """The connections since the start that were asked on, under the relay's lock."""
+        """The connections since start() that carried the request. The caller holds the relay's lock."""
         return [number for number, args in relay.requests
                 if args[:2] == ASK.encode().split() and number > self.connections[relay]]
 
     def assert_asked_once(self, relay):
-        """On every connection since the start: a busy machine may have lost one."""
+        """One request per connection at most; a busy machine may lose a connection and open another."""
         relay.wait("asked", self.asked)
         with relay.change:
             asked = self.asked(relay)
@@ -82,14 +80,14 @@ class TestSlotStats(unittest.TestCase):
                  for name in (b"slots_cpu", b"net_in", b"net_out")] for node in self.cluster.nodes]
 
     def is_like(self, row, grow):
-        """For each second that commands took there were so many bytes."""
+        """True if bytes per second of command time are in the proportion of `grow`."""
         cpu_s = grow[0] / 1e6
         return row[0] > 0 and all(
             abs(rate / row[0] - more / cpu_s) <= 0.05 * more / cpu_s
             for rate, more in zip(row[1:], grow[1:]))
 
     def wait_like(self, grow, *before):
-        """Until the row is in this proportion; until then it is nothing, or as before."""
+        """Waits for this proportion; until then the row must be zero or in one of the proportions `before`."""
         def found():
             row, other = self.rows()
             self.assertEqual(other, [0, 0, 0])
@@ -103,14 +101,14 @@ class TestSlotStats(unittest.TestCase):
                                 (2000000, 2000000, 1000000))
         teller = Teller(10, first)
         told, plain = (node.relay for node in self.cluster.nodes)
-        self.answer(b"-BUSY Redis is busy running a script.\r\n", ASK)  # not for ever
+        self.answer(b"-BUSY Redis is busy running a script.\r\n", ASK)  # once: a temporary refusal
         self.answer(teller, ASK, times=None)
         self.start()
         self.wait_like(first)
         teller.become(0, second)  # as after CONFIG RESETSTAT
         self.wait_like(second, first)
         self.assert_asked_once(plain)
-        told.refuse()  # so that nobody looks from here on
+        told.refuse()  # so that no request comes until listen()
         told.cut_all()
         teller.become(2 * LONG_AGO, third)
         told.listen()

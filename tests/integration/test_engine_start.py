@@ -1,11 +1,9 @@
-"""heatsink looks for the servers behind it.
+"""Goal: whatever is or is not at the address of --engine, heatsink logs it in one line, answers each request with the
+reason, and reports it in /readyz; when the servers are there, heatsink works without a restart. Only an error that
+can never be repaired ends heatsink at the start.
 
-Goal: whatever is or is not where the URL says, an operator is told in one line, clients are told
-with each request, /readyz says the same, and everything is well by itself as soon as the servers
-are. Only what can never become right ends heatsink at the start.
-
-Method: real servers that are there, away, asleep, behind a password, of another kind or of another
-cluster than heatsink believes.
+Method: real servers that run, are away, are frozen, need a password, are of another kind, or belong to another
+cluster than the one heatsink knows.
 """
 import socket
 import subprocess
@@ -56,7 +54,7 @@ class Case(unittest.TestCase):
         return start_waiting(self, why, "--engine", url, "--workers", "2")[0]
 
     def ready(self, server):
-        """None, or what is not well."""
+        """None if /readyz reports no problem, else its text."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{server.http_port}/readyz") as answer:
                 ready, *lines = answer.read().decode().splitlines()
@@ -74,7 +72,7 @@ class Case(unittest.TestCase):
         wait("it says so", lambda: self.ready(server) is None)
 
     def wait_trouble(self, server, text):
-        """Until /readyz says so: the log may be ahead of it."""
+        """Waits until /readyz has the text, which may appear later than the log line."""
         wait(f"it says {text}", lambda: text in (self.ready(server) or ""))
 
     def count(self, server, text):
@@ -122,18 +120,18 @@ class TestCluster(Case):
         url = f"cluster://127.0.0.1:{gone.number},{cluster.nodes[0].address}"
         server = self.serve(url)
         self.assert_works(server)
-        self.assertEqual(self.count(server, "waiting"), 0)
+        self.assertEqual(self.count(server, "retrying"), 0)
 
     def test_all_seeds_down_and_started_later(self):
         for node in cluster.nodes:
             node.kill9()
         server = self.serve(cluster.url(), "--engine-timeout", "1000")
-        server.wait_log(r"none of 3 seeds answers .*127.0.0.1:\d+: connection refused, and 2 more"
-                        r".*: waiting")
+        server.wait_log(r"none of 3 seeds gives a usable answer .*127.0.0.1:\d+: connection refused, and 2 more"
+                        r".*: retrying")
         client = server.client()
         with self.assertRaisesRegex(redis.ResponseError, "CLUSTERDOWN .*not sent"):
             client.get("key")
-        self.wait_trouble(server, "none of 3 nodes answers")
+        self.wait_trouble(server, "none of 3 nodes gives a usable answer")
         self.assertIn("none of 3 nodes", client.info("engine")["engine_unavailable"])
         for node in cluster.nodes:
             node.restart()
@@ -147,8 +145,8 @@ class TestCluster(Case):
                 server = self.serve(f"{kind}://127.0.0.1:{nobody.getsockname()[1]}")
                 for _ in range(4):
                     nobody.accept()[0].close()
-                server.wait_log(": waiting")
-                self.assertEqual(self.count(server, ": waiting"), 1)
+                server.wait_log(": retrying")
+                self.assertEqual(self.count(server, ": retrying"), 1)
                 self.assertEqual(server.stop(), 0)
 
     def test_all_gone_for_a_while(self):
@@ -156,7 +154,7 @@ class TestCluster(Case):
         self.assert_works(server)
         for node in cluster.nodes:
             node.kill9()
-        server.wait_log("none of 3 nodes answers")
+        server.wait_log("none of 3 nodes gives a usable answer")
         self.wait_trouble(server, "none of 3 nodes")
         for node in cluster.nodes:
             node.restart()
@@ -171,7 +169,7 @@ class TestCluster(Case):
             self.wait_trouble(server, "use redis://")
 
     def test_another_cluster_at_the_seed(self):
-        """What answered there has gone, and another cluster has come to its address."""
+        """The nodes are gone, and another cluster answers at their addresses."""
         relays = [Relay(node.port) for node in cluster.nodes]
         for relay in relays:
             self.addCleanup(relay.close)
@@ -180,13 +178,13 @@ class TestCluster(Case):
             self.assert_works(server)
             for node in mine.nodes:
                 node.kill9()
-            for node, other in zip(mine.nodes, cluster.nodes):  # no more of them answers
+            for node, other in zip(mine.nodes, cluster.nodes):  # from here on the other cluster answers
                 node.relay.target = other.port
-            server.wait_log("another cluster answers there than the one known so far")
+            server.wait_log("a different cluster answers at this address")
             self.wait_trouble(server, "another cluster")
             with self.assertRaises(redis.ResponseError):
                 server.client().set("key", "theirs")
-            self.assertEqual(self.count(server, "it is left alone"), 1)
+            self.assertEqual(self.count(server, "ignored, check the engine's URL"), 1)
             self.assertEqual([node.call("DBSIZE").number() for node in cluster.nodes], [0, 0, 0])
             for node in mine.nodes:
                 node.relay.target = node.port
@@ -195,7 +193,7 @@ class TestCluster(Case):
             self.assert_works(server)
 
     def test_ends_while_it_waits(self):
-        """Whatever state it is in: nobody there, somebody who says nothing, nobody asked yet."""
+        """Shutdown works while no server listens, a server does not answer, or the name does not resolve."""
         gone = ReservedPort()
         self.addCleanup(gone.release)
         with Redis() as single, Relay(single.port) as silent:
@@ -210,7 +208,7 @@ class TestPassword(Case):
         with Cluster(masters=1, replicas=0, password="open/sesame") as guarded:
             servers = [self.serve(guarded.url(password="open%2Fsesame"))]
             self.assert_works(servers[-1])
-            servers.append(self.serve_in_vain("cannot log in as .*WRONGPASS.*: waiting",
+            servers.append(self.serve_in_vain("cannot log in as .*WRONGPASS.*: retrying",
                                               guarded.url(password="shut-sesame")))
             self.wait_trouble(servers[-1], "WRONGPASS")
             servers.append(self.serve_in_vain("NOAUTH", guarded.url(password="")))
@@ -230,7 +228,7 @@ class TestPassword(Case):
 
 class TestTls(Case):
     def test_a_cluster_by_tls(self):
-        """Its nodes are known by their addresses, which their certificates must have."""
+        """heatsink knows the nodes by address, so their certificates must contain the addresses."""
         with Cluster(masters=2, replicas=0, tls=True) as secret:
             server = self.serve(secret.url(), "--engine-timeout", "60000", "--engine-tls-ca-cert-file",
                                 secret.tls.ca)
@@ -239,8 +237,8 @@ class TestTls(Case):
             client.mset({f"k{number}": "x" * number for number in range(0, 70000, 1000)})
             self.assertEqual(len(client.get("k69000")), 69000)
             self.assertEqual(client.dbsize(), 71)
-            server = self.serve_in_vain("none of 2 seeds answers .*TLS: .*: waiting",
-                                        secret.url())  # nobody vouches for them
+            server = self.serve_in_vain("none of 2 seeds gives a usable answer .*TLS: .*: retrying",
+                                        secret.url())  # without a CA file: certificates not trusted
             self.wait_trouble(server, "TLS: ")
             server = self.serve(secret.url(), "--engine-tls-skip-verify", "yes")
             self.assert_works(server)
@@ -262,7 +260,7 @@ class TestSingle(Case):
             relay = Relay(gone.number)
             self.addCleanup(relay.close)
             server = self.serve(f"redis://127.0.0.1:{relay.port}", "--engine-timeout", "1000")
-            server.wait_log(r"127.0.0.1:\d+: .*: waiting")
+            server.wait_log(r"127.0.0.1:\d+: .*: retrying")
             self.wait_trouble(server, f"127.0.0.1:{relay.port}: ")
             relay.target = single.port
             self.assert_works(server)
@@ -277,16 +275,16 @@ class TestSingle(Case):
     def test_it_has_a_name(self):
         with Redis() as single:
             self.assert_works(self.serve(f"redis://localhost:{single.port}"))
-        self.serve_in_vain("nobody.invalid:6379: its name is not known: .*: waiting",
+        self.serve_in_vain("nobody.invalid:6379: its host name was not found: .*: retrying",
                            "redis://nobody.invalid")
 
     def test_it_is_of_a_cluster(self):
         server = self.serve(f"redis://{cluster.nodes[0].address}")
-        server.wait_log("is a node of a cluster, .*: use cluster://")
+        server.wait_log("is a node of a cluster: .*; use cluster://")
         self.assertEqual(self.count(server, "use cluster://"), 1)
 
     def test_commands_are_learned_again(self):
-        """Another server has come to the place: it has another command, though not more."""
+        """Another server answers at the address, with the same number of commands but another command."""
         with Redis("--rename-command", "LPUSH", "") as first, \
                 Redis("--rename-command", "RPUSH", "") as second, Relay(first.port) as relay:
             server = self.serve(f"redis://127.0.0.1:{relay.port}")
@@ -297,10 +295,10 @@ class TestSingle(Case):
             relay.target = second.port
             relay.cut_all()
             wait("it is known", lambda: client.lpush("list", "x"))
-            server.wait_log("has other commands than before")
+            server.wait_log("has changed its commands")
 
     def test_commands_that_come_while_it_runs(self):
-        """As when a module is loaded. The first time, the relay has COMMAND answered without any."""
+        """As when a module is loaded: the relay answers the first COMMAND without the command."""
         with Redis() as single, Relay(single.port) as relay:
             none = relay.answer(b"*0\r\n", lambda args: args == [b"COMMAND"])
             server = self.serve(f"redis://127.0.0.1:{relay.port}")

@@ -1,7 +1,7 @@
-"""Goal: the servers behind heatsink can be reached over TLS, and only those that it may believe.
+"""Goal: heatsink reaches the servers behind it over TLS, and only servers with a trusted certificate.
 
-Method: a redis-server with a TLS port of its own that wants certificates, and heatsink before it with
-right and wrong ones.
+Method: a redis-server with a TLS port that requires client certificates, and heatsink in front of it with right and
+wrong certificates.
 """
 
 import os
@@ -51,7 +51,7 @@ class EngineTls(unittest.TestCase):
             self.assertTrue(server.client().set("folder", "1"))
 
     def fails(self, *flags):
-        """What a client is told when there is nobody to believe; nothing is written."""
+        """The error that a client gets because no server is trusted; checks that nothing was written."""
         said = []
 
         def is_known():
@@ -73,7 +73,7 @@ class EngineTls(unittest.TestCase):
         self.assertIn("mismatch", self.fails(*self.flags(), "--engine", "rediss://127.1:" + port))
 
     def test_the_certificate_of_heatsink(self):
-        """The server's alert may be lost with its connection."""
+        """The server's TLS alert may be lost when the connection closes."""
         self.assertRegex(self.fails(*self.flags(name="stranger")), "alert unknown ca|reset|closed")
 
     def test_skip_verify(self):

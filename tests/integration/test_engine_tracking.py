@@ -1,11 +1,11 @@
-"""Goal: what the redis engine keeps and says of tracked operations is true of real servers: every
-change is told, whoever makes it and whichever way (a write, an expiry, an eviction, a flush, a move to
-another node, a full tracking table), a SET of ours is vouched for from the SET on, and what a connection
-vouched for is void once it cannot know any more.
+"""Goal: what the redis engine promises for tracked operations holds with real servers. Every change is reported,
+whichever client makes it and however (a write, an expiry, an eviction, a flush, a move to another node, a full
+tracking table). A SET of heatsink is tracked from the SET on. A tracking session ends when its connection can miss a
+change.
 
-Method: the engine alone (tests/drivers/tracked.c) against redis-server processes and Clusters. Everything
-it hears comes as a line, and the test waits for lines; what must not come is shown to be missing by
-what comes behind it on the same connection.
+Method: the engine alone (tests/drivers/tracked.c) against redis-server processes and Clusters. The driver prints a
+line for every event, and the test waits for lines. That an event does not come is shown by a later event on the same
+connection.
 """
 
 import collections
@@ -31,7 +31,7 @@ def text(value):
 
 
 class Driver:
-    """The engine behind a pair of pipes. Operations are numbered as they are asked for."""
+    """The engine in a child process, controlled over pipes. Operations are numbered in order."""
 
     def __init__(self, url, timeout_ms=servers.GUARD_S * 1000, refresh_ms=100):
         path = os.path.join(os.path.dirname(servers.heatsink_path()), "drivers", "tracked")
@@ -64,7 +64,7 @@ class Driver:
         self.child.stdin.flush()
 
     def next(self):
-        """The next line, whatever it is."""
+        """The next line of the driver."""
         with self.change:
             if not self.change.wait_for(lambda: self.lines or self.ended, servers.GUARD_S) or \
                     not self.lines:
@@ -73,7 +73,7 @@ class Driver:
             return self.seen[-1]
 
     def until(self, begins):
-        """All lines up to one that begins so, with it."""
+        """All lines up to and including the first one with this prefix (or one of these)."""
         lines = [self.next()]
         while not lines[-1].startswith(begins):
             lines.append(self.next())
@@ -85,13 +85,13 @@ class Driver:
         return self.asked
 
     def run(self, what, *words):
-        """One operation: whether it is held, and its reply up to the last line end."""
+        """Runs an operation; returns its number, whether a tracking session covers it, and the reply."""
         number = self.ask(what, *words)
         _, _, held, reply = self.until(f"done {number} ")[-1].split(" ", 3)
         return number, held == "held", reply.removesuffix("\\r\\n")
 
     def changed(self):
-        """What was told up to now: a read behind it comes behind it."""
+        """Keys reported as changed so far. The reply of a read comes after all earlier events."""
         number = self.ask("get", "fence")
         lines = self.until(f"done {number} ")[:-1]
         return [line.removeprefix("changed ") for line in lines if line.startswith("changed ")]
@@ -141,30 +141,30 @@ class OfOneServer(Tracking):
                       ("RENAME", "a", "b"), ("RENAME", "b", "a")):
             self.call(*words)
             self.assertEqual(driver.until("changed")[-1], "changed a")
-            self.assertTrue(driver.held(number))  # who vouches is well; it is the key that is not
+            self.assertTrue(driver.held(number))  # the tracking session holds on; only the key has changed
             driver.run("get", "a")
-        self.call("SET", "b", "1")  # nobody has read that
+        self.call("SET", "b", "1")  # no read of this key was tracked
         self.assertEqual(driver.changed(), [])
 
     def test_a_write_of_ours(self):
         driver = self.driver_
-        for value in ("1", "2"):  # the first time the key is not tracked yet, then it is
+        for value in ("1", "2"):  # at the first SET the key is not tracked yet, at the second it is
             self.assert_held(driver, "set", "a", value)
-            self.assertEqual(driver.changed(), [])  # nothing behind it
+            self.assertEqual(driver.changed(), [])  # the engine's own SET is not reported
         self.assertEqual(self.call("GET", "a").text, b"2")
         self.call("SET", "a", "3")
         self.assertEqual(driver.changed(), ["a"])
         self.assert_held(driver, "set", "a", "4 PX 100000")
         self.assertGreater(self.call("PTTL", "a").number(), 0)
-        driver.run("plain", "SET", "a", "5")  # another connection of ours
+        driver.run("plain", "SET", "a", "5")  # on another connection of heatsink
         self.assertEqual(driver.until("changed")[-1], "changed a")
         _, held, reply = driver.run("set", "a", "4 PX nonsense")
         self.assertFalse(held)
         self.assertIn("-ERR value is not an integer", reply)
 
     def test_many_at_once(self):
-        """Ours and others' between each other: the last that is held and was not told of since is
-        what the server has."""
+        """Writes of heatsink and of another client interleave: the last write that is tracked, without a change
+        reported since, must be the server's value."""
         driver = self.driver_
         self.assert_held(driver, "get", "a", reply=NULL)
         kept, values = None, {}
@@ -181,7 +181,7 @@ class OfOneServer(Tracking):
                 kept = values[int(words[1])] if words[2] == "held" else None
         for _ in range(100):
             self.other.read()
-        driver.changed()  # whatever came since
+        driver.changed()  # reads all events so far
         told = [line for line in driver.seen if line == "changed a"]
         self.assertGreater(len(told), 299)
         since = driver.seen[driver.seen.index(f"done {last} held _\\r\\n"):]
@@ -190,25 +190,25 @@ class OfOneServer(Tracking):
 
     def test_expiry(self):
         driver, ms = self.driver_, 50
-        while driver.run("get", "a")[2] == NULL:  # read it before it has gone
+        while driver.run("get", "a")[2] == NULL:  # until a read succeeds before the key expires
             ms *= 2
             self.call("SET", "a", "1", "PX", ms)
-        self.assertEqual(driver.until("changed a")[-1], "changed a")  # the server looks by itself
-        # Or it is found by a read of ours, and told of behind the first thing that is asked.
+        self.assertEqual(driver.until("changed a")[-1], "changed a")  # the server's active expiry finds it
+        # Without active expiry, a read of heatsink finds the expired key and the event follows that reply.
         self.call("DEBUG", "SET-ACTIVE-EXPIRE", "0")
         while driver.run("get", "b")[2] == NULL:
             ms *= 2
             self.call("SET", "b", "1", "PX", ms)
-            ends_ms = self.server_ms() + ms  # by the server's clock, or somewhat earlier
+            ends_ms = self.server_ms() + ms  # on the server's clock; the true end may be slightly later
         driver.changed()
         before = len(driver.seen)
         while self.server_ms() <= ends_ms:
             pass
         self.assertEqual(driver.run("get", "b")[2], NULL)
-        driver.changed()  # it may also end within the read, and is told of behind it
+        driver.changed()  # the key may also expire during the read; then the event follows it
         self.assertEqual(driver.seen[before:].count("changed b"), 1)
         self.assertEqual(driver.run("get", "b")[2], NULL)
-        self.assertEqual(driver.changed(), [])  # what is kept from then on stays
+        self.assertEqual(driver.changed(), [])  # a later read stays valid
 
     def test_flush(self):
         driver = self.driver_
@@ -230,7 +230,7 @@ class OfOneServer(Tracking):
             told.add(driver.until("changed")[-1].removeprefix("changed "))
 
     def test_eviction_by_a_command_of_the_client(self):
-        """With NOLOOP nobody would tell."""
+        """Evictions caused by a write of heatsink are reported; with NOLOOP they would not be."""
         driver = self.driver_
         names = [f"key:{i}" for i in range(200)]
         for name in names:
@@ -239,7 +239,7 @@ class OfOneServer(Tracking):
         self.call("CONFIG", "SET", "maxmemory-policy", "allkeys-random",
                   "maxmemory", str(used + 5000))
         told = []
-        for i in range(100):  # each makes the server look for room
+        for i in range(100):  # each write makes the server evict keys
             number = driver.ask("set", f"more:{i}", "y" * 5000)
             told += [line[8:] for line in driver.until(f"done {number} ")
                      if line.startswith("changed key:")]
@@ -264,22 +264,22 @@ class OfOneServer(Tracking):
         driver = self.driver_
         a = self.assert_held(driver, "set", "a", "1")
         self.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-        driver.until(f"void {a}")
+        driver.until(f"ended {a}")
         b = self.assert_held(driver, "get", "a", reply=text("1"))
         self.server.kill9()
-        driver.until(f"void {b}")
+        driver.until(f"ended {b}")
 
     def test_proofs(self):
         driver = self.driver_
         a = self.assert_held(driver, "get", "a", reply=NULL)
-        driver.say("prove", 2000)
+        driver.say("check_every", 2000)
         for _ in range(10):
-            driver.say("want", a)
-            driver.until(f"proved {a}")
+            driver.say("check", a)
+            driver.until(f"caught_up {a}")
         pings = int(self.call("INFO", "commandstats").text.split(b"cmdstat_ping:calls=")[1]
                     .split(b",")[0])
-        self.assertLess(pings, 100)  # none that nobody wants
-        driver.say("prove", 0)
+        self.assertLess(pings, 100)  # no PING without a reason
+        driver.say("check_every", 0)
         self.assertTrue(driver.held(a))
 
 
@@ -288,13 +288,13 @@ class OfASilentServer(Tracking):
         with servers.Redis() as server:
             driver = self.driver(f"redis://127.0.0.1:{server.port}", timeout_ms=5000)
             a = self.assert_held(driver, "get", "a", reply=NULL)
-            driver.say("prove", 2000)
-            driver.say("want", a)
-            driver.until(f"proved {a}")
+            driver.say("check_every", 2000)
+            driver.say("check", a)
+            driver.until(f"caught_up {a}")
             server.signal(signal.SIGSTOP)
             try:
-                driver.say("want", a)
-                self.assertNotIn(f"proved {a}", driver.until(f"void {a}"))
+                driver.say("check", a)
+                self.assertNotIn(f"caught_up {a}", driver.until(f"ended {a}"))
             finally:
                 server.signal(signal.SIGCONT)
 
@@ -320,7 +320,7 @@ class OfAServerThatRefuses(Tracking):
                 self.assertEqual(driver.run("get", "a")[1:], (False, text("1")))
                 self.assertEqual(driver.run("get", "a")[1:], (False, text("1")))
                 self.assertEqual(self.sets(other), 1)
-                told = [line for line in driver.seen if "does not tell when keys change" in line]
+                told = [line for line in driver.seen if "sends no invalidations" in line]
                 self.assertEqual(len(told), 1, driver.seen)
 
     def test_order_around_a_write(self):
@@ -359,7 +359,7 @@ class BehindARelay(Tracking):
         for words in (("get", "a"), ("set", "a", "1"), ("get", "a")):
             _, held, reply = driver.run(*words)
             self.assertFalse(held)
-            self.assertTrue(reply.startswith("-NOVOUCH "), reply)
+            self.assertTrue(reply.startswith("-NOTRACKING "), reply)
         self.assertEqual(driver.run("plain", "SET", "a", "1")[1:], (False, OK))
 
     def test_a_write_whose_reply_is_lost(self):
@@ -375,7 +375,7 @@ class BehindARelay(Tracking):
             self.assertEqual(driver.run("get", "a")[2], text("1"))
             self.assertEqual(other.call("DEL", "a").number(), 1)
         stats = other.call("INFO", "commandstats").text
-        self.assertIn(b"cmdstat_set:calls=2,", stats)  # each once
+        self.assertIn(b"cmdstat_set:calls=2,", stats)  # no SET was sent twice
 
 
 class OfClusters(Tracking):
@@ -392,15 +392,15 @@ class OfClusters(Tracking):
         missing = self.assert_held(driver, "get", "{a}2", reply=NULL)
         cluster.begin_move([slot], to)
         cluster.move_keys([slot], to)
-        self.assertEqual(driver.until("changed")[-1], "changed {a}1")  # it left
-        # Asked for elsewhere: nobody vouches, and what was missing may be there now.
+        self.assertEqual(driver.until("changed")[-1], "changed {a}1")  # the key left this node
+        # heatsink reads it at the other node by ASK: not tracked, and a missing key may exist there now.
         _, held, reply = driver.run("get", "{a}1")
         self.assertEqual((held, reply), (False, text("1")))
         self.assertFalse(driver.held(missing))
         _, held, reply = driver.run("set", "{a}2", "2")
         self.assertEqual((held, reply), (False, OK))
         cluster.end_move([slot], to)
-        # At the new owner, once that is known.
+        # Tracked again at the new owner, when heatsink knows it.
         while not driver.run("get", "{a}1")[1]:
             pass
         self.assert_held(driver, "set", "{a}1", "3")
@@ -408,25 +408,25 @@ class OfClusters(Tracking):
         self.assertEqual(driver.until("changed {a}1")[-1], "changed {a}1")
 
     def test_a_slot_move_without_requests(self):
-        """The routes tell."""
+        """New routes end the tracking session, although no request met a redirect."""
         cluster, driver = self.start(masters=2, replicas=0)
         a = self.assert_held(driver, "get", "{a}1", reply=NULL)
-        driver.say("prove", 60000000)  # it is not closed for want of use
+        driver.say("check_every", 60000000)  # no liveness check closes the idle connection
         to = next(node for node in cluster.masters() if node is not cluster.master_of("{a}1"))
         cluster.move_slots([slot_of("{a}1")], to=to)
-        driver.until(f"void {a}")
+        driver.until(f"ended {a}")
 
     def test_a_master_that_is_replaced(self):
-        """It answers as before, and nobody looks at the routes: the proof tells."""
+        """The old master still answers and no refresh is due: the liveness check finds that it is no master."""
         cluster, driver = self.start(masters=2, replicas=1, refresh_ms=3600000)
         a = self.assert_held(driver, "set", "{a}1", "1")
-        driver.say("prove", 2000)
-        driver.say("want", a)
-        driver.until(f"proved {a}")
+        driver.say("check_every", 2000)
+        driver.say("check", a)
+        driver.until(f"caught_up {a}")
         new = cluster.fail_over(cluster.master_of("{a}1"))
-        for _ in range(3):  # one may have been under way
-            driver.say("want", a)
-        driver.until(f"void {a}")
+        for _ in range(3):  # an earlier check may still have been in flight
+            driver.say("check", a)
+        driver.until(f"ended {a}")
         b = self.assert_held(driver, "get", "{a}1", reply=text("1"))
         self.assertIsNot(a, b)
         new.client().set("{a}1", "2")

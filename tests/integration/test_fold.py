@@ -1,12 +1,12 @@
-"""Goal: what is folded is answered exactly as if it had been alone: the right number, the right error,
-in the right dialect, in the client's own order; whatever else goes on with the key, and whatever
-happens to the connections behind it.
+"""Goal: a folded request is answered exactly as if it had been sent alone: the right number, the right error, in the
+right protocol version, in the client's order, whatever other commands use the key and whatever happens to the
+connections to the server.
 
-Method: a real redis-server behind a relay (tests/lib/relay.py) that holds a reply back while requests
-gather, so that folding is no matter of luck: INFO says how many wait, the relay what reached the server.
-What must be equal to a plain redis-server is compared with one. And storms of every command on few keys
-(`heatsink storm --command all --verify`), which look for an order of all requests that explains every
-answer, while connections die and stall.
+Method: a real redis-server behind a relay (tests/lib/relay.py) that holds a reply back while requests gather, so that
+folding does not depend on timing: INFO shows how many requests wait, the relay shows which reached the server.
+Replies that must equal those of a plain redis-server are compared with one. In addition, storms of every command on
+few keys (`heatsink storm --command all --verify`) search for an order of all requests that explains every reply,
+while connections die and stall.
 """
 import json
 import os
@@ -27,11 +27,11 @@ from cluster import Cluster
 from relay import Relay
 from servers import GUARD_S, Heatsink, Process, Redis, heatsink_path, note
 
-SANITIZERS = ("address", "thread")  # most of it is our own engine
+SANITIZERS = ("address", "thread")  # most tests need no Cluster
 
 INT64_MAX = 2 ** 63 - 1
 CROWD = 200
-STORMS = 8  # at most, until there was trouble enough
+STORMS = 8  # at most this many storms, until enough faults were hit
 
 
 def fold_info(server):
@@ -41,7 +41,7 @@ def fold_info(server):
 
 
 def is_worth_it(stats):
-    """Requests were folded, several into one command."""
+    """True if requests were folded, several into one command."""
     return 0 < stats["fold_commands"] < stats["fold_requests"]
 
 
@@ -60,30 +60,30 @@ class FoldCase(unittest.TestCase):
         return self.server
 
     def connect(self, count, server=None):
-        """That many connections."""
+        """Opens this many connections."""
         crowd = [resp.Connection((server or self.server).port, GUARD_S) for _ in range(count)]
         for connection in crowd:
             self.addCleanup(connection.close)
         return crowd
 
     def wait_info(self, what, condition):
-        """Until INFO's fold fields are like that."""
+        """Waits until the fold_ fields of INFO satisfy the condition."""
         wait_for(self, what, lambda: condition(fold_info(self.server)))
 
     def wait_folding(self):
-        """Until folding has been worth it, while requests for a hot key keep coming."""
+        """Waits until requests were folded, while requests for a hot key keep coming."""
         self.wait_info("requests are folded", is_worth_it)
 
     def heat(self, key):
-        """Asks for it until it is hot."""
+        """Sends requests for the key until it is hot."""
         connection = self.connect(1)[0]
         hot = fold_info(self.server)["fold_keys"]
         while fold_info(self.server)["fold_keys"] == hot:
             connection.call_all([["EXISTS", key]] * 500)
 
     def gather(self, key, requests):
-        """Sends each connection's request while a reply for the key is held back, so that all of them
-        wait. `requests` is a list of (connection, words). Returns the hold."""
+        """Sends each connection's request while a reply for the key is held back, so that all of them wait.
+        `requests`: a list of (connection, words). Returns the relay's fault, to be released."""
         before = fold_info(self.server)["fold_waiting"]
         hold = self.hold_back(key)
         for connection, words in requests:
@@ -93,8 +93,8 @@ class FoldCase(unittest.TestCase):
         return hold
 
     def hold_back(self, key):
-        """Asks for the key, whose reply is held back. A key that nobody has asked for in a second has
-        cooled, and is heated again; one that has a request under way stays hot."""
+        """Sends a request for the key and holds its reply back. A key without requests for a second has cooled
+        and is heated again; a key with a request in flight stays hot."""
         guard = time.monotonic() + GUARD_S
         while True:
             self.assertLess(time.monotonic(), guard, "the key cools again and again")
@@ -116,7 +116,7 @@ class FoldCase(unittest.TestCase):
 
 
 class Exact(FoldCase):
-    """A crowd that waits together."""
+    """Many requests that wait for one key at the same time."""
 
     def test_a_crowd_of_increments_is_one_command(self):
         self.start()
@@ -124,7 +124,7 @@ class Exact(FoldCase):
         crowd = self.connect(CROWD)
         hold = self.gather("n", [(connection, ["INCR", "n"]) for connection in crowd])
         seen = [reply.number() for reply in self.answers(hold, crowd)]
-        self.assertEqual(seen, list(range(1, CROWD + 1)))  # in the order asked, even
+        self.assertEqual(seen, list(range(1, CROWD + 1)))  # even in the order of the requests
         self.assertEqual(self.relay.count("INCRBY") + self.relay.count("INCR"), 1)
         stats = fold_info(self.server)
         self.assertGreaterEqual(stats["fold_requests"], CROWD)
@@ -132,7 +132,7 @@ class Exact(FoldCase):
         self.assertGreater(stats["fold_commands"], 0)
 
     def test_a_storm_of_increments(self):
-        """Every number once, in front of a server and on our own engine."""
+        """Every number once, in front of a server and with the embedded engine."""
         self.start()
         with Heatsink("--workers", "2") as embedded:
             for server in (self.server, embedded):
@@ -143,7 +143,7 @@ class Exact(FoldCase):
                     check_folding(self, server)
 
     def test_a_disconnect_while_waiting_affects_no_other_client(self):
-        """Who is gone for good is not counted; who only asks no more may be."""
+        """A client that closes without reading may or may not be counted; the other clients are."""
         self.start()
         self.heat("n")
         crowd = self.connect(10)
@@ -168,8 +168,8 @@ class Exact(FoldCase):
         self.assertEqual(self.redis.client().get("n"), b"5")
 
     def judge_like_redis(self, prepare, requests):
-        """What a crowd that waits together is told is what redis-server tells the same requests one by
-        one, and the key is left in the same state. `requests`: (dialect, words)."""
+        """Requests that wait together must get the replies that redis-server gives to the same requests one by
+        one, and must leave the key in the same state. `requests`: (protocol version, words)."""
         self.start()
         with Redis() as plain:
             for words in prepare:
@@ -201,12 +201,12 @@ class Exact(FoldCase):
         self.judge_like_redis([["SET", "k", "ten"]], [(2, words) for words in asks * 8])
 
     def test_overflow(self):
-        """Five fit, the others do not; and the other way round."""
+        """Five increments fit below the upper bound, the others overflow; likewise at the lower bound."""
         self.judge_like_redis([["SET", "k", str(INT64_MAX - 5)]], [(2, ["INCR", "k"])] * 20)
         self.judge_like_redis([["SET", "k", str(-INT64_MAX + 4)]], [(3, ["DECR", "k"])] * 20)
 
     def test_overflow_and_back(self):
-        """Who of them comes first is open, but what was done adds up."""
+        """The order is not fixed, but the value must equal the sum of the acknowledged increments."""
         self.start()
         base = INT64_MAX - 9
         self.redis.client().set("k", base)
@@ -237,8 +237,8 @@ class Exact(FoldCase):
 
 
 class Pipelines(FoldCase):
-    """One connection's pipelines on a hot key, in whatever mixture, are answered as by redis-server.
-    Others read the key all the while, which changes nothing but keeps it hot and busy."""
+    """Pipelines of one connection on a hot key, of mixed commands, get the replies of redis-server. Other clients
+    read the key all the time, which keeps it hot and busy and changes nothing else."""
 
     ASKS = [["INCR", "k"], ["INCR", "k"], ["INCR", "k"], ["INCRBY", "k", "5"], ["DECR", "k"],
             ["GET", "k"], ["GET", "k"], ["EXISTS", "k"], ["STRLEN", "k"], ["TTL", "k"],
@@ -265,7 +265,7 @@ class Pipelines(FoldCase):
 
     @staticmethod
     def timeless(raw):
-        """A second may pass between the one and the other: what 10000 seconds have left is one."""
+        """Replaces the remainder of a TTL of 10000 s, because a second may pass between the two servers."""
         return re.sub(rb":(99\d\d|10000)\r\n", b":10000\r\n", raw)
 
     def compare(self, rng, rounds, between=lambda turn: None):
@@ -284,7 +284,7 @@ class Pipelines(FoldCase):
                                      f"round {turn}: {asks[:i + 1][-8:]}")
 
     def readers(self):
-        """A storm of reads of the key; it is stopped with the test."""
+        """Starts a storm of reads of the key; it ends with the test."""
         readers = storm(self.server, "--request", "EXISTS k", "--connections", 20, "--duration", "1h")
         self.addCleanup(readers.wait)
         self.addCleanup(readers.signal, 2)
@@ -307,8 +307,8 @@ class Pipelines(FoldCase):
         self.wait_folding()
 
     def test_pipelines_over_several_hot_keys(self):
-        """A crowd that asks for the same keys in different orders, with others in between: each gets
-        every number once, and sees each key as far as those before it in its own order."""
+        """Many clients use the same keys in different orders, with other keys in between: no number comes twice,
+        and each client's reads are at least as new as its own earlier increments."""
         self.start()
         keys = ["a", "b", "c"]
         for key in keys:
@@ -342,7 +342,7 @@ class Pipelines(FoldCase):
             self.assertEqual(sorted(numbers), list(range(1, len(numbers) + 1)), key)
 
     def test_the_key_turns_hot_in_the_middle_of_a_pipeline(self):
-        """Cold keys, asked for by nobody else, in pipelines long enough to make them hot."""
+        """Cold keys that only one client uses, in pipelines long enough to make them hot."""
         self.start()
         rng = random.Random(3)
         with Redis() as plain:
@@ -358,7 +358,7 @@ class Pipelines(FoldCase):
 # ---- storms ----
 
 def storm(server, *args):
-    """What no order explains is kept beside the build, to be judged again."""
+    """Starts `heatsink storm`. A history that it cannot explain is saved in the build folder's histories/."""
     histories = os.path.join(os.path.dirname(heatsink_path()), "histories")
     os.makedirs(histories, exist_ok=True)
     return Process([heatsink_path(), "storm", "--target", f"127.0.0.1:{server.port}",
@@ -366,26 +366,26 @@ def storm(server, *args):
 
 
 def read_result(test, process, codes=(0,)):
-    """2: some windows were not decided; 3: some replies were errors."""
+    """Storm's JSON result. `codes`: accepted exit statuses: 2: some windows undecided, 3: some error replies."""
     code = process.wait()
     test.assertIn(code, codes, process.text())
     return json.loads(process.text()[process.text().index("{"):])
 
 
 def run_storm(test, server, *args):
-    """Verified; what storm says about it."""
+    """Runs a storm with --verify; returns its JSON result."""
     return read_result(test, storm(server, "--json", "--verify", *args))
 
 
 def check_folding(test, server):
-    """It was there, and it was worth it."""
+    """Asserts that requests were folded, several into one command."""
     stats = fold_info(server)
     test.assertGreater(stats["fold_commands"], 0)
     test.assertGreater(stats["fold_requests"], stats["fold_commands"])
 
 
 class Bounds(FoldCase):
-    """Which keys are hot is an option, and may change while running."""
+    """The bounds of a hot key are options and may change while the server runs."""
 
     def test_shares_are_read_and_shown(self):
         self.start()
@@ -408,10 +408,10 @@ class Bounds(FoldCase):
 
 
 class Storms(FoldCase):
-    """Every command, many connections, few keys: an order explains all answers."""
+    """Every command, many connections, few keys: some order must explain all replies."""
 
     def all(self, server, *args, keys=3, connections=40, pipeline=4, count=20000, whole=False):
-        """Under a sanitizer, which is slow, half of the operations, unless the test wants the whole."""
+        """Starts such a storm; a sanitizer run, which is slow, gets half of the operations unless `whole`."""
         if is_sanitized() and not whole:
             count //= 2
         return storm(server, "--json", "--verify", "--command", "all", "--keys", keys,
@@ -420,7 +420,7 @@ class Storms(FoldCase):
 
     @staticmethod
     def ended(process):
-        """Whether a storm has, after waiting a moment for it."""
+        """True if the process has ended, after waiting 10 ms for it."""
         try:
             process.child.wait(0.01)
         except subprocess.TimeoutExpired:
@@ -428,7 +428,7 @@ class Storms(FoldCase):
         return True
 
     def judge(self, process):
-        """Nothing is wrong, and most was decided."""
+        """Asserts that no window is wrong and that most windows were decided."""
         result = read_result(self, process, codes=(0, 2, 3))
         verify = result["verify"]
         self.assertTrue(verify["ok"], verify)
@@ -446,11 +446,11 @@ class Storms(FoldCase):
             result = self.judge(self.all(server, whole=True))
             self.assertEqual(result["lost"], 0)
             self.assertEqual(result["errors"], {})
-            self.assertGreater(result["not_known"], 0)  # it has no EVAL yet
+            self.assertGreater(result["not_known"], 0)  # the embedded engine has no EVAL
             check_folding(self, server)
 
     def test_the_hot_key_moves(self):
-        """One key after the other turns hot and cools."""
+        """One key after the other becomes hot and cools."""
         self.start(workers=2)
         self.judge(self.all(self.server, "--shape", "moving:50ms:0.9", keys=20, count=40000))
         check_folding(self, self.server)
@@ -466,7 +466,7 @@ class Storms(FoldCase):
         check_folding(self, self.server)
 
     def test_few_may_wait(self):
-        """Who is one too many is told so, and nothing happens to it."""
+        """A request beyond the limit of waiters gets an error and has no effect."""
         self.start("--fold-waiters-max", "4")
         result = self.judge(self.all(self.server, connections=100))
         self.assertEqual(set(result["errors"]), {"BUSY"})
@@ -498,8 +498,8 @@ class Storms(FoldCase):
         check_folding(self, self.server)
 
     def storms_in_trouble(self, **options):
-        """One storm after the other while connections die and stall: how many faults one meets depends
-        on how much of it is folded. What each says, once it is judged, and how many faults it met."""
+        """Runs storms while connections die and stall. Yields each storm's result and the number of faults it hit,
+        which depends on how much of it was folded."""
         faults = self.make_trouble()
         for number in range(STORMS):
             if number > 0:
@@ -510,7 +510,7 @@ class Storms(FoldCase):
             yield self.judge(process), hits
 
     def make_trouble(self):
-        """Faults without end, for requests that concern the keys."""
+        """An endless generator of faults for requests about the keys."""
         def concerns_keys(args):
             return args[0].upper() in (b"GET", b"SET", b"INCR", b"INCRBY", b"DECRBY", b"EXEC", b"TTL",
                                        b"GETSET", b"STRLEN", b"EXISTS", b"MGET", b"MSET", b"EVAL")
@@ -523,7 +523,7 @@ class Storms(FoldCase):
                 lambda: relay.hold("EXEC", seconds=0.02)))
 
     def hit(self, make, process):
-        """Lets a fault happen and waits until requests flow again. Whether it did."""
+        """Arms a fault, waits until it was hit and requests flow again; True if it was hit."""
         fault, before = make(), self.relay.passed
         while not fault.hits and process.child.poll() is None:
             self.relay.wait_change()
@@ -533,7 +533,7 @@ class Storms(FoldCase):
         return fault.hits > 0
 
     def test_a_cluster(self):
-        """Keys on several masters, whose connections are killed now and then."""
+        """Keys on several masters, whose connections are killed from time to time."""
         with Cluster(masters=3, replicas=0) as cluster, \
                 Heatsink("--workers", "2", "--engine", cluster.url()) as server:
             process = self.all(server)

@@ -1,9 +1,8 @@
-"""Goal: HEAT shows what is hot, on every worker, in both dialects, whatever the keys are made of.
+"""Goal: HEAT shows the hot keys of every worker, in both protocol versions, whatever bytes the keys contain.
 
-Method: a real server with two workers. Pipelines over several connections, which the server deals
-out to both workers, make known traffic; then HEAT is asked until it shows it. Nothing is asserted
-about how long that takes, nor about rates: what is compared are names, orders, parts of a whole and
-bounds.
+Method: a real server with two workers. Pipelines over several connections, which the server distributes to both
+workers, make known traffic; then HEAT is read until it shows this traffic. The tests assert nothing about the time
+that this takes, nor about absolute rates: they compare names, orders, shares and bounds.
 """
 
 import os
@@ -19,7 +18,7 @@ import resp
 import servers
 from checks import heap_bytes, memory_slack, MIB, wait_for
 
-SANITIZERS = ("address",)  # tests/unit/test_heat_threads.c has the threads
+SANITIZERS = ("address",)  # tests/unit/test_heat_threads.c covers threads
 
 KEY = "key ops ops_low reads writes bytes p99_us share partition slot".split()
 PREFIX = "prefix ops ops_low reads writes bytes p99_us share".split()
@@ -38,12 +37,12 @@ RANGES, SLOTS = 256, 16384
 
 
 def pairs(reply):
-    """A map, or the flat array it is in RESP2, as names and replies in their order."""
+    """A map (in RESP2 a flat array) as names and replies, in order."""
     return list(zip((item.text.decode() for item in reply.items[::2]), reply.items[1::2]))
 
 
 def row(reply):
-    """A row as a dictionary: numbers as numbers, everything else as bytes."""
+    """A row as a dictionary: numbers as numbers, other values as bytes."""
     fields = {}
     for name, value in pairs(reply):
         fields[name] = (float(value.text) if name in REAL else
@@ -77,7 +76,7 @@ class HeatCase(unittest.TestCase):
         return self.watcher.call("HEAT", *args)
 
     def pipeline(self, *requests, clients=None):
-        """The same requests on every connection, all sent before the first reply is read."""
+        """Sends the same requests on every connection before it reads the first reply."""
         data = b"".join(resp.encode(*request) for request in requests)
         clients = clients or self.clients
         for client in clients:
@@ -87,7 +86,7 @@ class HeatCase(unittest.TestCase):
                 client.read()
 
     def until(self, what, ask, good, traffic=None):
-        """Asks until the answer is good, with traffic before each time if there is some."""
+        """Repeats ask() until good() accepts the answer, with the traffic (if any) before each time."""
         found = []
 
         def look():
@@ -101,7 +100,7 @@ class HeatCase(unittest.TestCase):
 
 class Keys(HeatCase):
     def test_a_hot_key_is_found_on_both_workers(self):
-        # Interleaved, so that whatever has faded has faded for all of them alike.
+        # Interleaved, so that all counts decay alike.
         traffic = [("GET", "{p}hot"), ("GET", "{p}hot"), ("SET", "{p}hot", "1"),
                    ("GET", "{p}other")] * 100
         found = self.until("both workers have it",
@@ -117,7 +116,7 @@ class Keys(HeatCase):
 
         def top():
             return rows(self.heat("TOP", "WINDOW", "long"))
-        # A server that was held up misjudges what it counted meanwhile, until more has come.
+        # A server that was paused misjudges its rates until more traffic has come.
         first, second = self.until(
             "both keys are shown with their shares", top, lambda rows: len(rows) == 2 and
             abs(rows[0]["share"] - 0.75) <= 0.1 and abs(rows[1]["share"] - 0.25) <= 0.1, traffic)
@@ -203,7 +202,7 @@ class Keys(HeatCase):
         self.assertGreater(row(self.heat("KEY", "taken"))["conflicts_long"], 0)
 
     def test_each_key_of_a_command_counts(self):
-        # For itself and for the partition: so each of these four is a quarter of it.
+        # Each key counts for itself and for the partition, so each of the four has a quarter.
         found = self.until("all four", lambda: rows(self.heat("TOP", "WINDOW", "long")),
                            lambda found: len(found) == 4,
                            [("MGET", "{t}a", "{t}b", "{t}c"), ("GET", "{t}d")] * 50)
@@ -211,7 +210,7 @@ class Keys(HeatCase):
         for one in found:
             self.assertAlmostEqual(one["share"], 0.25, delta=0.05)
             self.assertEqual(one["writes"], 0)
-        # Also when they are on several partitions.
+        # The same holds for keys on several partitions.
         self.heat("RESET")
         found = self.until("all three", lambda: rows(self.heat("TOP", "WINDOW", "long")),
                            lambda found: len(found) == 3, [("MGET", "one", "two", "three")] * 50)
@@ -285,7 +284,7 @@ class Fleet(HeatCase):
         self.assertEqual(len(rows(self.heat("SLOTS", "COUNT", "1", "BY", "reads"))), 1)
 
     def test_partitions_add_up_and_the_median_is_last(self):
-        tags = {}  # one for each partition
+        tags = {}  # a hash tag for each partition
         for at in range(1000):
             tags.setdefault(key_slot(b"%d" % at) * PARTITIONS // SLOTS, b"{%d}" % at)
         self.assertEqual(len(tags), PARTITIONS)
@@ -334,7 +333,7 @@ class Fleet(HeatCase):
             return row(self.heat("KEY", "k"))["window"]
 
         def window_at_the_end():
-            # In one piece: the server is asked right behind the traffic, however slow we read.
+            # One pipeline: HEAT follows the traffic directly, however slowly the test reads.
             times = 8000
             self.watcher.send(resp.encode("GET", "k") * times + resp.encode("HEAT", "KEY", "k"))
             for _ in range(times):
@@ -344,7 +343,7 @@ class Fleet(HeatCase):
         self.until("enough for the short window", window_at_the_end,
                    lambda found: found == b"short")
         self.until("too little again", window, lambda found: found == b"long")
-        # Asked for, it is what was asked for: the short one has cooled, the long one has not.
+        # An explicit WINDOW is obeyed: the short window has cooled, the long one has not.
         self.until("the short window has cooled",
                    lambda: rows(self.heat("TOP", "WINDOW", "short")), lambda found: found == [])
         for words in ((), ("WINDOW", "long"), ("window", "LONG")):
@@ -361,7 +360,7 @@ class Fleet(HeatCase):
         for one in rows(self.heat("PARTITIONS", "WINDOW", "long")):
             self.assertEqual((one["ops"], one["load"], one["top_key"]), (0, 0, b""))
         self.assertEqual(row(self.heat("KEY", "a:b"))["tracked"], 0)
-        # A second may end at any moment; what was before must be in none.
+        # A second of history may end at any moment; none may contain traffic from before RESET.
         for second in self.heat("HISTORY", "TOP").items:
             self.assertNotIn(b"a:b", second.raw)
         for second in self.heat("HISTORY", "PARTITIONS").items:
@@ -369,7 +368,7 @@ class Fleet(HeatCase):
                 self.assertEqual(one["ops"], 0)
         for second in self.heat("HISTORY", "RANGES").items:
             self.assertEqual({item.number() for item in dict(pairs(second))["ranges"].items}, {0})
-        # And it counts again.
+        # Counting goes on after RESET.
         self.until("heat again", lambda: rows(self.heat("TOP")),
                    lambda found: [row["key"] for row in found] == [b"new"], [("GET", "new")] * 100)
 
@@ -438,22 +437,22 @@ class History(HeatCase):
 
 class Words(HeatCase):
     def test_errors_are_reported(self):
-        by = "it can be ops, reads, writes, bytes, latency, misses or conflicts. Try HEAT HELP."
-        window = "it can be short or long. Try HEAT HELP."
-        count = "it can be a number from 1 to 1000"
-        seconds = "it can be a number from 1 to 600"
-        known = "is not known; known are "
+        by = "it must be ops, reads, writes, bytes, latency, misses or conflicts. Try HEAT HELP."
+        window = "it must be short or long. Try HEAT HELP."
+        count = "it must be a number from 1 to 1000"
+        seconds = "it must be a number from 1 to 600"
+        known = "; allowed are "
         for request, wanted in (
-                ("TOP nosuch", "HEAT TOP: 'nosuch' %sCOUNT, BY, WINDOW, PREFIX. Try HEAT HELP." % known),
+                ("TOP nosuch", "HEAT TOP: unknown word 'nosuch'%sCOUNT, BY, WINDOW, PREFIX. Try HEAT HELP." % known),
                 ("TOP COUNT 5 SECONDS 5",
-                 "HEAT TOP: 'SECONDS' %sCOUNT, BY, WINDOW, PREFIX. Try HEAT HELP." % known),
-                ("PREFIXES PREFIX a", "HEAT PREFIXES: 'PREFIX' %sCOUNT, BY, WINDOW. Try HEAT HELP." % known),
-                ("SLOTS PREFIX a", "HEAT SLOTS: 'PREFIX' %sCOUNT, BY, WINDOW. Try HEAT HELP." % known),
-                ("PARTITIONS COUNT 1", "HEAT PARTITIONS: 'COUNT' %sWINDOW. Try HEAT HELP." % known),
-                ("HISTORY TOP COUNT 1", "HEAT HISTORY: 'COUNT' %sSECONDS. Try HEAT HELP." % known),
-                ("TOP COUNT", "HEAT TOP: a value is missing behind COUNT"),
-                ("SLOTS BY ops WINDOW", "HEAT SLOTS: a value is missing behind WINDOW"),
-                ("TOP COUNT 1 count 2", "HEAT TOP: COUNT is there twice"),
+                 "HEAT TOP: unknown word 'SECONDS'%sCOUNT, BY, WINDOW, PREFIX. Try HEAT HELP." % known),
+                ("PREFIXES PREFIX a", "HEAT PREFIXES: unknown word 'PREFIX'%sCOUNT, BY, WINDOW. Try HEAT HELP." % known),
+                ("SLOTS PREFIX a", "HEAT SLOTS: unknown word 'PREFIX'%sCOUNT, BY, WINDOW. Try HEAT HELP." % known),
+                ("PARTITIONS COUNT 1", "HEAT PARTITIONS: unknown word 'COUNT'%sWINDOW. Try HEAT HELP." % known),
+                ("HISTORY TOP COUNT 1", "HEAT HISTORY: unknown word 'COUNT'%sSECONDS. Try HEAT HELP." % known),
+                ("TOP COUNT", "HEAT TOP: COUNT needs a value"),
+                ("SLOTS BY ops WINDOW", "HEAT SLOTS: WINDOW needs a value"),
+                ("TOP COUNT 1 count 2", "HEAT TOP: COUNT is given twice"),
                 ("TOP BY nosuch", "HEAT TOP: BY is 'nosuch'; " + by),
                 ("PREFIXES BY \n\"", "HEAT PREFIXES: BY is '\\n\\\"'; " + by),
                 ("TOP WINDOW medium", "HEAT TOP: WINDOW is 'medium'; " + window),
@@ -465,14 +464,14 @@ class Words(HeatCase):
                 ("TOP COUNT 99999999999999999999",
                  "HEAT TOP: COUNT is '99999999999999999999'; " + count),
                 ("HISTORY nosuch", "HEAT HISTORY: the first word is 'nosuch'; "
-                 "it can be partitions, top or ranges. Try HEAT HELP."),
+                 "it must be partitions, top or ranges. Try HEAT HELP."),
                 ("HISTORY TOP SECONDS 0", "HEAT HISTORY: SECONDS is '0'; " + seconds),
                 ("HISTORY TOP SECONDS 601", "HEAT HISTORY: SECONDS is '601'; " + seconds),
                 ("KEY", "wrong number of arguments for 'heat|key' command. Try HEAT HELP."),
                 ("KEY a b", "wrong number of arguments for 'heat|key' command. Try HEAT HELP."),
                 ("HISTORY", "wrong number of arguments for 'heat|history' command. Try HEAT HELP."),
                 ("RESET now", "wrong number of arguments for 'heat|reset' command. Try HEAT HELP."),
-                ("TOP CONT 5", "HEAT TOP: 'CONT' is not known; did you mean COUNT? known are "
+                ("TOP CONT 5", "HEAT TOP: unknown word 'CONT'; did you mean COUNT? allowed are "
                  "COUNT, BY, WINDOW, PREFIX. Try HEAT HELP."),
                 ("TOP BY readz", "HEAT TOP: BY is 'readz'; did you mean reads? " + by),
                 ("tpo", "unknown subcommand 'tpo'. Did you mean HEAT TOP? Try HEAT HELP."),

@@ -1,9 +1,9 @@
-"""Goal: HOTKEYS as tools written for Redis 8.6 know it, and redis-cli --hotkeys.
+"""Goal: HOTKEYS works as tools written for Redis 8.6 expect, and redis-cli --hotkeys works.
 
-Method: raw connections, so that types and the order of fields are seen as they are on the wire, in
-RESP2 and in RESP3. One key is asked for often, one has a large value, one takes long to answer:
-each must stand first where it belongs. Sums are compared with what the test itself has sent and
-received: a request counts with its arguments behind the name, and with its reply.
+Method: raw connections, so that types and the order of fields are checked as on the wire, in RESP2 and in RESP3. One
+key gets many requests, one has a large value, one takes long to answer: each must lead its list. Sums are compared
+with the bytes that the test has sent and received: a request counts with its arguments behind the name, and with its
+reply.
 """
 
 import os
@@ -20,7 +20,7 @@ import servers
 from cases import ServerCase
 from checks import KIB, MIB, wait_for
 
-SANITIZERS = ("address",)  # one client at a time: nothing to race
+SANITIZERS = ("address",)  # one client at a time: no data race is possible
 
 BASE = ["tracking-active", "sample-ratio", "selected-slots", "all-commands-all-slots-us",
         "net-bytes-all-commands-all-slots", "collection-start-time-unix-ms",
@@ -29,14 +29,14 @@ CPU = ["total-cpu-time-user-ms", "total-cpu-time-sys-ms"]
 
 
 def value_of(reply):
-    """Numbers, bytes and lists instead of replies."""
+    """A reply as numbers, bytes and lists."""
     if reply.items is not None:
         return [value_of(item) for item in reply.items]
     return reply.number() if reply.kind == ord(":") else reply.text
 
 
 def session(reply):
-    """The fields of the one map in the reply."""
+    """The fields of the single map in the reply."""
     fields = value_of(reply)[0]
     return {name.decode(): value for name, value in zip(fields[::2], fields[1::2])}
 
@@ -69,7 +69,7 @@ class Case(ServerCase):
         return session(self.call("HOTKEYS", "GET"))
 
     def repeat(self, times, *args):
-        """The same request again and again, many at a time; returns the bytes that count."""
+        """Repeats a request in pipelines; returns the number of bytes that HOTKEYS must count."""
         request, received, left = resp.encode(*args), 0, times
         while left:
             batch = min(left, 100)
@@ -162,11 +162,11 @@ class Life(Case):
         self.start("METRICS", "1", "CPU")
         self.assert_error("ERR hotkey tracking session already in progress",
                           "HOTKEYS", "START", "METRICS", "1", "NET")
-        # Redis looks at nothing else before that.
+        # Redis checks this before all arguments.
         self.assert_error("ERR hotkey tracking session already in progress", "HOTKEYS", "START")
         self.assert_error("ERR hotkey tracking session in progress, stop tracking first",
                           "HOTKEYS", "RESET")
-        # All connections see the same one.
+        # All connections see the same session.
         other = self.connect()
         self.assert_reply(other, b"+OK\r\n", "HOTKEYS", "STOP")
         self.assertEqual(self.get()["tracking-active"], 0)
@@ -208,7 +208,7 @@ class Life(Case):
 class Shape(Case):
 
     def assert_shape(self, reply, resp3, names):
-        """An array of one map; integers, and arrays for the slots and the keys."""
+        """The reply is an array of one map with integers, and arrays for slots and keys."""
         self.assertEqual(reply.kind, ord("*"))
         self.assertEqual(len(reply.items), 1)
         fields = reply.items[0]
@@ -220,7 +220,7 @@ class Shape(Case):
                 self.assertEqual(value.kind, ord("*"))
                 self.assertTrue(all(run.kind == ord("*") for run in value.items))
             elif name.text.startswith(b"by-"):
-                # Flat in both.
+                # A flat array in both protocol versions.
                 self.assertEqual(value.kind, ord("*"))
                 self.assertTrue(all(key.kind == ord("$") for key in value.items[::2]))
                 self.assertTrue(all(number.kind == ord(":") for number in value.items[1::2]))
@@ -322,7 +322,7 @@ class Keys(Case):
         self.start("METRICS", "2", "CPU", "NET")
 
         def leads():
-            """Times are those of a clock: a server that is held up at the quick key may take a while."""
+            """Times are wall-clock times: a pause of the server at the quick key delays the result."""
             for _ in range(20):
                 self.call("BITCOUNT", "slow")
                 self.call("GET", "quick")
@@ -334,7 +334,7 @@ class Keys(Case):
 
     def test_earlier_requests_do_not_count(self):
         self.repeat(5000, "SET", "past", "x" * 100)
-        # The table knows it: a first session has seen it.
+        # The key is in the table already, from a first session.
         self.start("METRICS", "1", "NET")
         self.repeat(10, "SET", "past", "x" * 100)
         wait_for(self, "the key shows", lambda: self.found("by-net-bytes", b"past"))
@@ -345,7 +345,7 @@ class Keys(Case):
         self.assertEqual(self.found("by-net-bytes", b"past"), told)
 
     def test_all_workers_count(self):
-        """Connections are dealt out evenly, so both workers have some of these."""
+        """Connections are distributed evenly, so both workers have some of these."""
         others = [self.connect() for _ in range(4)]
         self.start("METRICS", "1", "NET")
         told = 0
@@ -384,7 +384,7 @@ class Keys(Case):
         self.assertEqual({key for key, _ in pairs(self.get()["by-net-bytes"])}, set(keys))
 
     def test_long_keys_stay_apart(self):
-        """Only the beginning of a long key is kept; its length and hash say which one it is."""
+        """HOTKEYS shows the beginning of a long key, with its length and hash to identify it."""
         keys = [b"k" * 200 + b"1", b"k" * 200 + b"2"]
         self.start("METRICS", "1", "NET")
         for key in keys:

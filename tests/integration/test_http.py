@@ -1,9 +1,9 @@
-"""Goal: what a scraper, a script or a person finds on the HTTP port, and that nobody there can hurt
-the server or its clients.
+"""Goal: the HTTP port serves what a scraper, a script or a person expects, and no HTTP client can hurt the server or
+its Redis clients.
 
-Method: real servers. Pages are asked for with http.client; metrics are read by promtool, JSON by
-Python; both are compared with what INFO and HEAT say. Bad clients are plain sockets that do what no
-good one does; what became of them is read from the server's own counters.
+Method: real servers. Pages are requested with http.client; promtool parses the metrics, Python the JSON; both are
+compared with INFO and HEAT. Bad clients are plain sockets that break the protocol; the server's own counters show
+what became of them.
 """
 
 import errno
@@ -26,21 +26,21 @@ from cases import FolderCase, ServerCase
 from checks import wait_for
 from servers import GUARD_S, ROOT
 
-SANITIZERS = ("address",)  # one thread serves it
+SANITIZERS = ("address",)  # one thread serves HTTP
 
 ROUTES = ("/", "/metrics", "/api/heat", "/api/partitions", "/api/history", "/healthz", "/readyz")
-WITH_REST = ("/kv/<key>",)  # what they answer is in test_kv
+WITH_REST = ("/kv/<key>",)  # test_kv tests the replies
 CONNECTIONS_MAX = 256
-# Bad clients are dropped after this; the good ones beside them have to get through in that time.
+# Seconds after which bad clients are dropped; good clients must be served within that time.
 IMPATIENT = ("--http-timeout", "4")
 
-# Keys that are hard to write down.
+# Keys that need escaping in JSON, metrics or top.
 WEIRD = (b"plain", b"new\nline", b'quo"te', b"back\\slash", b"\xff\xfe\x00\x01", "ümlaut €".encode(),
          b"\xed\xa0\x80", b"cr\rtab\t", b"\x1b[31m", b"{}=,#")
 
 
 def escape(key):
-    """A key as it is written in JSON, metrics and top."""
+    """A key as JSON, metrics and top show it."""
     short = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
     text = key.decode("utf-8", "surrogateescape")
     return "".join(short.get(char) or (
@@ -49,12 +49,12 @@ def escape(key):
 
 
 def label(text):
-    """A label's value as the text format of Prometheus writes it."""
+    """A label value in the Prometheus text format."""
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def ask(port, path, method="GET", headers=None):
-    """Status, headers and body of one request on a connection of its own."""
+    """Status, headers and body of one request on a new connection."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=GUARD_S)
     try:
         connection.request(method, path, headers=headers or {})
@@ -65,13 +65,13 @@ def ask(port, path, method="GET", headers=None):
 
 
 def samples(page):
-    """Every sample by its name with labels."""
+    """The value of every sample by its name with labels."""
     return {name: float(value) for name, value in
             re.findall(r"^([a-zA-Z_:][\w:]*(?:\{.*\})?) (\S+)$", page, re.M)}
 
 
 def promtool(page):
-    """What it has to say about a page; nothing when all is well."""
+    """promtool's complaints about a page; empty if it is valid."""
     done = subprocess.run(["promtool", "check", "metrics"], input=page, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, timeout=GUARD_S, check=False)
     return done.stdout.decode() or ("" if done.returncode == 0 else f"exit {done.returncode}")
@@ -104,7 +104,7 @@ class HttpCase(ServerCase):
         return dict(line.split(":", 1) for line in text.split("\r\n") if ":" in line)
 
     def heat_up(self, key, times=500):
-        """Makes a key hot: a pipeline of reads."""
+        """Makes a key hot with a pipeline of reads."""
         connection = self.connect()
         connection.send(resp.encode("GET", key) * times)
         for _ in range(times):
@@ -173,7 +173,7 @@ class Pages(HttpCase):
                 self.assertTrue(headers["Content-Type"].startswith("text/plain"))
 
     def test_only_by_this_machine_s_names(self):
-        """A page from elsewhere, in a browser here, comes with the name it was loaded under."""
+        """A foreign web page in a local browser sends its own host name, which is refused (DNS rebinding)."""
         for name in ("localhost", "127.0.0.1:8380", "[::1]:8380"):
             self.assertEqual(self.ask("/healthz", headers={"Host": name})[0], 200, name)
         for name in ("attacker.example", "127.0.0.1.attacker.example:8380"):
@@ -204,7 +204,7 @@ class Metrics(HttpCase):
                       "it would say what it finds")
 
     def test_families(self):
-        """One HELP and one TYPE for each, in front of all its samples."""
+        """Each family has one HELP and one TYPE line before all its samples."""
         family, seen = None, set()
         for line in self.page("/metrics").splitlines():
             comment = re.match(r"# (HELP|TYPE) (\w+) (.+)$", line)
@@ -232,7 +232,7 @@ class Metrics(HttpCase):
                                                           info["engine"])], 1)
 
     def test_info_and_metrics_agree(self):
-        """Every row that is both. Numbers that move are caught between two looks at INFO."""
+        """Every row that is an INFO field and a metric agrees: the metric lies between INFO before and after."""
         rows = [(row.name, row.metric, "", counters.factor(row)) for row in counters.fields() if row.metric]
         self.assertGreater(len(rows), 30)
         with open(os.path.join(ROOT, "src/serve/info_rows.c"), encoding="utf-8") as file:
@@ -255,7 +255,7 @@ class Metrics(HttpCase):
                                    for look in (before, after))
                 if name.startswith("used_memory"):
                     low, high = low / 2, high * 2
-                # INFO's own connection is one more client, and one less again.
+                # The connection that reads INFO may or may not count itself.
                 slack = {"connected_clients": 1, "http_connections": 1,
                          "requests_inflight": 1}.get(name, 1e-9)
                 self.assertLessEqual(low - slack, value)
@@ -284,7 +284,7 @@ class Metrics(HttpCase):
                                    float(stats["usec"]) / 1e6, delta=1e-6)
 
     def test_partitions(self):
-        """Counters count every request once, and the histogram adds up."""
+        """Counters count every request once, and the histogram's sum equals their total."""
         def totals(kind):
             return sum(value for name, value in self.metrics().items()
                        if name.startswith(f"heatsink_partition_{kind}{{"))
@@ -327,7 +327,7 @@ class HotKeys(HttpCase):
             self.heat_up(key)
 
     def wait_hot(self):
-        """Rows of all weird keys, once all are there."""
+        """Waits until all these keys are hot; returns their rows."""
         found = {}
 
         def all_there():
@@ -461,7 +461,7 @@ class BadClients(unittest.TestCase):
                 break
 
         def dropped():
-            # Everybody else is served meanwhile.
+            # Other clients are served meanwhile.
             self.assertEqual(ask(server.http_port, "/healthz")[0], 200)
             return self.info(server, "http_timeouts") > 0
         wait_for(self, "it is dropped", dropped)
@@ -495,7 +495,7 @@ class BadClients(unittest.TestCase):
         self.assertEqual(self.info(server, "http_timeouts"), 3)
 
     def test_health_checks_while_every_place_is_taken(self):
-        """Idle connections, and half-sent requests, make room: an orchestrator hears no 503."""
+        """With all connections in use, idle ones and half-sent requests are closed, so a health check gets no 503."""
         half = (b"", b"GET /met", b"GET /metrics HTTP/1.1\r\n",
                 b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX: ")
         for said in half:
@@ -513,7 +513,7 @@ class BadClients(unittest.TestCase):
                 self.assertEqual(self.info(server, "http_timeouts"), 0)
                 self.assertGreaterEqual(self.info(server, "http_idle_closed"), CONNECTIONS_MAX)
                 self.assertLessEqual(self.info(server, "http_connections"), CONNECTIONS_MAX)
-                # The newest ones are still there.
+                # The newest connections are still open.
                 if not said:
                     clients[-1].sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
                     self.assertIn(b"200 OK", clients[-1].recv(4096))
@@ -531,13 +531,13 @@ class BadClients(unittest.TestCase):
                 client.shutdown(socket.SHUT_WR)
                 while client.recv(65536):
                     pass
-            except OSError as error:  # it was cut off: in the middle, or before the end
+            except OSError as error:  # the server closed it while it was sending or receiving
                 self.assertNotIsInstance(error, TimeoutError)
             self.assertEqual(ask(server.http_port, "/healthz")[0], 200)
         server.check()
 
     def test_ten_thousand_scrapes(self):
-        """All the server lets in at once, forty times; a client is answered in between."""
+        """As many scrapers as the server accepts, forty times; a Redis client is answered in between."""
         server = self.start()
         client = server.raw()
         scrapers = [http.client.HTTPConnection("127.0.0.1", server.http_port, timeout=GUARD_S)
@@ -565,11 +565,11 @@ class Starting(FolderCase):
                               timeout=GUARD_S, check=False)
 
     def occupied(self):
-        """An address on loopback that nobody else uses, and a listener on heatsink's port there."""
+        """A loopback address used by no other test, with a listener on heatsink's default HTTP port."""
         address = "127.%d.%d.%d" % (100 + os.getpid() % 100, os.getpid() // 100 % 250, 7)
         try:
             listener = socket.create_server((address, 8380))
-        except OSError as error:  # somebody listens there on all addresses: it is taken
+        except OSError as error:  # another program listens on all addresses: the port is in use as well
             self.assertEqual(error.errno, errno.EADDRINUSE)
         else:
             self.addCleanup(listener.close)
@@ -627,7 +627,8 @@ class Starting(FolderCase):
 
 class Ending(unittest.TestCase):
     def test_not_ready_while_shutting_down(self):
-        """A client with half a request holds the end up; meanwhile nobody should be sent here."""
+        """A client with an unfinished request delays the shutdown; meanwhile /readyz says 503, so that load balancers
+        stop sending clients."""
         server = servers.Heatsink("--sync", "off", "--shutdown-timeout", "3600")
         self.addCleanup(server.close)
         client, half = server.raw(), len(resp.encode("PING")) // 2

@@ -1,9 +1,9 @@
-"""Goal: in front of servers, the section Keyspace of INFO counts every write that was acknowledged before
-INFO was sent, and a server that does not answer does not keep INFO waiting.
+"""Goal: in front of servers, the section Keyspace of INFO counts every write that was acknowledged before INFO was
+sent, and a server that does not answer does not delay INFO.
 
-Method: heatsink in front of a redis-server and of a Cluster. New keys are written one at a time, and INFO is
-sent right behind each reply, by one client and by many at once. Masters are frozen, killed and started
-again: INFO is answered while they are away, and counts again what is written when they are back.
+Method: heatsink in front of a redis-server and of a Cluster. New keys are written one at a time, and INFO is sent
+directly after each reply, by one client and by many at once. Masters are frozen, killed and started again: INFO is
+answered while they are away, and counts new writes when they are back.
 """
 import itertools
 import re
@@ -16,7 +16,7 @@ from servers import GUARD_S, Heatsink, Redis, note
 import resp
 
 KEYS = 20
-LATE_S = 0.4  # INFO waits half a second for a server's numbers
+LATE_S = 0.4  # INFO waits half a second for a server's numbers; a slower test may get old ones
 OK = b"+OK\r\n"
 
 
@@ -41,8 +41,8 @@ class Case(unittest.TestCase):
         self.late, self.judged = False, time.monotonic()
 
     def assert_counts(self, client, expected, *sections, seen=None):
-        """INFO counts one of these, at once. A server that answers nothing for half a second counts as it
-        last told, until it has answered again: where that may have been so, INFO is sent again."""
+        """INFO must show one of the expected counts at once. A server that was silent for half a second counts with
+        its last known numbers until it answers again; if the machine was slow enough for that, INFO is repeated."""
         seen = seen or self.counts(client, *sections)
         self.late |= time.monotonic() - self.judged > LATE_S
         if seen not in expected and self.late:
@@ -66,7 +66,7 @@ class Case(unittest.TestCase):
             self.assert_counts(client, [(KEYS - 1 - i, 0)], "keyspace")
 
     def write_together(self):
-        """Each client's INFO comes while rounds for others are under way, and counts its own write."""
+        """INFO requests of several clients overlap; each counts at least that client's own write."""
         clients = [self.heatsink.raw() for _ in range(8)]
         for i in range(KEYS):
             for number, client in enumerate(clients):
@@ -115,7 +115,7 @@ class OneServer(Case):
         self.assert_counts(self.client, [(1, 0)])
         self.server.signal(signal.SIGSTOP)
         try:
-            for _ in range(KEYS):  # as it last told, until it counts as away
+            for _ in range(KEYS):  # the last known numbers, until the server counts as down
                 self.assertIn(self.counts(self.client), ((1, 0), (0, 0)))
         finally:
             self.server.signal(signal.SIGCONT)
@@ -152,7 +152,7 @@ class InFrontOfACluster(Case):
         return list(itertools.islice(keys, count))
 
     def test_a_frozen_master(self):
-        """The others are still asked; it counts as it last told, or not at all once it is away."""
+        """Other masters are still asked; the frozen one counts with its last numbers, or not at all once it is down."""
         frozen, other = self.cluster.masters()[:2]
         for key in self.keys_of(frozen, 3):
             self.assertEqual(self.client.call("SET", key, "x").raw, OK)
@@ -163,7 +163,7 @@ class InFrontOfACluster(Case):
             for i, key in enumerate(keys):
                 self.assertEqual(self.client.call("SET", key, "x").raw, OK)
                 self.assert_counts(self.client, [(3 + i + 1, 0), (i + 1, 0)])
-                if i == 0:  # that INFO has waited for the frozen one
+                if i == 0:  # the first INFO has waited for the frozen master
                     self.judge_anew()
         finally:
             frozen.thaw()

@@ -1,9 +1,9 @@
-"""Goal: a client of heatsink that subscribes to keyspace notifications hears those of every master of a
-Cluster, each once, also of masters that appear later; other messages stay single.
+"""Goal: a client of heatsink that subscribes to keyspace notifications receives those of every master of a Cluster,
+each once, also those of masters that appear later; other messages are not multiplied.
 
-Method: heatsink in front of a Cluster. Notifications are switched on through heatsink, keys of every
-master are written, and each listener must hear exactly what happened, in any order. Then a master is
-replaced by its replica and comes back.
+Method: heatsink in front of a Cluster. Notifications are switched on through heatsink, keys of every master are
+written, and each subscriber must receive exactly these events, in any order. Then a master is replaced by its replica
+and comes back.
 """
 import collections
 import unittest
@@ -28,7 +28,7 @@ class KeyEvents(unittest.TestCase):
                             "--engine-timeout", "60000")
         self.addCleanup(heatsink.close)
         self.heatsink, self.client, self.number = heatsink, heatsink.raw(), 0
-        # A node that says nothing for two seconds has not taken it, and that is told.
+        # CONFIG SET fails if a node does not answer for two seconds.
         self.cluster.wait("every node takes the option", lambda: self.client.call(
             "CONFIG", "SET", "notify-keyspace-events", "KEA").raw == b"+OK\r\n")
 
@@ -38,7 +38,7 @@ class KeyEvents(unittest.TestCase):
         return listener
 
     def keys(self):
-        """A new key on every master."""
+        """A new key for every master."""
         self.number += 1
         keys = {}
         for i in range(1000):
@@ -49,7 +49,7 @@ class KeyEvents(unittest.TestCase):
         return sorted(keys.values())
 
     def write(self):
-        """Writes one of each master, and returns them."""
+        """Writes a new key of every master; returns the keys."""
         keys = self.keys()
         for key in keys:
             self.assertEqual(self.client.call("SET", key, "x").raw, b"+OK\r\n")
@@ -59,7 +59,7 @@ class KeyEvents(unittest.TestCase):
         return sorted(listener.read().items[-1].text for _ in range(count))
 
     def heard_until(self, listener, channel, last):
-        """Payloads of messages on this channel, up to one with `last` in it."""
+        """Payloads of messages on this channel, up to and including `last`."""
         payloads = []
         while True:
             items = [item.text for item in listener.read().items]
@@ -77,7 +77,7 @@ class KeyEvents(unittest.TestCase):
         self.assertEqual(self.heard(channel, 3), keys)
         self.assertEqual(self.heard(pattern, 6), sorted(keys + [b"set"] * 3))
         self.assertEqual(self.heard(everything, 6), sorted(keys + [b"set"] * 3))
-        for text in ("one", "last"):  # a message is passed on by every node, and heard once
+        for text in ("one", "last"):  # every node forwards a message, but a subscriber gets it once
             self.client.call("PUBLISH", "news", text)
         self.assertEqual(self.heard_until(everything, b"news", b"last"), [b"last", b"one"])
         self.assertEqual(self.client.call("PUBSUB", "NUMSUB", EVENT).items[1].number(), 1)
@@ -92,7 +92,7 @@ class KeyEvents(unittest.TestCase):
             self.assertEqual([listener.read().items[-1].text for _ in range(2)], [b"set", b"del"])
 
     def drain(self, listener):
-        """What it has been sent until now: PING is answered behind it."""
+        """Events received so far: the reply to PING comes after them."""
         listener.send(encode("PING"))
         texts = []
         while True:
@@ -102,8 +102,8 @@ class KeyEvents(unittest.TestCase):
             texts.append(items[-1])
 
     def until_all_are_heard(self, listener):
-        """Writes until the events of all masters are heard, each once: subscriptions follow the
-        topology in their own time."""
+        """Writes until events of all masters arrive, each once: subscriptions follow the topology with some
+        delay."""
         rounds, heard = [], collections.Counter()
 
         def whole_round():
@@ -129,7 +129,7 @@ class KeyEvents(unittest.TestCase):
         self.until_all_are_heard(listener)
         old.restart()
         self.cluster.wait("so has the one that was master", lambda: has_it(old))
-        self.cluster.wait_ready()  # until it has heard that it is a replica now
+        self.cluster.wait_ready()  # until the old master knows that it is a replica
         self.cluster.fail_over(old)
         self.until_all_are_heard(listener)
 

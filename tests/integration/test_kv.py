@@ -1,8 +1,8 @@
-"""Goal: over HTTP one gets the values of public keys, with headers that keep the contract, and nothing
-else: not a byte, not even whether a key exists.
+"""Goal: HTTP serves the values of public keys, with headers that keep the contract, and nothing of other keys: no byte,
+and not even whether a key exists.
 
-Method: real servers, embedded and in front of a redis-server, asked with http.client. What a slow
-server does is done by a relay in between, which holds replies back; what waits where is read from INFO.
+Method: real servers, embedded and in front of a redis-server, read with http.client. A relay in between holds replies
+back to play a slow server; INFO shows how many requests wait.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ from servers import GUARD_S
 
 FETCHES_MAX = 64
 BODY_MAX = 16 << 20
-PATIENT = ("--http-timeout", "120")  # a busy machine takes long for 16 MB
+PATIENT = ("--http-timeout", "120")  # a busy machine needs long for 16 MB
 RULES = ("--rule", "pub:* cache stale=5s admit=all public",
          "--rule", "pub:stale-while-revalidate:* cache stale=1500ms stale-while-revalidate=2s stale-if-error=1h public",
          "--rule", "pub:fast:* cache stale=100ms public",
@@ -45,7 +45,7 @@ def etag_of(value):
 
 
 def ask(port, path, method="GET", headers=None):
-    """Status, headers and body of one request on a connection of its own."""
+    """Status, headers and body of one request on a new connection."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=GUARD_S)
     try:
         connection.request(method, path, headers=headers or {})
@@ -67,7 +67,7 @@ def info(server):
 
 
 class Asker:
-    """A request in a thread of its own; its answer when it is there."""
+    """Sends a request in a thread; result() waits for the answer."""
 
     def __init__(self, port, path):
         self.answer = None
@@ -86,7 +86,7 @@ class Asker:
 
 
 class Cases:
-    """What holds whatever is behind it."""
+    """Tests for every engine."""
 
     def kv(self, key, method="GET", headers=None):
         return ask(self.server.http_port, path_of(key), method, headers)
@@ -100,7 +100,7 @@ class Cases:
     def assert_not_there(self, answer):
         status, headers, body = answer
         headers.pop("Date")
-        self.assertEqual((status, body), (404, b"no such key, or none that is public\n"))
+        self.assertEqual((status, body), (404, b"no such key, or it is not public\n"))
         self.assertEqual(headers, {"Content-Type": "text/plain; charset=utf-8",
                                    "Cache-Control": "no-store",
                                    "X-Content-Type-Options": "nosniff",
@@ -173,7 +173,7 @@ class Cases:
         self.assertEqual((status, body), (200, b"0123456789"))
 
     def test_nothing_else_is_there(self):
-        """Missing, not public and excepted look the same, also to those who guess an ETag."""
+        """Missing, private and excepted keys look the same, also to a client that guesses an ETag."""
         for key in ("secret", "pub:private:1", "pub:strict:1", "xpub:1", "pub"):
             self.put(key, "secret")
         for key in (b"pub:missing", b"secret", b"nosuch", b"pub:private:1", b"pub:private:2",
@@ -207,7 +207,7 @@ class Cases:
             self.put(key, f"value {i}")
         for i, key in enumerate(ODD):
             self.assertEqual(self.kv(key)[::2], (200, f"value {i}".encode()), key)
-        # A slash and most of the rest need not be encoded.
+        # A slash and most other characters need no encoding.
         self.assertEqual(ask(self.server.http_port, "/kv/pub:a/b//c")[2], b"value 0")
         self.assertEqual(ask(self.server.http_port, "/kv/pub:../../metrics")[0], 200)
 
@@ -310,7 +310,7 @@ class Embedded(Cases, ServerCase):
     lists = False
 
     def test_large_values_that_no_client_reads(self):
-        """Four of 15 MiB fit into what may wait to be sent; the fifth is not even read."""
+        """Four unread values of 15 MiB fill the limit of unsent bytes; a fifth is refused before it is read."""
         self.put("pub:unread", b"v" * (15 << 20))
         self.put("pub:small", "small")
         refused = self.info()["http_kv_refused"]
@@ -330,7 +330,7 @@ class Embedded(Cases, ServerCase):
 
 
 class WithPassword(Cases, ServerCase):
-    """Nobody may do anything without a password, and the default user is off; HTTP needs none."""
+    """The default user is off, so Redis clients need a password; HTTP needs none."""
     args = ("--workers", "2", "--sync", "off", "--user", "default off nopass ~none -@all",
             "--user", "me on >pw ~* &* +@all", *PATIENT, *RULES)
     lists = False
@@ -353,7 +353,7 @@ class InFront(Cases, ServerCase):
         super().setUpClass()
 
     def test_direct_write(self):
-        """Tracking tells; `stale` would take five seconds."""
+        """Tracking invalidates the entry; `stale` alone would take five seconds."""
         direct = self.redis.client()
         self.put("pub:b", "old")
         self.assertEqual(self.kv(b"pub:b")[2], b"old")
@@ -362,7 +362,7 @@ class InFront(Cases, ServerCase):
 
 
 class Slow(unittest.TestCase):
-    """A server behind a relay that keeps its replies."""
+    """A server behind a relay that holds replies back."""
 
     def setUp(self):
         self.redis = servers.Redis()
@@ -407,7 +407,7 @@ class Slow(unittest.TestCase):
         fault.release()
         for asker in waiting:
             self.assertEqual(asker.result()[::2], (200, b"value"))
-        # A few channels stay.
+        # A few internal connections stay open.
         with resp.Connection(server.port) as client:
             wait_for(self, "most have gone", lambda: sum(
                 row["addr"] == "http" for row in client_rows(client)) <= 8)
@@ -424,7 +424,7 @@ class Slow(unittest.TestCase):
 
     def test_shutdown_while_one_waits(self):
         server = self.start(*PATIENT, "--shutdown-timeout", "1",
-                            "--engine-timeout", "5000")  # what is under way there is waited for
+                            "--engine-timeout", "5000")  # the shutdown waits this long for requests at the server
         fault = self.hold(b"pub:a")
         asker = Asker(server.http_port, "/kv/pub:a")
         fault.wait()

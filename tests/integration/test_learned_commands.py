@@ -1,10 +1,9 @@
-"""What heatsink learns from a real server's COMMAND is what that server says.
+"""Goal: what heatsink learns from a server's COMMAND reply equals what that server says itself.
 
-The reply to COMMAND is taken from a redis-server in each dialect and handed to the unit test's
-program, which answers COMMAND's questions over it (tests/unit/test_learned.c). The same questions go
-to the server. COMMAND INFO of every learned command must be the same, byte for byte, in the dialect
-that was learned from and in the other one. The keys of a request, found from the table alone, must
-be those that the server finds by running its own code.
+Method: the COMMAND reply of a redis-server, in each protocol version, is given to the unit test's program
+(tests/unit/test_learned.c), which answers COMMAND subcommands from it. The same requests go to the server. COMMAND
+INFO of every learned command must be the same, byte for byte, in the protocol version learned from and in the other.
+The keys of a request, found from the table alone, must be those that the server's own code finds.
 """
 import os
 import subprocess
@@ -15,11 +14,11 @@ from checks import wait_for
 from resp import Connection
 from servers import GUARD_S, Heatsink, Redis
 
-SANITIZERS = ("address",)  # one client at a time: nothing to race
+SANITIZERS = ("address",)  # one client at a time: no data race is possible
 
 PROGRAM = os.path.join(os.environ.get("HEATSINK_BUILD", "build"), "tests", "test_learned")
 
-# With an empty word for an empty argument.
+# Requests split at single spaces: two spaces make an empty argument.
 REQUESTS = """
 GET a|SET a 1|SET a 1 GET|SET a 1 EX 10 GET|MSET a 1 b 2|COPY a b|RENAME a b|LCS a b|EXISTS a b
 EVAL s 0|EVAL s 2 a b c|EVALSHA x 1 a|EVAL_RO s 1 a|EVALSHA_RO s 1 a|FCALL f 2 a b|FCALL_RO f 1 a
@@ -46,7 +45,7 @@ PUBLISH c m|SPUBLISH c m|SWAPDB 0 1|WAIT 0 0|SCRIPT LOAD x|FUNCTION LOAD x|NOSUC
 PFMERGE d a|HGET a|XGROUP CREATE a|ZUNIONSTORE d 0|LMPOP 0 LEFT|BLMPOP 0 x a LEFT
 """
 
-# Not the number of keys, but near enough for the server to find keys.
+# Malformed numbers of keys for which the server still finds keys.
 NEARLY = """
 EVAL s 1.5 a|EVAL s 1abc a|EVAL s +1 a|EVAL s 01 a|EVAL s 2x a b c|EVAL s x a|EVAL s - a|EVAL s -1 a
 EVAL s 4294967297 a|EVAL s 2147483648 a|EVAL s 9223372036854775808 a|EVAL s -9223372036854775809 a
@@ -54,7 +53,7 @@ EVAL s 0x1 a|EVAL s 00 a|EVAL s -4294967295 a|EVAL s 18446744073709551617 a|EVAL
 ZUNION 2x a b|LMPOP 1.9 a LEFT|BLMPOP 0 1x a LEFT|SINTERCARD +2 a b|FCALL f 1.5 a
 """
 
-# The server's own code says less than its table does about these keys, or nothing.
+# For these the server's own code reports fewer flags than its table, or none.
 FLAGS_UNSAID = {"MIGRATE"}
 
 
@@ -73,7 +72,7 @@ class Learned(unittest.TestCase):
         return connection
 
     def learned(self, resp, questions):
-        """The answers to (dialect, words) over what the server says in a dialect."""
+        """The program's answers to questions (protocol version, words), learned in the protocol version `resp`."""
         with tempfile.NamedTemporaryFile() as file:
             file.write(self.connection(resp).call("COMMAND").raw)
             file.flush()
@@ -84,7 +83,7 @@ class Learned(unittest.TestCase):
         return done.stdout
 
     def check(self, questions):
-        """The same bytes from the server and from what is learned in either dialect."""
+        """The server's reply must equal the answer learned in either protocol version."""
         connections = {resp: self.connection(resp) for resp in (2, 3)}
         wanted = [connections[resp].call(*words).raw for resp, words in questions]
         for learned_from in (2, 3):
@@ -98,7 +97,7 @@ class Learned(unittest.TestCase):
         return {item.text.decode() for item in listing.items}
 
     def test_info_of_every_learned_command(self):
-        """All but our own, what is refused, and containers of which one part is."""
+        """All commands except heatsink's own, refused ones, and containers with a refused subcommand."""
         with Heatsink() as heatsink:
             own = self.names(heatsink.raw().call("COMMAND", "LIST"))
         theirs = self.names(self.connection(2).call("COMMAND", "LIST"))
@@ -114,7 +113,7 @@ class Learned(unittest.TestCase):
         self.assertEqual(self.learned(3, [(3, ["COMMAND", "INFO", "monitor"])]), b"*1\r\n_\r\n")
 
     def test_containers_that_are_all_learned(self):
-        """The server keeps subcommands in no order, so what it says is compared line by line."""
+        """The server's order of subcommands is undefined, so the lines of the replies are compared."""
         for resp in (2, 3):
             connection = self.connection(resp)
             for name in ("xgroup", "xinfo", "memory", "pubsub"):
@@ -134,8 +133,8 @@ class Learned(unittest.TestCase):
 
 
 class NotEmbedded(unittest.TestCase):
-    """The embedded engine says of every command it does not have whether a server would run it, and
-    that is true of a real server behind heatsink."""
+    """For every command that the embedded engine lacks, the error says whether heatsink runs it in front of a
+    server; heatsink in front of a real server must agree."""
 
     def names(self, server):
         with Connection(server.port, guard_s=GUARD_S) as connection:
@@ -158,7 +157,7 @@ class NotEmbedded(unittest.TestCase):
                     self.assertRegex(said, r"\(the embedded engine .*; with --engine, in front of a "
                                            r"Redis server, it works\)$", name)
                 else:
-                    self.assertIn("(heatsink has it on no engine: ", said, name)
+                    self.assertIn("(heatsink refuses it on every engine: ", said, name)
 
 
 if __name__ == "__main__":

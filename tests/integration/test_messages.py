@@ -1,8 +1,8 @@
-"""Goal: a message says what is wrong, where, and what to do, to the client and in the log.
+"""Goal: a message says what is wrong, where, and what to do, in the reply to the client and in the log.
 
-Method: real servers that are set up wrongly on purpose, one mistake each: a wrong password for the servers
-behind heatsink, TLS where there is none and the reverse, on both sides. And changes of the
-configuration, of rules and of users, which the log must name together with their author.
+Method: real servers with one deliberate mistake each: a wrong password for the servers behind heatsink, TLS with a
+plain port and the reverse, on both sides. Also changes of the configuration, of rules and of users, which the log must
+name together with their author.
 """
 import contextlib
 import re
@@ -24,12 +24,12 @@ def call(server, *args):
 
 
 class Login(unittest.TestCase):
-    """A wrong password for the servers: no server is down, and waiting does not help."""
+    """A wrong password for the servers: the error must not say that a server is down, or that waiting helps."""
 
     NAMED = re.compile(r"cannot log in as '(\w+)': check engine-user, engine-password \((.*)\)")
 
     def assert_said(self, user, reason, *args):
-        """By every kind of request, and once in the log."""
+        """Every kind of request gets the message, and the log has it once."""
         server, line = start_waiting(self, "warn .*cannot log in", "--engine-timeout", "60000", *args)
         for words in (("GET", "k"), ("LPUSH", "k", "v"), ("BLPOP", "k", "0"), ("DBSIZE",)):
             said = call(server, *words)
@@ -39,13 +39,13 @@ class Login(unittest.TestCase):
             self.assertTrue(said.endswith("; not sent"), said)
             self.assertNotIn("does not answer", said)
         self.assertEqual(self.NAMED.search(line).group(1), user, line)
-        self.assertNotIn("answers", line)
+        self.assertNotIn("answer", line)
 
     def test_one_server(self):
         with Redis("--requirepass", "right") as redis:
             url = f"redis://127.0.0.1:{redis.port}"
             for flags, user, reason in (
-                    ((), "default", "it wants a password"),
+                    ((), "default", "it requires a password"),
                     (("--engine-password", "wrong"), "default", "WRONGPASS"),
                     (("--engine-user", "bob", "--engine-password", "right"), "bob", "WRONGPASS")):
                 with self.subTest(flags):
@@ -53,14 +53,14 @@ class Login(unittest.TestCase):
 
     def test_a_cluster(self):
         with Cluster(masters=3, replicas=0, password="right") as cluster:
-            for password, reason in ((None, "it wants a password"), ("wrong", "WRONGPASS")):
+            for password, reason in ((None, "it requires a password"), ("wrong", "WRONGPASS")):
                 url = "cluster://" + ",".join(f"127.0.0.1:{node.port}" for node in cluster.nodes)
                 flags = ("--engine-password", password) if password else ()
                 with self.subTest(password):
                     self.assert_said("default", reason, "--engine", url, *flags)
 
     def test_it_works_when_the_password_is_right(self):
-        """The server's password becomes the one that heatsink has."""
+        """The server's password is changed to the one that heatsink uses."""
         with Redis("--requirepass", "other") as redis, \
                 Heatsink("--engine", f"redis://127.0.0.1:{redis.port}", "--engine-password", "right",
                          "--engine-timeout", "60000") as server:
@@ -88,16 +88,16 @@ class EngineTls(unittest.TestCase):
         cls.tls_port = port.number
 
     def assert_said(self, url, why):
-        """To a client, and in the log."""
+        """A client gets the message, and the log has it."""
         path = self.certificates.path
         server, _ = start_waiting(
             self, why, "--engine", url, "--engine-timeout", "300", "--engine-tls-ca-cert-file",
             path("ca.pem"), "--engine-tls-cert-file", path("client.pem"), "--engine-tls-key-file",
             path("client.key"))
-        # A plain server waits for more of the handshake, and a slow one says nothing yet.
+        # A plain server may wait for more handshake bytes, so the first errors can be less specific.
         guard = time.monotonic() + GUARD_S
-        while re.search("not ready yet|no server has answered yet|nothing came back in time|"
-                        "cannot be reached in time", said := call(server, "GET", "k")):
+        while re.search("not ready yet|no server has answered yet|did not answer in time|"
+                        "could not be reached in time", said := call(server, "GET", "k")):
             if time.monotonic() > guard:
                 break
         self.assertRegex(said, why)
@@ -116,7 +116,7 @@ class EngineTls(unittest.TestCase):
 
 
 class ClientTls(unittest.TestCase):
-    """The same mistakes, of clients."""
+    """The same mistakes made by clients of heatsink."""
 
     @classmethod
     def setUpClass(cls):
@@ -124,7 +124,7 @@ class ClientTls(unittest.TestCase):
         cls.addClassCleanup(cls.certificates.close)
 
     def say_hello(self, port):
-        """A TLS client's first words to a plain port; what came back."""
+        """Sends the first bytes of a TLS handshake to a plain port; returns the answer."""
         context = ssl.create_default_context(cafile=self.certificates.path("ca.pem"))
         came, goes = ssl.MemoryBIO(), ssl.MemoryBIO()
         with contextlib.suppress(ssl.SSLWantReadError):
@@ -141,13 +141,13 @@ class ClientTls(unittest.TestCase):
         with Heatsink() as server:
             self.assertEqual(self.say_hello(server.port),
                              b"-ERR this port does not speak TLS: use the tls-port\r\n")
-            server.wait_log(r"warn  127\.0\.0\.1:\d+ speaks TLS on the plain port: set tls-port, or "
+            server.wait_log(r"warn  client at 127\.0\.0\.1:\d+ speaks TLS on the plain port: set tls-port here, or "
                             "turn TLS off in the client")
 
     def test_tls_with_the_plain_port_of_a_server_that_has_both(self):
         with tls.server(self.certificates) as server:
             self.say_hello(server.port)
-            server.wait_log(r"speaks TLS on the plain port: it should connect to the tls-port")
+            server.wait_log(r"speaks TLS on the plain port: connect it to the tls-port")
 
     def test_plain_text_with_the_tls_port(self):
         with tls.server(self.certificates) as server:
@@ -157,20 +157,20 @@ class ClientTls(unittest.TestCase):
                     self.assertEqual(connection.read_to_end(),
                                      b"-ERR this port speaks TLS only: connect with TLS (redis-cli "
                                      b"--tls), or use the plain port\r\n")
-            server.wait_log(r"TLS with 127\.0\.0\.1:\d+ failed: it speaks plain text on the TLS port")
+            server.wait_log(r"client at 127\.0\.0\.1:\d+: TLS failed: the client sent plain text to the tls-port")
 
     def test_a_value_that_looks_like_it(self):
-        """Only the first bytes of a connection count."""
+        """Only the first bytes of a connection are checked for TLS."""
         with Heatsink() as server, Connection(server.port, guard_s=GUARD_S) as connection:
             self.assertEqual(connection.call("SET", "k", "v").raw, b"+OK\r\n")
-            connection.send(b"*2\r\n$3\r\nGET\r\n$2\r\n")  # a read of its own, or together
+            connection.send(b"*2\r\n$3\r\nGET\r\n$2\r\n")  # the server may read this alone or with the next bytes
             connection.send(b"\x16\x03\r\n")
             self.assertEqual(connection.read().raw, b"$-1\r\n")
 
 
 class Starting(unittest.TestCase):
     def test_nothing_is_written_to_servers(self):
-        """The log's suggestion is harmless in front of servers."""
+        """In front of servers, the log suggests a command that writes nothing."""
         with Heatsink() as server:
             server.wait_log(r"try: redis-cli -p \d+ set hello world")
         with Redis() as redis, Heatsink("--engine", f"redis://127.0.0.1:{redis.port}") as server:
@@ -179,7 +179,7 @@ class Starting(unittest.TestCase):
 
 
 class Changes(unittest.TestCase):
-    """Who changed what."""
+    """The log names every change and its author."""
 
     def test_all_of_them(self):
         with Heatsink("--user", "ops on >hush ~* &* +@all") as server, \

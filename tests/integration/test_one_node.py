@@ -1,9 +1,8 @@
-"""Goal: clients that know Redis Cluster work through heatsink, which tells them that it is one node
-and owns every slot.
+"""Goal: clients that know Redis Cluster work with heatsink, which announces itself as one node that owns every slot.
 
-Method: every CLUSTER reply against that of a redis-server that is a cluster of one node, byte for
-byte where it can be; the announced address as the options say; then redis.cluster.RedisCluster,
-redis-cli -c, redis-cli --cluster and a program written with hiredis, as their users run them.
+Method: every CLUSTER reply is compared with that of a redis-server that is a cluster of one node, byte for byte where
+possible; the announced address must follow the options; then redis.cluster.RedisCluster, redis-cli -c, redis-cli
+--cluster and a program written with hiredis (tests/clients/hiredis.c) run as their users run them.
 """
 
 import os
@@ -30,7 +29,7 @@ NODE_ID = re.compile(rb"\b[0-9a-f]{40}\b")
 class OneNodeCase(unittest.TestCase):
     @classmethod
     def engine(cls):
-        """Arguments that name the engine; what it needs is started, and ended with the class."""
+        """Starts the servers that the engine needs, which end with the class; returns heatsink's arguments."""
         return "--partitions", "4", "--sync", "off"
 
     @classmethod
@@ -46,7 +45,7 @@ class OneNodeCase(unittest.TestCase):
 
 
 class BeforeCluster:
-    """In front of a cluster of three nodes, which its clients do not see."""
+    """In front of a cluster of three nodes, which heatsink's clients must not see."""
 
     @classmethod
     def engine(cls):
@@ -60,7 +59,7 @@ class BeforeServer:
 
 
 class SameReplies(unittest.TestCase):
-    """The same address announced by both, only numbers that are chance or history are left out."""
+    """Both servers announce the same address; ids, ports and epochs that must differ are replaced."""
 
     @classmethod
     def setUpClass(cls):
@@ -69,7 +68,7 @@ class SameReplies(unittest.TestCase):
                                                         "1", cluster=True))
 
     def plain(self, reply):
-        """Without the node's number, the bus's port, the epoch, and the lengths they change."""
+        """The reply without node id, bus port and epoch, and without the lengths that they change."""
         raw = NODE_ID.sub(b"ID", reply.raw)
         raw = re.sub(rb"@\d+ ", b"@BUS ", raw)
         raw = re.sub(rb"(- 0 0 |epoch:)\d+", rb"\1EPOCH", raw)
@@ -132,7 +131,7 @@ class SameReplies(unittest.TestCase):
 
 class Announced(unittest.TestCase):
     def place(self, connection):
-        """The address in each of the three replies; they must agree."""
+        """The address in each of three CLUSTER replies; they must agree."""
         node = connection.call("CLUSTER", "SLOTS").items[0].items[2].items
         shard = connection.call("CLUSTER", "SHARDS").items[0].items[3].items[0].items
         shard = {name.text: value.text for name, value in zip(shard[::2], shard[1::2])}
@@ -156,7 +155,7 @@ class Announced(unittest.TestCase):
                 self.assertEqual(self.place(self.connect(host, server.port)), (host, server.port))
 
     def test_any_address(self):
-        """Bound to all of them, it still knows which one was used."""
+        """Bound to all addresses, heatsink announces the one that the client used."""
         with servers.Heatsink("--bind", "0.0.0.0", "--protected-mode", "no", "--sync",
                               "off") as server:
             self.assertEqual(self.place(self.connect("127.0.0.3", server.port)),
@@ -164,13 +163,13 @@ class Announced(unittest.TestCase):
 
     def test_options(self):
         with servers.Heatsink("--sync", "off", "--workers", "2", *ANNOUNCE) as server:
-            first, second = server.raw(), server.raw()  # on different workers
+            first, second = server.raw(), server.raw()  # connections on different workers
             for connection in (first, second):
                 self.assertEqual(self.place(connection), ("10.1.2.3", 7007))
             first.call("CONFIG", "SET", "cluster-announce-ip", "node.example.org",
                        "cluster-announce-port", "0", "cluster-announce-tls-port", "7008")
             for connection in (first, second):
-                connection.call("CONFIG", "GET", "port")  # behind what was posted to its worker
+                connection.call("CONFIG", "GET", "port")  # so that this worker has taken over the new options
                 self.assertEqual(self.place(connection), ("node.example.org", server.port))
             reply = first.call("CONFIG", "SET", "cluster-announce-ip", "two words")
             self.assertIn(b"argument 'cluster-announce-ip') - cluster-announce-ip 'two words' is no "
@@ -183,7 +182,7 @@ class Announced(unittest.TestCase):
             self.assertEqual(self.place(first), ("x" * 253, server.port))
 
     def test_number_of_the_node(self):
-        """Forty hex digits, the same for everybody until the process ends."""
+        """Forty hex digits, the same on all connections until the process ends."""
         with servers.Heatsink("--sync", "off", "--workers", "3") as server:
             numbers = [server.raw().call("CLUSTER", word).text for word in
                        ("MYID", "MYID", "MYID", "MYSHARDID")]
@@ -220,7 +219,7 @@ class KeysInSlots(OneNodeCase):
             self.assertEqual(len({item.text for item in found}), len(found))
 
     def test_reads_after_pipelined_writes(self):
-        """The count is of the time of asking, though the write in front is still under way."""
+        """A count in a pipeline includes the writes before it, although they may still be in flight."""
         slot = self.ask("CLUSTER", "KEYSLOT", "tag").number()
         pipe = self.client.pipeline(transaction=False)
         for at in range(50):
@@ -242,7 +241,7 @@ class KeysInSlots(OneNodeCase):
 
 
 class ExpiredKeysInSlots(OneNodeCase):
-    """Of our own store: Redis counts them until somebody looks at them."""
+    """The embedded engine does not count expired keys; Redis counts them until they are read."""
 
     def test_expired_keys_are_not_there(self):
         self.client.set("{tag}a", 1)
@@ -314,14 +313,14 @@ class PythonRedisCluster(OneNodeCase):
         self.assertEqual(replies[2::3], [str(at) for at in range(1, 401)])
 
     def test_reading_from_replicas(self):
-        """It says READONLY on its connections first."""
+        """The client library sends READONLY on its connections first."""
         cluster = RedisCluster(host="127.0.0.1", port=self.server.port, read_from_replicas=True)
         self.addCleanup(cluster.close)
         cluster.set("a", 1)
         self.assertEqual(cluster.get("a"), b"1")
 
     def test_announced_elsewhere(self):
-        """A client that was sent to another address of the same server works there."""
+        """A client redirected to another address of the same server works there."""
         with servers.Heatsink("--bind", "127.0.0.1 127.0.0.2", "--sync", "off",
                               "--cluster-announce-ip", "127.0.0.2") as server:
             with RedisCluster(host="127.0.0.1", port=server.port) as cluster:
@@ -374,7 +373,7 @@ class Tools(OneNodeCase):
         self.assertIn(f"127.0.0.1:{self.server.port}: 1\n", self.cluster_tool("call", "DBSIZE"))
 
     def test_redis_benchmark(self):
-        """It takes no cluster of one node for one, Redis's neither, and works without --cluster."""
+        """redis-benchmark --cluster refuses any cluster of one node, Redis's as well; without --cluster it works."""
         bench = ("redis-benchmark", "-p", self.server.port, "-n", 300, "-q", "-t", "set,get")
         self.assertIn("Invalid cluster: 1 node(s)", self.run_tool(*bench, "--cluster", status=1))
         self.assertRegex(self.run_tool(*bench), r"GET: \d+")

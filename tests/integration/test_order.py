@@ -1,8 +1,7 @@
-"""Goal: replies come in order, a connection sees its own writes, and concurrent increments are each
-counted once, on pipelined connections over several keys, partitions and workers.
+"""Goal: replies come in order, a connection sees its own writes, and concurrent increments are counted once each, on
+pipelined connections over several keys, partitions and workers.
 
-Method: every connection keeps deep pipelines under way whose replies are known beforehand, or must
-add up over all connections.
+Method: every connection sends deep pipelines whose replies are known in advance, or must add up over all connections.
 """
 
 import os
@@ -35,13 +34,13 @@ class Order(unittest.TestCase):
         return connection
 
     def run_all(self, body):
-        """body(index, connection) in one thread each; what any of them raises fails the test."""
+        """Runs body(index, connection) in a thread per connection; an exception in any fails the test."""
         failures = []
 
         def run(index, connection):
             try:
                 body(index, connection)
-            except BaseException as error:  # shown to the test, whatever it is
+            except BaseException as error:  # any exception is passed to the test
                 failures.append(error)
 
         threads = [threading.Thread(target=run, args=(index, self.connect()))
@@ -54,7 +53,7 @@ class Order(unittest.TestCase):
             raise failures[0]
 
     def test_own_writes(self):
-        """SET k v; GET k with many keys mixed at depth: every GET gives the value just set."""
+        """SET k v; GET k for many keys, deeply pipelined: every GET returns the value set just before."""
         rounds, depth = 20, 60
 
         def body(index, connection):
@@ -72,8 +71,8 @@ class Order(unittest.TestCase):
         self.run_all(body)
 
     def test_order_over_all_kinds_of_commands(self):
-        """Quick answers never overtake slow ones: ECHO numbers between writes, reads, commands that
-        visit every partition, transactions and errors."""
+        """Fast replies never overtake slow ones: numbered ECHOs stand between writes, reads, commands for all
+        partitions, transactions and errors."""
         def body(index, connection):
             rng = random.Random(100 + index)
             kinds = [
@@ -101,7 +100,7 @@ class Order(unittest.TestCase):
         self.run_all(body)
 
     def test_increments_of_one_key(self):
-        """One key, all connections: all replies distinct, growing on each connection, none lost."""
+        """All connections increment one key: replies are distinct, grow on each connection, and none is lost."""
         each = 1500
         replies = [[] for _ in range(CONNECTIONS)]
 
@@ -118,7 +117,7 @@ class Order(unittest.TestCase):
         self.assertEqual(self.connect().call("GET", "hits").text, b"%d" % (CONNECTIONS * each))
 
     def test_increments_by_many_amounts(self):
-        """INCRBY, DECRBY and reads over a few keys: the sums of what was acknowledged are there."""
+        """INCRBY, DECRBY and reads of a few keys: each key equals the sum of the acknowledged amounts."""
         keys, sums, lock = ["sum:%d" % at for at in range(5)], {}, threading.Lock()
 
         def body(index, connection):
@@ -146,7 +145,7 @@ class Order(unittest.TestCase):
         self.assertEqual({key: int(connection.call("GET", key).text) for key in keys}, sums)
 
     def test_reads_never_go_back(self):
-        """While one connection counts a key up, nobody sees it fall, or a half MSET."""
+        """While one connection increments, no reader sees the number fall or a half-applied MSET."""
         rounds = 1500
         stop = threading.Event()
 

@@ -1,8 +1,8 @@
-"""tools/install-packages installs what is missing, says so, and touches nothing else.
+"""Goal: tools/install-packages installs missing packages, prints what it does, and changes nothing else.
 
-The script runs in a copy of the tree with a PATH of its own: the plain tools it uses, and stand-ins
-for apt-get, dpkg-query, sudo and id that write down how they were called. So every kind of machine
-can be played: all there, nothing there, no apt, no root, no network.
+Method: the script runs in a copy of the tree with a PATH of its own. It has the plain tools that the script uses, and
+replacements for apt-get, dpkg-query, sudo and id that record their calls. So the test can play any machine: all
+packages present, none present, no apt, no root, no network.
 """
 import os
 import re
@@ -13,7 +13,7 @@ import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TOOLS = "bash sh env awk sort comm dirname basename mkdir mktemp touch rm cp ln".split()
-SERVICES = {"redis-server": "redis-server",  # packages that would start one, and what we want of them
+SERVICES = {"redis-server": "redis-server",  # packages that start a service, and their program
             "prometheus-redis-exporter": "prometheus-redis-exporter", "prometheus": "promtool",
             "nutcracker": "nutcracker"}
 
@@ -72,7 +72,7 @@ class Packages(unittest.TestCase):
             pass
 
     def install(self, *groups):
-        """The exit status; self.said and self.calls keep what happened."""
+        """Runs the script; returns its exit status. self.said: its output; self.calls: recorded calls."""
         env = {"PATH": self.bin, "CALLS": self.path("calls"), "INSTALLED": self.path("installed"),
                "BROKEN": self.path("broken"), "OFFLINE": self.path("offline")}
         done = subprocess.run([self.path("tools/install-packages"), *groups], env=env, text=True,

@@ -1,10 +1,8 @@
-"""Goal: CLIENT PAUSE, UNPAUSE, UNBLOCK and NO-TOUCH, on real sockets and several workers, are those of
-Redis.
+"""Goal: CLIENT PAUSE, UNPAUSE, UNBLOCK and NO-TOUCH work as in Redis, on real sockets and several workers.
 
-Method: the same steps on heatsink (alone, in front of a redis-server and of a cluster) and on a
-redis-server, each with connections of its own, and the same replies and flags from both. That a
-command is kept waiting is seen from outside, in CLIENT LIST and INFO, before the pause is ended. How
-long a pause lasts is a matter of tests/unit, with a clock of their own.
+Method: the same steps run on heatsink (alone, in front of a redis-server and of a cluster) and on a redis-server, each
+with its own connections; replies and flags must be the same. CLIENT LIST and INFO show that a command waits, before
+the pause is ended. tests/unit tests the duration of a pause, with a simulated clock.
 """
 
 import os
@@ -20,7 +18,7 @@ import servers
 from cluster import Cluster
 from resp import encode
 
-LONG = "100000"  # ms: no test lasts that long
+LONG = "100000"  # ms: longer than any test
 
 
 class PauseCase(unittest.TestCase):
@@ -38,7 +36,7 @@ class PauseCase(unittest.TestCase):
             server.raw().call("FLUSHALL")
 
     def on_both(self, steps):
-        """What `steps`, given a server, says for each of them; it must be the same."""
+        """Runs steps(server) on both servers; the results must be equal."""
         said = [steps(server) for server in (self.heatsink, self.redis)]
         self.assertEqual(*said)
         return said[0]
@@ -48,7 +46,7 @@ class PauseCase(unittest.TestCase):
         return re.search(rb" flags=(\w+) ", listed).group(1)
 
     def wait_blocked(self, asker, number):
-        """Asked again and again, until the other connection's command has come and waits."""
+        """Waits until CLIENT LIST shows that the other connection's command waits."""
         guard = time.monotonic() + servers.GUARD_S
         while b"b" not in self.flags(asker, number):
             self.assertLess(time.monotonic(), guard, "the command does not wait")
@@ -58,7 +56,7 @@ class PauseCase(unittest.TestCase):
         return connection, connection.call("CLIENT", "ID").text
 
     def silent(self, connection):
-        """Nothing has come so far."""
+        """True if no byte has arrived so far."""
         connection.socket.setblocking(False)
         try:
             came = connection.socket.recv(1, socket.MSG_PEEK)
@@ -73,7 +71,7 @@ class Pause(PauseCase):
     def test_writes_wait(self):
         def steps(server):
             asker = server.raw()
-            writers = [self.start(server) for _ in range(6)]  # on every worker
+            writers = [self.start(server) for _ in range(6)]  # connections on every worker
             said = [asker.call("CLIENT", "PAUSE", LONG, "WRITE").raw]
             for at, (writer, _) in enumerate(writers):
                 writer.send(encode("SET", f"key:{at}", at) + encode("GET", f"key:{at}"))
@@ -106,7 +104,7 @@ class Pause(PauseCase):
         self.assertIn(b"xb", self.on_both(steps))
 
     def test_all_waits_and_ends(self):
-        """Also UNPAUSE, so nobody can look; only what is refused at once is answered at once."""
+        """PAUSE ALL holds every command, UNPAUSE too; only requests that are refused get a reply at once."""
         def steps(server):
             asker, other = server.raw(), server.raw()
             said = [asker.call("CLIENT", "PAUSE", "300").raw]
@@ -147,7 +145,7 @@ class Pause(PauseCase):
                 self.assertEqual(ours.call(*words.split()).raw, theirs.call(*words.split()).raw)
 
     def test_unblock_without_a_blocked_client(self):
-        """Oneself and others that do not wait."""
+        """UNBLOCK of the connection itself and of one that does not wait."""
         def steps(server):
             (first, number), (_, other) = self.start(server), self.start(server)
             return [first.call("CLIENT", "UNBLOCK", number).raw,
@@ -155,7 +153,7 @@ class Pause(PauseCase):
         self.assertEqual(self.on_both(steps), [b":0\r\n", b":0\r\n"])
 
     def test_no_touch(self):
-        """Redis 7.2's."""
+        """CLIENT NO-TOUCH of Redis 7.2, which the reference server lacks."""
         connection, number = self.start(self.heatsink)
         asker = self.heatsink.raw()
         self.assertEqual(connection.call("CLIENT", "NO-TOUCH", "on").raw, b"+OK\r\n")
@@ -167,7 +165,7 @@ class Pause(PauseCase):
         self.assertEqual(self.flags(asker, number), b"e")
 
     def test_shutdown_does_not_wait_for_a_pause(self):
-        """What was kept was never acknowledged, and is not done."""
+        """A held write was never acknowledged, so the shutdown drops it."""
         with servers.Heatsink("--workers", "2", "--shutdown-timeout", "3600") as server:
             asker, (writer, number) = server.raw(), self.start(server)
             asker.call("CLIENT", "PAUSE", LONG, "WRITE")
@@ -200,7 +198,7 @@ class PauseBeforeServer(Pause):
             b":1\r\n", b"-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n", b"+PONG\r\n", b"N"])
 
     def test_commands_held_by_a_write_pause(self):
-        """What may write or be replicated; a script that says that it does not write is let through."""
+        """Commands that may write or be replicated are held; scripts with the flag no-writes are not."""
         reads = "#!lua flags=no-writes\nreturn 1"
         cases = [("PFCOUNT", "h"), ("PFADD", "h", 1), ("EVAL", reads, 1, "k"), ("EVAL_RO", reads, 1, "k"),
                  ("EVAL", "return 1", 1, "k"), ("EVAL", "#!lua\nreturn 1", 1, "k"),
@@ -232,11 +230,11 @@ class PauseBeforeServer(Pause):
         self.on_both(steps)
 
     def test_unblock_a_request_in_flight(self):
-        """Accepted here, and perhaps not yet at the server."""
+        """UNBLOCK of commands that may not have reached the server yet."""
         asker = self.heatsink.raw()
         for _ in range(5):
             waiters = [self.start(self.heatsink) for _ in range(30)]
-            for waiter, number in waiters:  # each needs a connection to the server
+            for waiter, number in waiters:  # each needs its own connection to the server
                 waiter.send(encode("BLPOP", b"nothing:" + number, "0"))
             guard = time.monotonic() + servers.GUARD_S
             while b"blocked_clients:30\r" not in asker.call("INFO", "clients").text:
@@ -250,7 +248,7 @@ class PauseBeforeServer(Pause):
                 waiter.close()
 
     def test_blocking_commands_and_scripts_write(self):
-        """Those of the server that say that they write, and those that do not say that they read."""
+        """A write pause holds commands flagged as writes, and scripts not flagged as reads."""
         def steps(server):
             asker, (waiter, number), said = server.raw(), self.start(server), []
             for words in (("BLPOP", "a", "0"), ("EVAL", "return redis.call('SET', KEYS[1], 1)", 1, "k"),

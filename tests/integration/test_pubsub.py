@@ -1,17 +1,15 @@
 """Goal: publish and subscribe answer as Redis 7.0 does, over many connections and workers.
 
-Method: random sequences of subscribing, leaving and publishing on several connections, in either
-dialect, run side by side against heatsink and a redis-server started here (in cluster mode, so that
-the rules for slots agree), step by step. A step's replies and the messages it sets free are compared
-byte for byte, connection by connection; where Redis itself leaves the order open (what UNSUBSCRIBE
-without names goes through, which pattern comes first, what PUBSUB lists) the order of the words and
-errors is compared, and what was said about them sorted.
+Method: random sequences of subscribing, unsubscribing and publishing on several connections, in either protocol
+version, run step by step against heatsink and a redis-server started here (in cluster mode, so that the rules for
+slots agree). A step's replies and the messages that it causes are compared byte for byte, connection by connection.
+Where Redis leaves the order open (channels that UNSUBSCRIBE without names goes through, the order of patterns, lists
+of PUBSUB), the order of words and errors is compared, and the other parts are sorted first.
 
-To know when everything has come, each step ends with a PING with a number, on the connection that
-acts first: PUBLISH is answered when all workers have delivered. What stands in front of the answer
-to it belongs to the step.
+Each step ends with a numbered PING on every connection, first on the connection that acts: PUBLISH is answered when
+all workers have delivered. Everything before the reply to this PING belongs to the step.
 
-SEED=n repeats one sequence, SEQUENCES=n sets how many run.
+SEED=n repeats one sequence, SEQUENCES=n sets how many sequences run.
 """
 import os
 import random
@@ -34,7 +32,7 @@ PAYLOADS = ["x", "", "hello world", "y" * 3000, "\r\n"]
 
 
 def draw_command(rng):
-    """What a client that listens may want."""
+    """A random command of a subscriber."""
     few = lambda pool: [rng.choice(pool) for _ in range(rng.choice([1, 1, 1, 2, 3]))]
     return rng.choice([
         lambda: ["SUBSCRIBE", *few(CHANNELS)],
@@ -59,7 +57,7 @@ def draw_command(rng):
 
 
 def draw_look(rng):
-    """What one that does not listen may want."""
+    """A random command of a client that does not subscribe."""
     few = lambda pool: [rng.choice(pool) for _ in range(rng.choice([1, 1, 1, 2, 3]))]
     some = lambda pool: rng.choice([[], [rng.choice(pool)]])
     return rng.choice([
@@ -76,7 +74,7 @@ def draw_look(rng):
 
 
 def draw(rng):
-    """A step: a connection, and what it says in one go. Connection 0 never listens."""
+    """A step: a connection and the commands it sends together. Connection 0 never subscribes."""
     if rng.random() < 0.4:
         return 0, [draw_look(rng)]
     index = rng.randrange(1, CONNECTIONS)
@@ -92,8 +90,8 @@ def draw(rng):
 
 
 def flat(reply):
-    """A reply as its smallest parts. In EXEC Redis sends a confirmation for each channel, more than
-    the array says: taken apart, it does not matter where a reader believes it to end."""
+    """A reply as a list of its elements. In EXEC, Redis sends a confirmation for each channel, more than the array
+    header announces, so only the elements can be compared."""
     if reply.items is None:
         return [reply.raw]
     if b"$6\r\nserver\r\n$5\r\nredis\r\n" in reply.raw:
@@ -103,13 +101,13 @@ def flat(reply):
 
 
 def nobody_listens(connection):
-    """Whether the server has seen every listener go, which it does in its own time."""
+    """True if the server has no subscriber; it notices closed connections with a delay."""
     return [connection.call("PUBSUB", what).raw for what in ("CHANNELS", "SHARDCHANNELS", "NUMPAT")] \
         == [b"*0\r\n", b"*0\r\n", b":0\r\n"]
 
 
 class Side:
-    """One server's connections."""
+    """The connections to one of the two servers."""
 
     def __init__(self, port):
         self.connections = [Connection(port, GUARD_S) for _ in range(CONNECTIONS)]
@@ -120,7 +118,7 @@ class Side:
             connection.close()
 
     def until_mark(self, index, data=b""):
-        """Sends, with a PING behind it; all that comes in front of the answer to that."""
+        """Sends the data and a numbered PING; returns all replies before the reply to this PING."""
         self.number += 1
         mark = b"mark%d" % self.number
         bulk = b"$%d\r\n%s\r\n" % (len(mark), mark)
@@ -147,19 +145,19 @@ class RandomSequences(unittest.TestCase):
             Heatsink("--sync", "off", "--workers", "2", "--partitions", "4"))
 
     def comparable(self, commands, replies):
-        """What came on one connection, as what must be equal."""
+        """The replies of one connection in the form that must be equal on both servers."""
         names = {words[0] for words in commands}
         parts = [part for reply in replies for part in flat(reply)]
         bare = any(len(words) == 1 and words[0].endswith("UNSUBSCRIBE") for words in commands)
         if "PUBLISH" in names or "PUBSUB" in names or bare:
-            # Patterns, lists and what is left come in any order; what is said about them does not.
+            # The order of patterns, lists and remaining subscriptions is open; that of the other words is not.
             kinds = [part for part in parts if part[:1] not in b"$*~>:"]
             words = [part for part in parts if part.split(b"\r\n")[1:2] in WORDS]
             return kinds, words, sorted(parts)
         return parts
 
     def wait_nobody_listens(self):
-        """Until both servers have seen the listeners of the last sequence go."""
+        """Waits until both servers have noticed that the subscribers of the last sequence are gone."""
         for server in (self.heatsink, self.redis):
             with Connection(server.port, GUARD_S) as asks:
                 wait_for(self, "nobody listens", lambda asks=asks: nobody_listens(asks))
@@ -203,8 +201,8 @@ class ManyListeners(unittest.TestCase):
     MESSAGES = 100
 
     def test_every_message_reaches_every_listener_in_order(self):
-        """Three who publish at once, each its own numbers: every listener has all of them, and
-        those of each in order; and what PUBLISH answers is how many got it."""
+        """Three clients publish their own numbers at the same time: every subscriber gets all, each publisher's in
+        order, and PUBLISH returns the number of receivers."""
         with Heatsink("--sync", "off", "--workers", "2") as server:
             listeners = [server.raw() for _ in range(self.LISTENERS)]
             for number, listener in enumerate(listeners):
@@ -244,7 +242,7 @@ class ManyListeners(unittest.TestCase):
             for listener in listeners[:10]:
                 listener.close()
             while asks.call("PUBSUB", "NUMSUB", "a").items[1].number() != 10:
-                pass  # the server sees them go in its own time
+                pass  # the server notices closed connections with a delay
             self.assertEqual(asks.call("PUBLISH", "a", "x").number(), 10)
             self.assertEqual(asks.call("CLIENT", "KILL", "TYPE", "pubsub").number(), 10)
             while asks.call("PUBSUB", "CHANNELS").items:
@@ -254,8 +252,8 @@ class ManyListeners(unittest.TestCase):
 
 class SlowListener(unittest.TestCase):
     def test_only_the_slow_subscriber_is_cut_off(self):
-        """One listener does not read. It is cut off when what waits for it reaches output-limit,
-        counted, and another that reads misses nothing."""
+        """One subscriber does not read. It is cut off and counted when its unsent bytes reach output-limit; another
+        subscriber misses nothing."""
         with Heatsink("--sync", "off", "--workers", "2", "--output-limit", "1mb") as server:
             deaf, well, speaker = server.raw(), server.raw(), server.raw()
             for listener in (deaf, well):
@@ -276,8 +274,8 @@ class SlowListener(unittest.TestCase):
 
 class Causality(unittest.TestCase):
     def test_a_write_is_visible_before_its_message(self):
-        """SET and PUBLISH in one pipeline, and in one transaction, with sync always: whoever hears
-        of the change reads it."""
+        """SET and PUBLISH in one pipeline, and in one transaction, with sync always: a subscriber that gets the
+        message must read the new value."""
         with Heatsink("--workers", "2") as server:
             for together in (False, True):
                 listener, reader, writer = server.raw(), server.raw(), server.raw()
@@ -294,7 +292,7 @@ class Causality(unittest.TestCase):
 
 class Library(unittest.TestCase):
     def test_python_redis(self):
-        """A client library's own way of listening, both kinds, with its health check."""
+        """redis-py's subscriber, for channels and patterns, with its health check."""
         with Heatsink("--sync", "off") as server:
             client = server.client(decode_responses=True)
             listener = client.pubsub(ignore_subscribe_messages=True)

@@ -1,10 +1,10 @@
-"""Goal: in front of real servers publish and subscribe look as on one Redis with all the clients, those
-of heatsink and those that are connected to the servers themselves.
+"""Goal: in front of real servers, publish and subscribe look as if one Redis had all clients: heatsink's own and those
+that are connected to the servers directly.
 
-Method: heatsink in front of a redis-server and of a Cluster. Listeners stand on both sides and on
-both workers; what is published through heatsink or past it reaches all of them, and the numbers are
-those of a single server. Then random sequences (test_pubsub.py) against a plain server: each step's
-numbers and messages must agree, though messages come in their own time here.
+Method: heatsink in front of a redis-server and of a Cluster. Subscribers are connected on both sides and on both
+workers; messages published through heatsink or directly reach all of them, and the counts are those of a single
+server. Then random sequences (test_pubsub.py) run against heatsink and a plain server: the numbers and messages of
+each step must agree, although messages arrive later here.
 """
 import random
 import unittest
@@ -15,7 +15,7 @@ from cluster import Cluster
 from resp import Connection, encode
 from servers import GUARD_S, Heatsink, Redis
 
-PATIENT = ("--workers", "2", "--engine-timeout", GUARD_S * 1000)  # no server is given up
+PATIENT = ("--workers", "2", "--engine-timeout", GUARD_S * 1000)  # no request times out at a server
 
 
 def parts(replies):
@@ -23,8 +23,8 @@ def parts(replies):
 
 
 class Engine:
-    """What holds for both kinds of engine. The class has `heatsink` and `servers`: a way to connect
-    to each server, the one that PUBLISH goes to among them."""
+    """Tests for both kinds of engine. A subclass sets `heatsink` and `servers`: functions that connect to each
+    server, among them the one to which heatsink sends PUBLISH."""
 
     def listen(self, connection, *commands):
         for command in commands:
@@ -46,7 +46,7 @@ class Engine:
             self.addCleanup(connection.close)
         for connection in self.here + [self.speaker]:
             self.addCleanup(connection.close)
-        self.wait_nobody_listens()  # the last test's have gone
+        self.wait_nobody_listens()  # the subscribers of the last test are gone
         self.here[3].call("HELLO", "3")
 
     def test_all_subscribers_receive_and_are_counted(self):
@@ -62,7 +62,7 @@ class Engine:
         self.addCleanup(direct.close)
         for speaker, text in ((self.speaker, "1"), (direct, "2")):
             reached = speaker.call("PUBLISH", "a", text).number()
-            if speaker is self.speaker:  # six here, and the one at the server that is asked
+            if speaker is self.speaker:  # six at heatsink, and one at the server that gets PUBLISH
                 self.assertEqual(reached, 7)
             self.expect(one, f"message a {text}")
             self.expect(two, f"message a {text}")
@@ -78,7 +78,7 @@ class Engine:
                          b"*4\r\n$1\r\na\r\n:%d\r\n$1\r\nb\r\n:0\r\n" % (3 + len(self.there)))
         self.assertEqual(self.speaker.call("PUBSUB", "CHANNELS").raw, b"*1\r\n$1\r\na\r\n")
         self.assertEqual(self.speaker.call("PUBSUB", "NUMPAT").raw, b":2\r\n")
-        # All of heatsink's leave: the servers have only their own.
+        # heatsink's subscribers leave; the servers keep only their direct ones.
         for connection in self.here:
             connection.close()
         wait_for(self, "the patterns are gone",
@@ -126,8 +126,8 @@ class Engine:
             self.assertEqual(self.here[3].call("GET", key).text, b"%d" % i)
 
     def test_random_sequences(self):
-        """What comes on a connection is read until there is as much as on the plain server: messages
-        have no fixed place here. Transactions are left out, because they have one there."""
+        """Reads as many replies and messages as the plain server sends, because messages have no fixed place in
+        front of servers. Transactions are left out, because there messages have a fixed place."""
         with Redis() as plain:
             for seed in range(15):
                 self.run_one(seed, plain)
@@ -165,7 +165,7 @@ class Engine:
         self.wait_nobody_listens()
 
     def look(self, connection, data, wanted):
-        """Lists and numbers of what the servers know, who let go of it in their own time."""
+        """Repeats PUBSUB until the answer agrees, because servers notice disconnects with a delay."""
         def is_answered():
             connection.send(data)
             return parts([connection.read()]) == parts([wanted])

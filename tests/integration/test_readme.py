@@ -1,16 +1,15 @@
-"""Every block of README.md works as a reader would paste it, in the order in which a newcomer meets them,
-and shows what it promises.
+"""Goal: every block of README.md works as a reader would paste it, in the order of the page, and prints what the page
+promises.
 
-The blocks run line by line in a copy of the tree. Behind "#=>" stands what the line prints; the word N
-there is a number above 0. What the text supposes is there: a redis-server, a Cluster of three masters.
-Nothing is changed but this:
+Method: the blocks run line by line in a copy of the tree. Behind "#=>" stands the output of the line; the word N in it
+is a number above 0. The servers that the page assumes exist: a redis-server, a Cluster of three masters. Only this is
+changed:
 
-  make run            finds the objects compiled, and links them. The tests are built by the same rules,
-                      in a clean checkout from nothing
+  make run            finds the objects compiled, and links them. The tests are built by the same rules, in a clean
+                      checkout from nothing
   ports 6379 … 7001   become ports of this test; `make run` is told its port with ARGS
   servers             run in the background; SIGTERM ends them at the end
-  make test, bench    are only asked what they would do: this test is a part of the one, and the other
-                      takes minutes
+  make test, bench    run with --dry-run: this test is a part of the first, and the second takes minutes
 """
 import os
 import re
@@ -31,11 +30,12 @@ INSTRUMENTED = re.search("-(address|undefined|thread)$", os.environ.get("HEATSIN
 
 RUN_ONCE = True
 
+PAGES = ("README.md", "docs/PATTERNS.md")
 PORT = re.compile(r"\b(6379|638\d|6390|700\d)\b")
 SERVES = re.compile(r"make run$|build/heatsink serve (?!.*--(help|check-config))")
 DRY = {"make test": r"tools/run-tests", "make bench": r"bench/run\.py"}
 LOAD = re.compile(r"build/heatsink storm .*--duration")
-LOADED = re.compile(r"redis-cli .* (HEAT|INFO) ")  # shows what the load before it has done
+LOADED = re.compile(r"redis-cli .* (HEAT|INFO) ")  # shows the effect of the load before it
 ERROR = re.compile(r"(?m)^(\(error\) )?(ERR|CLUSTERDOWN|NO[A-Z]+|WRONG[A-Z]+)\b")
 
 
@@ -45,8 +45,7 @@ def read(name):
 
 
 def blocks(markdown):
-    """Each fenced block: its language, and its lines as pairs of a command and the output it
-    promises, or ''."""
+    """Each fenced block: its language, and its lines as pairs of a command and the promised output, or ''."""
     for language, block in re.findall(r"^```([^\n]*)\n(.*?)^```$", markdown, re.M | re.S):
         lines = []
         for line in block.replace("\\\n", " ").splitlines():
@@ -57,7 +56,7 @@ def blocks(markdown):
 
 
 def promised(promise):
-    """A pattern for it."""
+    """The promised output as a regular expression."""
     return r"\s+".join(re.escape(word) if word != "N" else r"[1-9]\d*"
                        for word in promise.split()).replace(":N", r":[1-9]\d*")
 
@@ -76,23 +75,26 @@ class Extraction(unittest.TestCase):
             self.assertNotRegex(said, promised(promise))
 
     def test_every_line_can_be_pasted_and_shows_something(self):
-        for language, lines in blocks(read("README.md")):
-            self.assertEqual(language, "sh", lines)
-            for command, promise in lines:
-                self.assertTrue(promise, f"{command}: say what a reader sees: #=> text")
-                self.assertNotRegex(command, "…|\\.\\.\\.")
+        for page in PAGES:
+            for language, lines in blocks(read(page)):
+                self.assertIn(language, ("sh", "text"), lines)
+                for command, promise in lines if language == "sh" else ():
+                    self.assertTrue(promise, f"{command}: say what a reader sees: #=> text")
+                    self.assertNotRegex(command, "…|\\.\\.\\.")
 
 
 class Links(unittest.TestCase):
     def test_every_linked_file_is_there(self):
         for page in ("README.md", "CONTRIBUTING.md", "docs/ACL.md", "docs/COMMANDS.md",
-                     "docs/CONTRACTS.md", "docs/HEAT.md", "docs/METRICS.md"):
+                     "docs/CONTRACTS.md", "docs/HEAT.md", "docs/METRICS.md", "docs/PATTERNS.md",
+                     "docs/GLOSSARY.md", "docs/CACHING.md", "docs/FOLDING.md", "docs/COPIES.md",
+                     "docs/ENGINES.md", "docs/ARCHITECTURE.md", "docs/SIMULATOR.md"):
             for target in re.findall(r"\]\(([^)#:]+)\)", read(page)):
                 path = os.path.join(ROOT, os.path.dirname(page), target)
                 self.assertTrue(os.path.exists(path), f"{page} links to {target}")
 
     def test_every_named_source_is_there(self):
-        """`core/dispatch.c` is src/core/dispatch.c."""
+        """A page may name src/core/dispatch.c as `core/dispatch.c`."""
         for page in ("CONTRIBUTING.md", "docs/ARCHITECTURE.md", "docs/FOLDING.md"):
             named = set(re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.[ch])`", read(page)))
             missing = [path for path in named
@@ -117,9 +119,9 @@ class Links(unittest.TestCase):
 
 
 class Picture(unittest.TestCase):
-    """docs/heatsink.svg, with a font as wide as any."""
+    """The text of docs/heatsink.svg fits its boxes, also in a wide font."""
 
-    EM = 0.6  # the mean width of a letter
+    EM = 0.6  # mean width of a letter, as a part of the font size
     SIZES = {"big": 17, "small": 12, None: 14}
 
     def read(self):
@@ -146,7 +148,7 @@ class Picture(unittest.TestCase):
 
 
 def left_out(path, names):
-    """Of the entries of a folder, those that the copy of the tree goes without."""
+    """Entries of a folder that are not copied (for shutil.copytree)."""
     if path == ROOT:
         return {"data", ".git"} & set(names)
     return set(names) - {"obj", "flags"} if path == os.path.join(ROOT, "build") else set()
@@ -165,7 +167,7 @@ class Commands(unittest.TestCase):
                       "7001": cluster.nodes[1].port}
 
     def port(self, number):
-        """The port that stands for this one."""
+        """The test's port in place of the page's port."""
         if number not in self.ports:
             reserved = ReservedPort()
             self.addCleanup(reserved.release)
@@ -182,7 +184,7 @@ class Commands(unittest.TestCase):
         self.addCleanup(server.wait)
         self.addCleanup(server.signal, signal.SIGTERM)
         self.servers.append(server)
-        # Everything is built first, beside other tests.
+        # The build comes first, while other tests run.
         server.wait_log(promised(self.with_ports(promise)), guard_s=5 * GUARD_S)
         if "--engine" in command:
             server.wait_log(ENGINE_MET)
@@ -197,8 +199,8 @@ class Commands(unittest.TestCase):
         return said
 
     def run_line(self, command, promise):
-        """What a load of two seconds does cannot be seen where a busy machine gave it no time: then
-        it is put on again."""
+        """Runs a line and checks its output. On a busy machine a load of two seconds may be too small to show an
+        effect; then the load runs again."""
         wanted, guard = promised(self.with_ports(promise)), time.monotonic() + GUARD_S
         said, again = self.output(command), self.load and LOADED.match(command)
         while again and not re.search(wanted, said) and time.monotonic() < guard:
@@ -214,10 +216,11 @@ class Commands(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, wanted)
 
-    def test_all_in_order(self):
+    def run_page(self, page):
+        """Runs its blocks in order; returns the commands."""
         done = []
-        for _, lines in blocks(read("README.md")):
-            for command, promise in lines:
+        for language, lines in blocks(read(page)):
+            for command, promise in lines if language == "sh" else ():
                 if SERVES.match(command):
                     self.start(command, promise)
                 elif command in DRY:
@@ -225,6 +228,16 @@ class Commands(unittest.TestCase):
                 else:
                     self.run_line(command, promise)
                 done.append(command)
+        return done
+
+    def test_patterns_in_order(self):
+        self.output("make all")  # the objects are compiled; a reader of this page has done it
+        self.assertGreater(len(self.run_page("docs/PATTERNS.md")), 20)
+
+    def test_all_in_order(self):
+        done = self.run_page("README.md")
+        top = re.search(r"(?m)^KEY .*$", self.output("build/heatsink top --once --target 127.0.0.1:6380"))
+        self.assertIn(top.group(0), read("README.md"), "the capture in the README has other columns than top")
         for command in ("make run", "make test"):
             self.assertIn(command, done)
         self.assertGreater(len(self.servers), 3)
@@ -237,7 +250,7 @@ class Commands(unittest.TestCase):
 
 
 if INSTRUMENTED:
-    del Commands  # the README's commands make the plain build: this is a test of that one
+    del Commands  # the page's commands use the plain build, so a sanitizer run skips them
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,8 +1,8 @@
-"""The relay that makes trouble (tests/lib/relay.py) passes bytes on as they are, and makes exactly
-the trouble it is told to.
+"""Goal: the relay for tests (tests/lib/relay.py) passes bytes on unchanged and injects exactly the faults that a test
+asks for.
 
-A plain connection talks through it to a redis-server; what the server has done is asked of the
-server itself, behind the relay's back.
+Method: a plain connection talks through the relay to a redis-server; the test reads the server's state directly, past
+the relay.
 """
 import unittest
 
@@ -40,7 +40,7 @@ class Through(unittest.TestCase):
                     ("CONFIG", "GET", "max*"), ("NOSUCH",), ("GET", "none"), ("PING",)] * 20
         through = [reply.raw for reply in client.call_all(requests)]
         straight = [reply.raw for reply in self.redis.raw().call_all(requests)]
-        for number in range(3, len(requests), 8):  # HELLO tells the connection's id
+        for number in range(3, len(requests), 8):  # the reply to HELLO contains the connection's id
             through[number] = straight[number] = b""
         self.assertEqual(through, straight)
         self.assertEqual(self.relay.count("GET"), 40)

@@ -1,14 +1,11 @@
-"""Reads from the replicas of a Redis Cluster.
+"""Goal: under a rule with replica-reads, hot values that are too large for the cache are read from replicas, and
+clients notice no difference. A write through heatsink is visible to all clients when it is acknowledged; a direct
+write is visible when `stale` is over. This holds whatever a replica has missed, while the cluster fails over and moves
+slots, and when a replica does not answer at all.
 
-Goal: under a rule with replica-reads, hot values that are too large to be kept are read from replicas, and
-nobody notices: a write through heatsink is seen by everybody when it is acknowledged, one behind it when
-`stale` is over, whatever a replica has missed, while the cluster fails over and hands over slots, and when a
-replica says nothing at all.
-
-Method: a real cluster; who is asked is told by the nodes' own commandstats, and what a replica has by
-the replica itself. A replica is made to miss writes by a wrong password for its master: it goes on answering
-with what it had. Values carry the number of the write, and a reader knows which number was
-acknowledged before it asked.
+Method: a real Cluster. The nodes' own commandstats show which node answered; the replica itself shows which writes it
+has. A wrong password for its master makes a replica miss writes: it goes on answering with old data. Values carry the
+number of the write, and a reader notes the last acknowledged number before each read.
 """
 import re
 import threading
@@ -23,7 +20,7 @@ from servers import GUARD_S, Heatsink, note
 ENTRY_BYTES = 1000
 FILLER = b"x" * 4 * ENTRY_BYTES
 KEY, SMALL = "big:{1}", "big:{1}:small"
-PATIENCE_S = 0.2  # a replica that takes a quarter of a second is not waited for
+PATIENCE_S = 0.2  # heatsink gives a replica a quarter of a second; longer reads may have gone to the master
 
 cluster = None
 
@@ -58,7 +55,7 @@ class ReplicaCase(unittest.TestCase):
         self.replica = cluster.replicas_of(self.master)[0]
 
     def counted(self, name):
-        """Of the rule, over all workers."""
+        """A counter of the rule, summed over all workers."""
         text = self.control.call("INFO", "all").text.decode()
         return int(re.search(rf"^rule0:.*\b{name}=(\d+)", text, re.MULTILINE).group(1))
 
@@ -68,7 +65,7 @@ class ReplicaCase(unittest.TestCase):
         return int(found.group(1)) if found else 0
 
     def read_from_replicas(self, more=20):
-        """Reads until so many of them were answered by replicas."""
+        """Reads until replicas answered this many reads."""
         start = self.counted("replica_reads")
 
         def read():
@@ -78,7 +75,7 @@ class ReplicaCase(unittest.TestCase):
         cluster.wait("replicas answer", read)
 
     def cut(self):
-        """The replica hears no more from its master, and goes on answering."""
+        """Cuts the replica off from its master; it goes on answering with old data."""
         self.replica.call("CONFIG", "SET", "masterauth", "wrong")
         self.addCleanup(self.replica.ask, "CONFIG", "SET", "masterauth", "")
         self.master.call("CLIENT", "KILL", "TYPE", "replica")
@@ -110,14 +107,14 @@ class TestReplicas(ReplicaCase):
             note(f"one read took {longest_s:.1f} s, so that master and replica were asked {asked} times; "
                  "once more")
         self.assertEqual(asked, (0, 200))
-        # One that fits is kept, not spread.
+        # A value that fits is cached, not read from replicas.
         before = self.gets(self.replica)
         for _ in range(50):
             self.assertEqual(self.client.get(SMALL), b"1")
         self.assertEqual(self.gets(self.replica), before)
 
     def test_a_write_is_seen_at_once_though_the_replica_has_missed_it(self):
-        """The replica's proof is far from `stale`, and its next is seconds away."""
+        """The replica was caught up recently enough for `stale`, and its next check is seconds away."""
         self.begin("20s")
         self.client.set(KEY, value(1))
         self.read_from_replicas()
@@ -145,7 +142,7 @@ class TestReplicas(ReplicaCase):
                 self.assertEqual(seen, 2)
                 late += 1
         self.assertEqual(self.what_the_replica_has(), 1)
-        # And it comes back.
+        # The replica is connected again.
         self.replica.call("CONFIG", "SET", "masterauth", "")
         cluster.wait_synced()
         self.read_from_replicas()
@@ -165,11 +162,11 @@ class TestReplicas(ReplicaCase):
         self.assertEqual(self.client.get(KEY), value(4))
 
 
-PAUSE_S = 0.001  # between the reads of a client: without it they take the processors from the servers
+PAUSE_S = 0.001  # pause between reads, so that clients leave processor time to the servers
 
 
 class Watched:
-    """One writes numbers, others read: nobody may see less than was acknowledged before it asked."""
+    """One writer, several readers: no read may return a number older than the last one acknowledged before it."""
 
     def __init__(self, server, readers):
         self.done, self.wrong, self.errors = 0, [], []
@@ -190,7 +187,7 @@ class Watched:
                 self.done = number
             except redis.RedisError as error:
                 self.errors.append(str(error))
-            for _ in range(number % 10 * 20):  # time for proofs, and none at all
+            for _ in range(number % 10 * 20):  # sometimes time for the replica to catch up, sometimes none
                 client.get(KEY)
             self.rounds.release()
 
@@ -219,7 +216,7 @@ class Watched:
 
 class TestUnderWay(ReplicaCase):
     def test_while_the_cluster_changes(self):
-        """Fails over twice, and hands the slot to another node and back."""
+        """The cluster fails over twice, and the slot moves to another node and back."""
         self.begin("200ms")
         with Watched(self.server, 3) as watched:
             watched.wait_rounds(40)

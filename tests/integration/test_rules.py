@@ -1,9 +1,9 @@
-"""Goal: rules come from the file, from flags and from HEAT RULE, hold on all workers when they are
-acknowledged, are kept by CONFIG REWRITE, and a wrong one is refused with what is wrong.
+"""Goal: rules come from the file, from flags and from HEAT RULE; they hold on all workers when they are acknowledged;
+CONFIG REWRITE saves them; a wrong rule is refused with the reason.
 
-Method: servers with two workers and configuration files of their own, restarted and reloaded; a load
-of reads and writes that goes on while rules change. What every word of a rule means, and every error
-text, is the unit test's (test_contract); what is done under a rule is told elsewhere.
+Method: servers with two workers and configuration files of their own, restarted and reloaded, and a load of reads and
+writes that goes on while rules change. The unit test (test_contract) covers the meaning of each word and all error
+texts; other tests cover what is done under a rule.
 """
 import os
 import signal
@@ -16,7 +16,7 @@ from cases import FolderCase, ServerCase
 from checks import wait_for
 from servers import Heatsink, heatsink_path
 
-SANITIZERS = ("address",)  # one client at a time: nothing to race
+SANITIZERS = ("address",)  # one client at a time: no data race is possible
 
 OK = b"+OK\r\n"
 OPTIONS = ["stale", "ttl", "negative-ttl", "stale-while-revalidate", "stale-if-error", "jitter", "refresh-ahead", "admit", "copies",
@@ -25,7 +25,7 @@ CHANGES = 300
 
 
 def pairs(reply):
-    """A map, as RESP2 writes it."""
+    """A RESP2 map (a flat array) as a dict."""
     words = [None if item.is_null else item.text.decode("latin-1") for item in reply.items]
     found = dict(zip(words[::2], words[1::2]))
     assert 2 * len(found) == len(words), f"a name is there twice: {words}"
@@ -55,7 +55,7 @@ class Files(FolderCase):
             return file.read()
 
     def ours(self):
-        """The file's lines that are about rules, and its comments."""
+        """The lines of the file that are rules or comments."""
         return [line for line in self.read().splitlines()
                 if line.startswith(("#", "rule", "mitigate"))]
 
@@ -97,14 +97,14 @@ class Files(FolderCase):
         return run.stderr.strip()
 
     def test_wrong_lines(self):
-        """File, line and word are named, and what would be right; the exit status is 1."""
+        """The error names file, line, word and what is allowed; the exit status is 1."""
         for text, line, said in (
                 ("rule", 1, "a rule needs a glob and a contract: user:* cache stale=100ms"),
                 ("\nrule user:* cahce", 2,
                  "rule 'user:*', word 2 'cahce': no such contract; did you mean 'cache'?"),
                 ("rule user:* cache stale=1s\nrule a cache stale=1s tll=4s", 2,
                  "rule 'a', word 4 'tll=4s': no such option of cache; did you mean 'ttl'?"),
-                ('rule "a cache', 1, "unbalanced quotes behind 'rule'"),
+                ('rule "a cache', 1, "unbalanced quotes in the value of 'rule'"),
                 ("rule a strict public", 1, "rule 'a', word 3 'public': strict takes no options")):
             with self.subTest(text):
                 path = self.write(text + "\n")
@@ -113,7 +113,7 @@ class Files(FolderCase):
         for flag, said in (
                 ("a", "a rule needs a glob and a contract: user:* cache stale=100ms"),
                 ("", "a rule needs a glob and a contract: user:* cache stale=100ms"),
-                ('"a', "rule: unbalanced quotes"),
+                ('"a', "rule: unbalanced quotes in the line"),
                 ("a cache stale=2d",
                  "rule 'a', word 3 'stale=2d': out of bounds: stale is from 1ms to 1d")):
             self.assertEqual(self.check_fails("--rule", flag), f"heatsink: {said}")
@@ -129,10 +129,10 @@ class Files(FolderCase):
         self.assertEqual(len(listed(connection)), 1024)
         self.assertEqual(rule_of(connection, "k1023:x"), "k1023:* cache stale=1024ms")
         self.assertEqual(connection.call("HEAT", "RULE", "SET", "more", "cache").text,
-                         b"ERR there may be 1024 rules")
+                         b"ERR at most 1024 rules are allowed")
         self.write("".join(lines) + "rule more cache\n")
         self.assertEqual(self.check_fails("--config", path),
-                         f"heatsink: {path}:1025: there may be 1024 rules")
+                         f"heatsink: {path}:1025: at most 1024 rules are allowed")
 
     def test_rewrite_keeps_rules(self):
         self.write("# first\nrule user:* cache\nrule gone:* cache\nrule a:* cache\n"
@@ -150,7 +150,7 @@ class Files(FolderCase):
         won = {key: rule_of(connection, key) for key in ("a:1", "a:12", "user:1", "x", "flag")}
         self.assertEqual(won["a:1"], "a:* cache ttl=1h")
         self.assertEqual(connection.call("CONFIG", "REWRITE").raw, OK)
-        # Lines stay where they are; of a:* and a:?, of which the later wins, a:* has come later.
+        # Lines stay in place. Of a:* and a:? the later line wins, so a:*, which was set later, moves behind.
         self.assertEqual(self.ours(),
                          ["# first", "rule user:* cache stale=1500ms", "rule a:? cache stale=1s",
                           "# between", "rule a:* cache ttl=1h", "rule * cache", "# last",
@@ -166,7 +166,7 @@ class Files(FolderCase):
         self.assertEqual(self.ours(), once)
 
     def test_reload(self):
-        """SIGHUP makes the rules those of the file and the flags; a file that is wrong changes nothing."""
+        """SIGHUP replaces the rules by those of file and flags; a file with an error changes nothing."""
         self.write("rule a cache\nrule b cache\n")
         server = self.serve("--config", self.path("conf"), "--rule", "flag strict")
         connection = server.raw()
@@ -203,7 +203,7 @@ class Live(ServerCase):
         test = pairs(self.admin.call("HEAT", "RULE", "TEST", "user:7"))
         self.assertEqual(list(test), ["rule", "contract", *OPTIONS])
         self.assertEqual(list(first)[:len(test)], list(test))
-        self.assertIn("hits", first)  # and what else is counted, behind the options
+        self.assertIn("hits", first)  # counters follow the options
         self.assertEqual({name: first[name] for name in test}, test)
         self.assertEqual(list(test.values()),
                          ["user:* cache stale=2s jitter=0% copies=auto public=yes", "cache", "2s",
@@ -246,10 +246,10 @@ class Live(ServerCase):
                 (("RULE", "LIST", "a"), "wrong number of arguments: HEAT RULE LIST. Try HEAT HELP."),
                 (("RULE", "TEST"), "wrong number of arguments: HEAT RULE TEST key. Try HEAT HELP."),
                 (("RULE", "SETT", "a", "cache"),
-                 "HEAT RULE: the first word is 'SETT'; did you mean SET? it can be DEL, LIST, SET or TEST. "
+                 "HEAT RULE: the first word is 'SETT'; did you mean SET? it must be DEL, LIST, SET or TEST. "
                  "Try HEAT HELP."),
                 (("RULE", "nonsense"),
-                 "HEAT RULE: the first word is 'nonsense'; it can be DEL, LIST, SET or TEST. Try HEAT HELP."),
+                 "HEAT RULE: the first word is 'nonsense'; it must be DEL, LIST, SET or TEST. Try HEAT HELP."),
                 (("RULE",), "wrong number of arguments for 'heat|rule' command. Try HEAT HELP."),
                 (("MITIGATE", "obsverve"),
                  "HEAT MITIGATE: argument(s) must be one of the following: on, observe, off. Try HEAT HELP."),
@@ -281,8 +281,8 @@ class Live(ServerCase):
         self.assertIn(b"MITIGATE ", text)
 
     def test_changes_under_load(self):
-        """Everybody keeps reading what they wrote last while rules for their keys come and go and
-        mitigation is switched; in the end the rules are those of the last change."""
+        """Every client reads its own last write while rules for its keys come and go and mitigation is switched; at
+        the end the rules are those of the last change."""
         stop, wrong, turns = threading.Event(), [], [0] * 4
 
         def write_and_read(number):

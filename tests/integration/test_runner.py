@@ -1,7 +1,7 @@
-"""The runner tells the truth: a failure of any kind is counted, named and reflected in the exit
-status, and nothing that a test leaves behind goes on running.
+"""Goal: tools/run-tests counts and names every kind of failure, shows it in the exit status, and leaves no process of a
+test running.
 
-It is run in small trees that hold nothing but one test program each, all of them misbehaving.
+Method: it runs in small trees with one misbehaving test program each.
 """
 import json
 import os
@@ -36,7 +36,7 @@ class Runner(unittest.TestCase):
         os.chmod(path, 0o755)
 
     def run_tests(self, *names, timeout_s="600"):
-        """The last line and the exit status; self.output keeps everything."""
+        """Runs run-tests; returns its last line and exit status. self.output: all output."""
         done = subprocess.run(
             [sys.executable, os.path.join(self.root, "tools/run-tests"), *names], cwd=self.root,
             env={**os.environ, "TEST_TIMEOUT_S": timeout_s}, text=True, check=False,
@@ -156,7 +156,7 @@ class Runner(unittest.TestCase):
         self.assertEqual(self.run_tests("test_nothing")[1], 1)
 
     def test_the_longest_begin_first(self):
-        """As they were the last time; what was never seen may be longer still."""
+        """Programs start in order of their last times, longest first; unknown ones before all others."""
         for name in ("test_quick", "test_new", "test_slow"):
             self.write(f"tests/integration/{name}.sh", "#!/bin/sh\n")
         self.write("build/test-times.json", '{"test_quick": 1.5, "test_slow": 100000, "test_old": 3}')
@@ -171,7 +171,7 @@ class Runner(unittest.TestCase):
         self.assertEqual(self.run_tests(), ("3 passed, 0 failed", 0))
 
     def test_programs_without_threads(self):
-        """The thread sanitizer is not asked about what has none; unless it is asked for by name."""
+        """Programs without threads are left out of a thread sanitizer run, unless they are named."""
         makers = {"test_pthread": ("#include <pthread.h>", "pthread_create"),
                   "test_none": ("#include <stdlib.h>", "calloc")}
         for name, (include, function) in makers.items():
@@ -187,16 +187,16 @@ class Runner(unittest.TestCase):
         self.assertNotIn("test_none", self.output)
         self.assertEqual(self.run_tests("--sanitizer", "thread", "test_none"),
                          ("1 passed, 0 failed", 0))
-        os.unlink(os.path.join(self.root, "build/tests/test_none"))  # not built: that is a failure
+        os.unlink(os.path.join(self.root, "build/tests/test_none"))  # a missing program is a failure
         self.assertEqual(self.run_tests("--sanitizer", "thread"), ("2 passed, 1 failed", 1))
 
     def modules_run(self, *arguments):
-        """The names of the programs that were run."""
+        """The names of the programs that ran."""
         self.run_tests(*arguments)
         return sorted(line.split()[1] for line in self.output.splitlines()[:-1])
 
     def test_sanitizers(self):
-        """Each module is part of the short run or of the rest, or says that one build is enough."""
+        """Each module is in the short run or in the rest, or is marked RUN_ONCE."""
         body = HEAD + " def test_a(self): pass\n"
         for name, extra in {
                 "plain": "", "once": "RUN_ONCE = True\n", "clusters": "if 0:\n from cluster import Cluster\n",
@@ -228,7 +228,7 @@ class Runner(unittest.TestCase):
                 self.assertIn("test_it.py", last)
 
     def test_programs_at_a_time(self):
-        """At least two run side by side, however busy the machine is."""
+        """At least two programs run at a time, however busy the machine is."""
         for name in "ab":
             self.write(f"tests/integration/test_{name}.sh", f"#!/bin/sh\n: > {name}.runs\n"
                        "while [ $(ls *.runs | wc -l) -lt 2 ]; do sleep 0.05; done\n")
@@ -236,7 +236,7 @@ class Runner(unittest.TestCase):
 
 
 def runs(pid):
-    """Whether a process is there and more than a zombie."""
+    """True if the process exists and is no zombie."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii") as file:
             return file.read().rpartition(")")[2].split()[0] != "Z"

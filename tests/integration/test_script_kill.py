@@ -1,9 +1,9 @@
-"""Goal: SCRIPT KILL and FUNCTION KILL end a script that was started through heatsink, on the same worker
-and behind the same connections to the servers, and say what a server would: OK if one was ended, NOTBUSY
-only if no server runs one. Other clients get the server's BUSY.
+"""Goal: SCRIPT KILL and FUNCTION KILL end a script that was started through heatsink, on the same worker and over the
+same connections to the servers. They answer as a server does: OK if a script was ended, NOTBUSY only if no server runs
+one. Meanwhile other clients get the server's BUSY.
 
-Method: heatsink with one worker in front of a redis-server, then of a Cluster, whose scripts may be
-killed after a few milliseconds. A script that does not end is started and killed.
+Method: heatsink with one worker in front of a redis-server, then of a Cluster, whose scripts may be killed after a few
+milliseconds. The test starts a script that never ends and kills it.
 """
 
 import os
@@ -25,14 +25,14 @@ PATIENT = ("--engine-timeout", str(servers.GUARD_S * 1000))
 
 
 def wait_scripts(test, heatsink):
-    """Until heatsink knows of scripts: a server that is slow at the start is not waited for."""
+    """Waits until EVAL works: heatsink may start before it has learned the server's commands."""
     connection = heatsink.raw()
     wait_for(test, "scripts run", lambda:
              connection.call("EVAL", "return 1", "1", "key").raw == b":1\r\n")
 
 
 def wait_busy(test, *nodes):
-    """Until a server says that it runs a script."""
+    """Waits until a server answers BUSY, which means that it runs a script."""
     asked = [node.raw() for node in nodes]
     wait_for(test, "a server is busy", lambda: any(
         connection.call("GET", "x").raw.startswith(b"-BUSY") for connection in asked))
@@ -59,7 +59,7 @@ class OneServer(unittest.TestCase):
         return connection
 
     def killed(self, kill, *words):
-        """What the one who kills hears, and then the script's client."""
+        """The replies to the kill and to the script."""
         running = self.start(*words)
         said = self.heatsink.raw().call(*kill).raw
         return said, running.read().raw
@@ -101,7 +101,7 @@ class InFrontOfACluster(OneServer):
 
 class Unkillable(unittest.TestCase):
     def test_a_script_that_wrote(self):
-        """As with the server alone: what has written cannot be killed. The server is then killed."""
+        """A script that has written cannot be killed, as with the server alone, so the test kills the server."""
         server = self.enterContext(servers.Redis(*SOON))
         with servers.Heatsink("--workers", "1", *PATIENT, "--engine",
                               f"redis://127.0.0.1:{server.port}") as heatsink:

@@ -1,8 +1,8 @@
-"""Passwords are shown to nobody: not in SLOWLOG, CLIENT LIST, INFO, HEAT, ACL LOG, over HTTP or in the log.
+"""Goal: no output shows a password: SLOWLOG, CLIENT LIST, INFO, HEAT, ACL LOG, HTTP and the log.
 
-Method: a heatsink in front of a redis-server with passwords everywhere: of its own, of the server in the
-URL, of the key file. Requests with passwords of every kind are sent, right and wrong ones, alone and in
-transactions, and everything that can be asked is searched for them.
+Method: a heatsink in front of a redis-server with passwords everywhere: heatsink's own, the server's in the URL, the
+key file's. Requests with passwords of every kind are sent, right and wrong ones, alone and in transactions, and all
+output is searched for them.
 """
 import http.client
 import signal
@@ -12,7 +12,7 @@ from cases import FolderCase
 from checks import wait_for
 from servers import GUARD_S, Heatsink, Redis
 
-SANITIZERS = ("address",)  # one client at a time: nothing to race
+SANITIZERS = ("address",)  # one client at a time: no data race is possible
 
 SECRET = "s3cr3t"
 HASH = "8d2b2eb5e0bcfc3d5d4a1e5b4f7a1d2f"
@@ -71,7 +71,7 @@ class Secrets(FolderCase):
         return [line for line in server.log if "nothing changed" in line]
 
     def test_a_file_that_is_wrong(self):
-        """The log names the rule that is wrong, and not the password in it."""
+        """The log names the wrong rule, without the password in it."""
         path = self.path("conf")
         with open(path, "w", encoding="utf-8") as file:
             file.write("sync off\n")

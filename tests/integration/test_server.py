@@ -1,7 +1,7 @@
-"""Goal: what an operator asks of the server: INFO, CONFIG, SLOWLOG, COMMAND, DEBUG, the file.
+"""Goal: the commands of an operator work: INFO, CONFIG, SLOWLOG, COMMAND, DEBUG, and the configuration file.
 
-Method: raw connections; counters are compared with what the test did, a rewritten configuration
-file with what was set, and a server started from it.
+Method: raw connections. Counters are compared with what the test did, a rewritten configuration file with what was
+set, and with a server started from it.
 """
 
 import os
@@ -117,7 +117,7 @@ class Server(ServerCase):
                           "maxclients", "500")
         self.assertEqual(connection.call("CONFIG", "GET", "slowlog-max-len").items[1].text, b"77")
         self.assertEqual(connection.call("CONFIG", "GET", "MAXCLIENTS").items[1].text, b"500")
-        # All or nothing.
+        # CONFIG SET sets all options or none.
         reply = connection.call("CONFIG", "SET", "slowlog-max-len", "88", "maxclients", "abc")
         self.assertTrue(reply.raw.startswith(b"-ERR CONFIG SET failed"), reply)
         self.assertEqual(connection.call("CONFIG", "GET", "slowlog-max-len").items[1].text, b"77")
@@ -192,7 +192,7 @@ class Server(ServerCase):
         self.assertNotIn(b"set", {item.text for item in filtered})
 
     def test_debug_sleep_delays_only_its_own_connection(self):
-        """The sleeper's reply is still out while connections on every worker are answered."""
+        """Connections on every worker are answered before the reply to DEBUG SLEEP."""
         sleeper = self.connect()
         sleeper.send(resp.encode("DEBUG", "SLEEP", "600") + resp.encode("PING"))
         others = [self.connect() for _ in range(4)]
@@ -299,7 +299,7 @@ class ConfigFile(unittest.TestCase):
             wait_for(self, "the new value", lambda: self.get(server, "maxclients") == "300")
             self.assertEqual(connection.call("PING").raw, b"+PONG\r\n", "connections stay")
 
-            # A broken file changes nothing and is named in the log.
+            # A file with an error changes nothing and is named in the log.
             with open(self.path, "w", encoding="ascii") as file:
                 file.write("maxclients 400\nmaxclients none\n")
             server.signal(signal.SIGHUP)

@@ -1,9 +1,9 @@
-"""Goal: what CONFIG and INFO say of the servers behind heatsink is what the servers say, and what is set
-through heatsink is set at every node, also at those that come later.
+"""Goal: CONFIG and INFO about the servers behind heatsink show what the servers say, and an option set through heatsink
+is set at every node, also at nodes that join later.
 
-Method: heatsink in front of redis-servers and of a Cluster, whose nodes are asked directly, set apart,
-killed, started again, failed over and joined by a new one. What a server does not tell, or what
-servers do not agree on, must not be answered.
+Method: heatsink in front of redis-servers and of a Cluster, whose nodes are read directly, given different options,
+killed, started again, failed over and joined by a new one. heatsink must not answer with a value that a server does
+not tell, or on which the servers do not agree.
 """
 import os
 import re
@@ -36,11 +36,11 @@ def info(connection):
 
 
 LATE = re.compile(rb"(does not answer|nothing came back|cannot be reached) in time")
-ODD_TRIES = 4  # of a server that differs and may be late
+ODD_TRIES = 4  # attempts with a server that differs, because it may also be late
 
 
 def in_time(ask):
-    """The reply, asked for again while it says that a server was late: heatsink waits two seconds."""
+    """The reply; repeats the request while it says that a server was late (heatsink waits two seconds)."""
     guard = time.monotonic() + GUARD_S
     while LATE.search((reply := ask()).raw) and time.monotonic() < guard:
         note(f"a server was late, and is asked again: {reply}")
@@ -97,7 +97,7 @@ class OneServer(Case):
         for name in ("sync", "checkpoints", "keyspace_hits", "evicted_keys", "last_commit_status"):
             self.assertNotIn(name, fields)
         self.assertEqual(self.get(client, "sync", "data", "store-size", "log-size", "partitions"), {})
-        server.raw().call("CONFIG", "SET", "maxmemory", "1gb")  # past heatsink
+        server.raw().call("CONFIG", "SET", "maxmemory", "1gb")  # directly at the server
         self.assertEqual(self.get(client, "maxmemory"), {"maxmemory": "1073741824"})
 
     def test_set(self):
@@ -122,7 +122,7 @@ class OneServer(Case):
                          b"*3\r\n+OK\r\n+OK\r\n*2\r\n$9\r\nmaxmemory\r\n$9\r\n209715200\r\n")
 
     def test_a_server_that_refuses_config(self):
-        """As managed services do: nothing is said that is not known."""
+        """A server that refuses CONFIG, as managed services do: heatsink shows only what it knows."""
         server, client = self.behind("--rename-command", "CONFIG", "")
         where = b"127.0.0.1:%d" % server.port
         for words in (("GET", "maxmemory"), ("SET", "maxmemory", "1")):
@@ -141,7 +141,7 @@ class OneServer(Case):
         server, client = self.behind()
         server.kill9()
         error = client.call("CONFIG", "GET", "maxmemory").raw
-        self.assertIn(b"'maxmemory' is not known: 127.0.0.1:%d" % server.port, error)
+        self.assertIn(b"the value of 'maxmemory' is unknown: 127.0.0.1:%d" % server.port, error)
         self.assertIn(b"took effect at no server",
                       client.call("CONFIG", "SET", "maxmemory", "1").raw)
         until("INFO leaves it out", lambda: "maxmemory_policy" not in info(client))
@@ -162,8 +162,8 @@ class InFrontOfACluster(Case):
         return pairs(node.call("CONFIG", "GET", "maxmemory-policy"))["maxmemory-policy"]
 
     def set_policy(self, policy):
-        """Sets it through heatsink. Nodes leave a replica out of CLUSTER SLOTS until they have heard
-        of its offset: such a one has it as soon as it is listed."""
+        """Sets the option through heatsink. CLUSTER SLOTS omits a replica until the nodes know its offset: it gets
+        the option as soon as it is listed."""
         self.assertEqual(self.config(self.client, "SET", "maxmemory-policy", policy).raw,
                          b"+OK\r\n")
         self.assertEqual({self.policy(node) for node in self.cluster.masters()}, {policy})
@@ -240,7 +240,7 @@ class InFrontOfACluster(Case):
         def has_master():
             if not node.ask("CLUSTER", "REPLICATE", identity).is_error:
                 return True
-            node.call("CLUSTER", "MEET", host, port, str(master.bus_port))  # it may be given up
+            node.call("CLUSTER", "MEET", host, port, str(master.bus_port))  # repeated: a node may give it up
             return False
         until("it knows its master", has_master)
         until("a new node has it", lambda: self.policy(node) == "volatile-random")

@@ -1,6 +1,6 @@
-"""The tests' own tools: servers on free ports start, answer, restart with their data and end.
+"""Goal: the tests' own servers (tests/lib/servers.py) start on free ports, answer, restart with their data, and end.
 
-A mistake here would make every other test lie, so the tools are tried on redis-server, whose
+Method: a mistake here would make every other test unreliable, so these helpers are tried on redis-server, whose
 behaviour is known, on heatsink, and on programs that misbehave on purpose.
 """
 import contextlib

@@ -1,7 +1,7 @@
-"""Goal: the server ends when asked to, and what was under way is answered first.
+"""Goal: the server ends when it is asked to, and answers requests in flight first.
 
-Method: SHUTDOWN and signals at moments that are known because something else could be seen before;
-then the exit status, the last bytes of every connection, and the data after a restart.
+Method: SHUTDOWN and signals at moments that are known from another observation; then the test checks the exit status,
+the last bytes of every connection, and the data after a restart.
 """
 
 import os
@@ -45,7 +45,7 @@ class Shutdown(unittest.TestCase):
             self.assertEqual(connection.call("PING").raw, b"+PONG\r\n")
 
     def test_sigterm_answers_what_is_in_flight(self):
-        """The whole pipeline has been read when its first write can be seen; then comes SIGTERM."""
+        """SIGTERM comes when the first write of a pipeline is visible, so the whole pipeline has been read."""
         count = 300
         with servers.Heatsink("--workers", "2", "--sync", "always",
                               "--shutdown-timeout", str(servers.GUARD_S)) as server:
@@ -73,7 +73,7 @@ class Shutdown(unittest.TestCase):
                 self.assertEqual(connection.read_to_end(), b"")
 
     def test_second_sigterm_exits_at_once(self):
-        """A sleeping request keeps the first one waiting; the second does not wait for it."""
+        """The first SIGTERM waits for a sleeping request; the second ends the server at once."""
         with servers.Heatsink("--workers", "1", "--shutdown-timeout", "600") as server:
             sleeper, watcher = server.raw(), server.raw()
             sleeper.send(resp.encode("SET", "asleep", "1") + resp.encode("DEBUG", "SLEEP", "600"))

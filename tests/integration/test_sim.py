@@ -1,7 +1,8 @@
-"""heatsink sim check: schedules pass, in one process or several; a planted mistake is found, told with its
-seed and as a short history, and the seed brings it back; a run without end ends when it is told to;
-and wrong words are refused. What the checkers can see is tested in tests/unit/test_sim.c; here it is the
-command that people type.
+"""Goal: `heatsink sim check` works as a command: schedules pass, in one process or several; a planted mistake is found
+and reported with its seed and a short history; the seed repeats it; a run without end stops on a signal; wrong
+arguments are refused.
+
+Method: the binary is run as a user runs it. tests/unit/test_sim.c tests what the checkers find.
 """
 import re
 import signal
@@ -18,7 +19,7 @@ SUMMARY = (r"(?m)^every law held: (\d+) schedules, seeds (\d+) to (\d+), \d+ req
 
 def sim(*args):
     done = subprocess.run([heatsink_path(), "sim", *map(str, args)], capture_output=True,
-                          text=True, timeout=10 * GUARD_S)  # a mistake may need many schedules
+                          text=True, timeout=10 * GUARD_S)  # many schedules may pass before a mistake shows
     return done.returncode, done.stdout, done.stderr
 
 
@@ -36,7 +37,7 @@ class SimTest(unittest.TestCase):
                                     "--seed", "500"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    text=True)
         try:
-            # Its children begin when it has set the handlers: then it can be told.
+            # It starts children after it has installed its signal handlers, so now a signal can be sent.
             children = f"/proc/{process.pid}/task/{process.pid}/children"
             while True:
                 self.assertIsNone(process.poll())

@@ -1,11 +1,10 @@
-"""Goal: the simulated Redis servers (sim/cluster.h) answer as real ones do, so that what the simulator says
-of heatsink is true of heatsink in front of Redis.
+"""Goal: the simulated Redis servers (sim/cluster.h) answer as real ones do, so that results of the simulator hold for
+heatsink in front of Redis.
 
-Method: scripts of clients, slot moves and failovers (tests/lib/simulated_scripts.py, and random ones) run
-against a real Cluster and the simulated one, and what each connection hears, replies and pushes in their
-order, must be the same, whatever the seed of the simulated one. Where chance decides (tests/lib/simulated_races.py)
-there is a list of all that Redis was seen to answer. The simulated Cluster must give each of these answers with
-some seed, and no other one.
+Method: scripts of clients, slot moves and failovers (tests/lib/simulated_scripts.py, and random ones) run against a
+real Cluster and the simulated one. Each connection must receive the same replies and pushes in the same order,
+whatever the seed of the simulation. Where timing decides (tests/lib/simulated_races.py), a list has all answers seen
+from Redis; the simulated Cluster must give each of them with some seed, and no other.
 """
 
 import os
@@ -38,7 +37,7 @@ def setUpModule():
                       args=CLUSTER_ARGS)
     real = simulated.Real(cluster)
     for node in cluster.nodes:
-        node.call("DEBUG", "SET-ACTIVE-EXPIRE", "0")  # only what somebody looks at expires
+        node.call("DEBUG", "SET-ACTIVE-EXPIRE", "0")  # keys expire only when they are accessed
 
 
 def tearDownModule():
@@ -47,14 +46,14 @@ def tearDownModule():
 
 
 def is_for_one_node(script):
-    """Only node 0 is connected to, and nothing stops."""
+    """True if the script connects to node 0 only and freezes no node."""
     nodes = {line.split()[2] for line in script if line.startswith("connect")}
     return nodes == {"0"} and not any(line.startswith("stall") for line in script)
 
 
 class Case(unittest.TestCase):
     def compare(self, script, truth=None, image=None):
-        """Line by line and connection by connection."""
+        """Runs the script in both worlds; compares line by line and connection by connection."""
         image = image or simulation
         said = simulated.join(script, (truth or real).run(script))
         runs = []
@@ -99,7 +98,7 @@ class TestRules(Case):
 
 
 class TestAlone(Case):
-    """A server that is not in a Cluster."""
+    """A server that is not part of a Cluster."""
 
     def setUp(self):
         server = servers.Redis("--enable-debug-command", "yes")
@@ -120,7 +119,7 @@ class TestAlone(Case):
 
 
 class TestMistakes(Case):
-    """The comparison finds a rule that is switched off, in a script that is about it."""
+    """The comparison finds a switched-off rule of the simulation, in a script about this rule."""
 
     MISTAKES = {
         "asking-kept": GROUPS["routes"]["asking"],
@@ -139,7 +138,7 @@ class TestMistakes(Case):
 
 
 class TestFaults(Case):
-    """Servers that stop, crash, or take over with what they have: with nodes of their own."""
+    """Servers that freeze, crash, or take over with incomplete data; in a Cluster of its own."""
 
     @classmethod
     def setUpClass(cls):
@@ -167,7 +166,7 @@ class TestFaults(Case):
         self.addCleanup(image.end)
         for title, (script, answers) in simulated_races.RACES.items():
             with self.subTest(title, seed=seed):
-                # A replica takes over once: see Real.failover.
+                # The same replica can take over only once in a while: see Real.failover.
                 runs = 1 if "takes_over 5" in script else RACE_RUNS
                 said = {simulated_races.answers(script, truth.run(script)) for _ in range(runs)}
                 self.assertLessEqual(said, answers)

@@ -1,15 +1,15 @@
-"""Goal: a client of the simulated heatsink (sim/heatsink.h, sim/redis_engine.h) over simulated servers hears what a
-client of heatsink over Redis hears: so what the simulator says of heatsink is true of the binary.
+"""Goal: a client of the simulated heatsink over simulated servers receives what a client of the real binary over Redis
+receives, so that results of the simulator hold for the binary.
 
-Method: the same scripts (tests/lib/simulated_heatsink_scripts.py, and random ones) run against the binary in front of a
-real Cluster and against the simulated one, for many seeds. The test compares what each client hears, replies and
-pushes in their order. Slots move key by key and come back, replicas take over with all or with what they have, masters
-stop and crash while requests are under way, and keys are under rules.
+Method: the same scripts (tests/lib/simulated_heatsink_scripts.py, and random ones) run against the binary in front of
+a real Cluster and against the simulation, for many seeds. The test compares the sequence of replies and pushes of each
+client. Slots move key by key and come back, replicas take over with complete or incomplete data, masters freeze and
+crash while requests are in flight, and keys are under rules.
 
-  - Each real run must be one of the simulated runs.
-  - Each simulated run without refusals, and the commonest of all, must be heard in reality.
-  - Where timing decides what heatsink refuses there are too many runs for that. The answers beside the refusals, of a
-    simulated run or of a real one that was not simulated, must be what the binary answers when nobody asks for those.
+  - Each real sequence must be one of the simulated sequences.
+  - Each simulated sequence without refusals, and the most frequent one, must also occur with the binary.
+  - Where timing decides which requests heatsink refuses there are too many sequences for that. Then the replies to
+    the other requests must equal the binary's replies to the same script without the refused requests.
 """
 import os
 import sys
@@ -23,13 +23,13 @@ from simulated_heatsink import RealHeatsink, SimulatedHeatsink, has_refusals, le
 from simulated_heatsink_scripts import SCRIPTS, script
 
 SEEDS = range(1, 21)
-MORE_SEEDS = range(21, 201)  # for a real run that none of those gave
-REAL_RUNS = 3    # at least, where that does not take long
-ATTEMPTS = 10    # to hear in reality what was simulated
-WRONG_ATTEMPTS = 2  # the same, when it is known to be wrong
-REFUSED_MAX = 4  # simulated runs with refusals that are looked into
+MORE_SEEDS = range(21, 201)  # tried in addition for a real sequence that SEEDS did not give
+REAL_RUNS = 3    # runs of the binary at least, unless a script takes long
+ATTEMPTS = 10    # runs of the binary at most, until every simulated sequence has occurred
+WRONG_ATTEMPTS = 2  # the same for a planted mistake, which never occurs
+REFUSED_MAX = 4  # simulated runs with refusals that are checked
 RANDOM_SCRIPTS = 24
-# Mistakes of the simulated heatsink or its servers, and a script that is about what they break.
+# Planted mistakes of the simulated heatsink or its servers, each with a script that shows it.
 MISTAKES = {
     "resend-lost": "an outcome that nobody knows",
     "stale-map-write": "tracking",
@@ -51,13 +51,13 @@ def tearDownModule():
 
 
 def simulate(lines, image, seeds):
-    """What clients hear, with each seed."""
+    """The sequences of all clients, for each seed."""
     for image.seed in seeds:
         yield image.sequences(lines)
 
 
 def replaces_a_master(lines):
-    """The same replica takes over again only after a while: see Real.failover."""
+    """True if the script replaces a master; this takes long when repeated: see Real.failover."""
     return any(line.startswith(("failover", "takeover")) for line in lines)
 
 
@@ -92,7 +92,7 @@ class Case(unittest.TestCase):
             self.differ(real.sequences(left[0]), left[1], f"beside what the {world} heatsink refused")
 
     def differ(self, said, expected, why):
-        """Fails, if they do."""
+        """Fails if a client's sequences differ."""
         for name in sorted(set(said) | set(expected)):
             self.assertEqual(said.get(name), expected.get(name), f"{name}: {why}")
 
@@ -110,7 +110,7 @@ class TestHeatsink(Case):
 
 
 class TestMistakes(Case):
-    """The comparison finds a mistake in the simulation, in a script that is about it."""
+    """The comparison finds a planted mistake of the simulation, in a script about it."""
 
     def test_planted_differences(self):
         for mistake, title in MISTAKES.items():

@@ -1,8 +1,8 @@
-"""Goal: clients that ask for much and do not read it cost bounded memory and hold up nobody else.
+"""Goal: clients that request much and do not read it cost bounded memory and do not delay other clients.
 
-Method: clients that pipeline reads of large values and leave the replies unread, on the embedded engine
-and in front of a server, while others go on. Memory is the system's own account of the process. Orders
-and counters are compared, never times.
+Method: clients pipeline reads of large values and leave the replies unread, with the embedded engine and in front of a
+server, while a control connection (the canary) goes on. Memory is the kernel's account of the process. The tests
+compare orders and counters, never times.
 """
 
 import contextlib
@@ -18,9 +18,9 @@ import servers
 from checks import heap_bytes, is_sanitized, KIB, memory_slack, MIB, wait_for
 
 RUN_ALONE = True  # it measures memory
-SANITIZERS = ("address",)  # tests/unit/test_embedded_loan.c has the threads
+SANITIZERS = ("address",)  # tests/unit/test_embedded_snapshot_loan.c has the threads
 
-PIPELINE = 256  # requests of one connection that may be under way
+PIPELINE = 256  # the number of requests that one connection may have in flight
 
 
 def stat(connection, name, section="stats"):
@@ -29,13 +29,13 @@ def stat(connection, name, section="stats"):
 
 
 def most_memory(server):
-    """The most that was ever in RAM."""
+    """The process's peak resident memory in bytes."""
     with open("/proc/%d/status" % server.pid, encoding="ascii") as status:
         return int(re.search(r"VmHWM:\s+(\d+) kB", status.read()).group(1)) * KIB
 
 
 class Embedded(unittest.TestCase):
-    """The value was just written: reads of it go to the committer, behind the write."""
+    """Reads of a value that was just written: they go to the committer, after the write."""
 
     SIZE = 4 * MIB
     LIMIT = 32 * MIB
@@ -52,18 +52,18 @@ class Embedded(unittest.TestCase):
         return connection
 
     def storm(self, requests, count):
-        """Asks without reading, until it is cut off; then memory is back. Returns what it took."""
+        """Sends requests without reading until it is cut off and memory is freed; returns the growth of the peak."""
         before, most = heap_bytes(self.server), most_memory(self.server)
         victim = self.connect()
         cut = stat(self.canary, "output_limit_disconnections")
-        with contextlib.suppress(OSError):  # cut off while still asking
+        with contextlib.suppress(OSError):  # cut off while it was sending
             victim.send(requests * count)
         written = 0
         while stat(self.canary, "output_limit_disconnections") == cut:
             written += 1
             self.assertEqual(self.canary.call("SET", "canary", written).raw, b"+OK\r\n")
         victim.close()
-        # Only the system's own malloc gives back; a sanitizer keeps what is freed.
+        # Only the system's malloc returns memory; a sanitizer's allocator retains it.
         if not is_sanitized():
             wait_for(self, "memory is given back",
                      lambda: heap_bytes(self.server) < before + 24 * MIB)
@@ -85,8 +85,8 @@ class Embedded(unittest.TestCase):
         self.assertLess(took, (2 * self.LIMIT + 24 * self.SIZE) * memory_slack())
 
     def test_a_late_reader_gets_the_value_of_its_turn(self):
-        """Below the limit nobody is cut off. Every read finds the write before it and none behind it,
-        though the replies are written when the later writes are long done."""
+        """A client below the limit is not cut off. Every read returns the write before it and none after it,
+        although its reply is composed after the later writes."""
         reader = self.connect()
         for at in range(4):
             reader.send(resp.encode("SET", "big", bytes([97 + at]) * MIB) +
@@ -100,7 +100,7 @@ class Embedded(unittest.TestCase):
 
     def test_a_reply_of_many_values_has_an_end(self):
         self.canary.call("SET", "big", b"x" * (8 * MIB))
-        # By the committer, then from a snapshot: the same bytes, which are many for a sanitizer.
+        # First the committer answers, then a snapshot; once is enough for a slow sanitizer.
         for _ in range(1 if is_sanitized() else 2):
             reply = self.canary.call("MGET", *["big"] * 80)
             self.assertTrue(reply.is_error, reply)
@@ -108,8 +108,8 @@ class Embedded(unittest.TestCase):
 
 
 class InFrontOfAServer(unittest.TestCase):
-    """Clients ask for large values and do not read. The server is asked for no more than they can take,
-    so that others are served, and who reads after all gets everything."""
+    """Clients request large values and do not read. heatsink requests no more from the server than these clients
+    can take, so that others are served; a client that reads later gets everything."""
 
     SIZE = MIB
     CLIENTS = 12
@@ -120,7 +120,7 @@ class InFrontOfAServer(unittest.TestCase):
         self.addCleanup(self.redis.close)
         self.server = servers.Heatsink("--engine", "redis://127.0.0.1:%d" % self.redis.port,
                                        "--workers", "2", "--output-limit", "32mb",
-                                       "--engine-timeout", "120000")  # a busy machine is slow
+                                       "--engine-timeout", "120000")  # long, because a busy machine is slow
         self.addCleanup(self.server.close)
         self.canary = self.connect()
         for at in range(4):
@@ -133,7 +133,7 @@ class InFrontOfAServer(unittest.TestCase):
         return connection
 
     def asked(self):
-        """How many GETs have reached the server."""
+        """The number of GETs that reached the server."""
         return self.redis.client().info("commandstats")["cmdstat_get"]["calls"]
 
     def test_no_request_is_sent_for_a_client_that_does_not_read(self):
@@ -147,7 +147,7 @@ class InFrontOfAServer(unittest.TestCase):
         while trips < 200:
             self.assertEqual(self.canary.call("GET", "small").text, b"1")
             trips += 1
-        # Each may have 16 replies of unknown size under way at first; then 8 MiB unread.
+        # Each client may have 16 replies of unknown size in flight at first, then 8 MiB unread.
         self.assertLess(self.asked(), trips + self.CLIENTS * 40)
         self.assertEqual(stat(self.canary, "output_limit_disconnections"), 0)
         self.assertLess(most_memory(self.server) - most,

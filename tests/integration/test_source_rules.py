@@ -1,8 +1,8 @@
-"""The source_rules stands as drawn: includes only go down, nothing below the I/O line knows a clock, a
-socket, a thread, a file or chance, nothing keeps global state, files stay short, tests mirror src.
+"""Goal: the source keeps its architecture rules: includes only go down the layers; code below the I/O line knows no
+clock, socket, thread, file or random source; there is no mutable global state; files stay short; unit tests mirror src.
 
-Each rule (tests/lib/source_rules.py) is tried on the real tree and on a small tree with one mistake
-planted in it: a rule that cannot complain protects nothing.
+Method: each rule (tests/lib/source_rules.py) is applied to the real tree, and to a small tree with one planted
+mistake, which shows that the rule can fail.
 """
 import os
 import re
@@ -35,7 +35,7 @@ class SourceRules(unittest.TestCase):
     def test_simulated_code_does_no_io(self):
         self.assertNoViolations(source_rules.sans_io_violations(ROOT, BUILD))
 
-    # Instrumented objects carry the sanitizer's own globals: this is a test of the plain build.
+    # Instrumented objects contain the sanitizer's globals, so only the plain build is checked.
     if not re.search("address|undefined|thread|fuzz", os.path.basename(BUILD)):
         def test_no_global_state(self):
             self.assertNoViolations(source_rules.global_violations(ROOT, BUILD))
@@ -63,7 +63,7 @@ class PlantedMistakes(unittest.TestCase):
             file.write(text)
 
     def compile(self, path, text):
-        """Writes a source and compiles it to where the build would put its object."""
+        """Writes a source and compiles it to the place of its object in the build."""
         self.write(path, text)
         obj = os.path.join(self.root, "build/obj", path[:-2] + ".o")
         os.makedirs(os.path.dirname(obj), exist_ok=True)

@@ -1,7 +1,7 @@
-"""Goal: a start that cannot work says why in one line, exits with 1 and touches nothing.
+"""Goal: a start that cannot work prints the reason in one line, exits with 1 and changes nothing.
 
-Method: the real binary with ports taken, folders unusable, data it does not know, wrong options and
-files; its words, its exit status and the bytes on disk before and after.
+Method: the real binary with ports in use, unusable folders, unknown data, wrong options and files; the test checks its
+output, its exit status, and the bytes on disk before and after.
 """
 
 import contextlib
@@ -18,11 +18,11 @@ import servers
 from cases import FolderCase
 from checks import GUARD_S, own_disk, tree
 
-SANITIZERS = ("address",)  # a server that starts has mostly one thread
+SANITIZERS = ("address",)  # a starting server has one thread most of the time
 
 
 class Starting(FolderCase):
-    """A start that cannot work: one line that names the reason, exit status 1, nothing touched."""
+    """A start that cannot work: one line with the reason, exit status 1, no file changed."""
 
     def run_heatsink(self, *args):
         return subprocess.run([servers.heatsink_path(), *[str(arg) for arg in args]],
@@ -30,8 +30,8 @@ class Starting(FolderCase):
                               text=True, timeout=GUARD_S, check=False, cwd=self.folder)
 
     def refuse(self, *args, words):
-        """Runs it, expects status 1 and one line with all the words; gives back the line. Without
-        HTTP unless told otherwise: its port may be somebody's, and that is a line of its own."""
+        """Runs heatsink and expects status 1 and one line with all the words; returns the line. HTTP is off unless
+        the arguments name it, because a port in use would log another line."""
         if args[0] == "serve" and "--http" not in args:
             args += ("--http", "-1")
         done = self.run_heatsink(*args)
@@ -43,7 +43,7 @@ class Starting(FolderCase):
         return said
 
     def make_data(self, *args):
-        """A folder with data in it, cleanly closed."""
+        """Creates a data folder whose server was stopped cleanly."""
         data = self.path("data")
         with servers.Heatsink("--partitions", "2", *args, data=data) as server:
             server.client().set("kept", "1")
@@ -88,7 +88,7 @@ class Starting(FolderCase):
         self.assertEqual(tree(self.folder), {self.path("file"): b"mine\n"})
 
     def test_data_not_writable(self):
-        """A read-only disk, which stops root too."""
+        """A read-only filesystem, which also stops root."""
         disk = self.path("disk")
         os.mkdir(disk)
         with own_disk(disk, "1m", ",ro"), self.assertRaises(AssertionError) as caught:
@@ -120,7 +120,7 @@ class Starting(FolderCase):
             self.assertEqual(tree(data), before)
 
     def test_somebody_else_s_folder(self):
-        """Files that are not ours are left alone, or lived with, never removed."""
+        """Files of other programs are refused or ignored, never removed."""
         data = self.path("data")
         os.mkdir(data)
         with open(os.path.join(data, "thesis.tex"), "w", encoding="ascii") as file:
@@ -138,7 +138,7 @@ class Starting(FolderCase):
             self.assertEqual(server.client().get("a"), b"1")
             self.assertTrue(server.client().set("a", "2"))
             server.kill9()
-            server.start()  # a killed server leaves no lock behind
+            server.start()  # the lock of a killed server does not prevent a start
             self.assertEqual(server.client().get("a"), b"2")
 
     def test_partitions_stay(self):
@@ -232,8 +232,8 @@ class Starting(FolderCase):
         fixed = {"appendonly", "cluster-enabled", "cluster-require-full-coverage", "databases",
                  "latency-monitor-threshold", "maxmemory", "maxmemory-policy",
                  "notify-keyspace-events",
-                 "proto-max-bulk-len", "save"}  # answered for clients' sake, no options
-        # Users are ACL's to show.
+                 "proto-max-bulk-len", "save"}  # CONFIG GET answers these for clients; they are no options
+        # ACL shows users, not CONFIG.
         self.assertEqual(flags - {"check-config", "version", "help", "user"}, options - fixed)
 
 

@@ -1,7 +1,7 @@
-"""Goal: a full store or disk refuses writes with a clear error, goes on reading, can be emptied.
+"""Goal: a full store or disk refuses writes with a clear error, still serves reads, and can be emptied.
 
-Method: small stores, and a small disk of the test's own, are filled until the server says so; all
-that was acknowledged must be readable, and what deletes free must be usable again.
+Method: small stores, and a small disk made for the test, are filled until the server refuses. All acknowledged values
+must be readable, and space freed by deletes must be usable again.
 """
 
 import os
@@ -15,14 +15,14 @@ import servers
 from cases import FolderCase
 from checks import MIB, own_disk, wait_for
 
-SANITIZERS = ("address",)  # one client at a time: nothing to race
+SANITIZERS = ("address",)  # one client at a time: no data race is possible
 
 
 class StoreFull(FolderCase):
     VALUE = b"v" * 10000
 
     def fill(self, connection, prefix):
-        """How many values fit until the store says that it is full."""
+        """Writes values until the store is full; returns how many fit."""
         for count in range(100000):
             reply = connection.call("SET", "%s%d" % (prefix, count), self.VALUE)
             if reply.raw != b"+OK\r\n":
@@ -44,7 +44,7 @@ class StoreFull(FolderCase):
             first = self.fill(connection, "a")
             self.assertGreater(first, 100)
             self.check_reads(other, "a", first)
-            # Every write that needs room is refused with the same words.
+            # Every write that needs space gets the same error.
             for words in (["APPEND", "a0", self.VALUE * 300],
                           ["MSET", "x", self.VALUE * 300, "y", self.VALUE * 300],
                           ["SETRANGE", "a1", "3000000", "x"]):
@@ -53,7 +53,7 @@ class StoreFull(FolderCase):
             info = other.call("INFO", "stats").text.decode()
             self.assertGreaterEqual(int(re.search(r"store_full_errors:(\d+)", info).group(1)), 4)
 
-            # Full, then emptied and filled again, several times: the room does not shrink away.
+            # Filled and emptied several times: the usable space does not shrink.
             for turn in range(3):
                 names = ["%s%d" % ("a" if turn == 0 else "b", at) for at in range(first)]
                 for name in names:
@@ -64,7 +64,7 @@ class StoreFull(FolderCase):
                 self.check_reads(other, "b", again)
                 first = max(first, again)
 
-            # And it survives a kill and a restart while full.
+            # A full store survives a kill and a restart.
             server.kill9()
             server.start()
             self.check_reads(server.raw(), "b", again)
@@ -93,7 +93,7 @@ class StoreFull(FolderCase):
             self.assertIn(b"+OK\r\n", replies)
 
     def states(self, connection):
-        """By partition, as HEAT PARTITIONS tells; and whether there is a reason."""
+        """State of each partition in HEAT PARTITIONS, and whether a reason is given."""
         rows = [dict(zip((name.text for name in row.items[0::2]), row.items[1::2]))
                 for row in connection.call("HEAT", "PARTITIONS").items[:-1]]
         return [(row[b"state"].text, row[b"trouble"].text != b"") for row in rows]
@@ -103,19 +103,19 @@ class StoreFull(FolderCase):
         with servers.Heatsink("--partitions", "2", "--store-size", "2mb") as server:
             connection = server.raw()
             self.assertEqual(self.states(connection), [ok, ok])
-            # What could never fit says nothing of the room there is.
+            # A value that can never fit does not make the store full.
             self.assertTrue(connection.call("SET", "{a}", b"x" * 3 * MIB).raw.startswith(b"-OOM"))
             self.assertEqual(self.states(connection), [ok, ok])
             self.fill(connection, "{a}")
             self.assertEqual(self.states(connection), [ok, full])  # {a} is slot 15495
-            self.assertEqual(connection.call("SET", "{b}", "1").raw, b"+OK\r\n")  # 3300
+            self.assertEqual(connection.call("SET", "{b}", "1").raw, b"+OK\r\n")  # {b} is slot 3300
             self.assertEqual(connection.call("GET", "{a}0").text, self.VALUE)
             self.assertEqual(self.states(connection), [ok, full])
             self.assertEqual(connection.call("DEL", "{a}0").raw, b":1\r\n")
             self.assertEqual(self.states(connection), [ok, ok])
 
     def test_disk_full(self):
-        """A disk of 24 MB with 8 MB of somebody else's files on it."""
+        """A disk of 24 MB with 8 MB of another program's files."""
         disk = self.path("disk")
         os.mkdir(disk)
         with own_disk(disk, "24m"), servers.Heatsink(
@@ -130,13 +130,13 @@ class StoreFull(FolderCase):
             self.assertGreater(first, 100)
             self.check_reads(other, "a", first)
 
-            # Deletes make room.
+            # Deletes free space.
             for at in range(first // 2):
                 self.assertEqual(connection.call("DEL", "a%d" % at).raw, b":1\r\n")
             again = self.fill(connection, "b")
             self.assertGreater(again, first // 4)
 
-            # So does the other file's owner.
+            # Removing the other file frees space, too.
             os.unlink(ballast)
             wait_for(self, "room after the file is gone",
                      lambda: connection.call("SET", "later", self.VALUE).raw == b"+OK\r\n")

@@ -1,8 +1,8 @@
-"""heatsink storm: the load it makes is the load that was asked for, and --verify finds mistakes.
+"""Goal: heatsink storm makes the load that its options ask for, and --verify finds mistakes of a server.
 
-What was sent is judged by what a real redis-server saw. What --verify must find is planted by a
-little server that makes one mistake on purpose; what it must not complain about (lost connections,
-refused writes, unknown outcomes) is made the same way.
+Method: a real redis-server's own counters show the load. A small fake server (tests/lib/fake.py) makes one mistake on
+purpose, which --verify must find; the same server causes events that --verify must accept: lost connections, refused
+writes, unknown outcomes.
 """
 import json
 import os
@@ -18,8 +18,8 @@ import unittest.mock
 from fake import FakeServer, Hangup, bulk
 from servers import GUARD_S, Process, Redis, ReservedPort, heatsink_path
 
-SANITIZERS = ()  # its parts are unit tests
-HISTORIES = tempfile.TemporaryDirectory()  # of servers that lie: see --judge
+SANITIZERS = ()  # unit tests cover its parts
+HISTORIES = tempfile.TemporaryDirectory()  # histories of servers with planted mistakes: see --check-history
 
 
 def start(server, *args):
@@ -28,7 +28,7 @@ def start(server, *args):
 
 
 def run(server, *args):
-    """The exit code, what it printed, and its complaints."""
+    """Runs storm; returns exit code, standard output and standard error."""
     done = subprocess.run([heatsink_path(), "storm", "--target", f"127.0.0.1:{server.port}",
                            "--history-folder", HISTORIES.name, *map(str, args)], capture_output=True, text=True, timeout=GUARD_S)
     return done.returncode, done.stdout, done.stderr
@@ -45,7 +45,7 @@ def calls(server, command):
 
 
 class Load(unittest.TestCase):
-    """What the server saw is what was asked for."""
+    """The server's counters match the options."""
 
     def test_count_and_kinds(self):
         with Redis() as server:
@@ -58,7 +58,7 @@ class Load(unittest.TestCase):
             writes = calls(server, "set") + calls(server, "incr")
             self.assertEqual(writes, result["writes"]["requests"])
             self.assertEqual(writes + calls(server, "get"), 20000)
-            # Half of the requests write, half of the keys are counters.
+            # Half of the requests are writes, half of the keys are counters.
             self.assertAlmostEqual(calls(server, "set"), 5000, delta=500)
             self.assertAlmostEqual(calls(server, "incr"), 5000, delta=500)
 
@@ -121,7 +121,7 @@ class Load(unittest.TestCase):
             self.assertEqual(calls(server, "get"), 1000)
 
     def test_a_stall_shows_in_the_open_loop(self):
-        """One pause of 400 ms holds up every request due in it, not only the one it met."""
+        """A pause of 400 ms delays every request due in it, not only the one in flight."""
         def pause(_server, _connection, number, _args):
             if number == 10:
                 time.sleep(0.4)
@@ -148,19 +148,19 @@ class Load(unittest.TestCase):
 
 class Limits(unittest.TestCase):
     def test_a_reply_that_is_too_large(self):
-        """Two elements of which one is as large as any may be: the rest is not waited for."""
+        """An array whose second element would exceed the largest reply: storm does not wait for it."""
         def boast(_server, _connection, number, _args):
             return b"*2\r\n" + bulk(b"x" * (2 << 20)) + b"$%d\r\n" % (512 << 20) if number == 1 else None
 
         with FakeServer(boast) as server:
             code, out, err = run(server, "--count", 20, "--connections", 1, "--command", "get")
             self.assertEqual((code, err), (0, ""))
-            self.assertRegex(out, r" 1 sent and never answered")
-            self.assertIn("last trouble: its reply is larger than any may be", out)
+            self.assertRegex(out, r" 1 sent and not answered")
+            self.assertIn("last error: the server's reply exceeds the size limit", out)
 
 
 def setUpModule():
-    """A server that stops answering in the middle of a run. Its storm waits for 30 seconds: beside the other tests."""
+    """A server that stops answering in the middle of a run; its storm waits 30 seconds while other tests run."""
     asleep = threading.Event()
 
     def fall_silent(_server, _connection, number, _args):
@@ -175,12 +175,12 @@ def setUpModule():
 class Silence(unittest.TestCase):
     def test_a_run_of_so_many_requests_ends(self):
         self.assertEqual(self.storm.wait(), 1, self.storm.text())
-        self.assertRegex(self.storm.text(), r" 1 sent and never answered")
-        self.assertIn("last trouble: no answer for 30 s", self.storm.text())
+        self.assertRegex(self.storm.text(), r" 1 sent and not answered")
+        self.assertIn("last error: no answer for 30 s", self.storm.text())
 
 
 class Words(unittest.TestCase):
-    """What people read and type."""
+    """Output and options as users see them."""
 
     def test_table(self):
         with Redis() as server:
@@ -210,12 +210,15 @@ class Words(unittest.TestCase):
         with FakeServer(refuse) as server:
             code, _, err = run(server, "--load", "--keys", 10, "--count", 100, "--command", "get")
             self.assertEqual(code, 3)
-            self.assertIn("1 errors outside the run", err)
+            self.assertIn("1 errors before or after the run", err)
 
     def test_bad_words(self):
         for args, complaint in (
                 (["--nonsense"], "unknown option '--nonsense'"),
                 (["storm"], "unknown option 'storm'"),
+                (["--patience", "1s"], "option '--patience' is now called '--resend-timeout'"),
+                (["--judge=file"], "option '--judge' is now called '--check-history'"),
+                (["-"], "unknown option '-'"),
                 (["--keys"], "--keys needs N"),
                 (["--keys", "0"], "--keys: bad value '0'"),
                 (["--keys=many"], "--keys: bad value 'many'"),
@@ -235,8 +238,8 @@ class Words(unittest.TestCase):
                 (["--ordered", "--threads", "2"], "--ordered works on one thread"),
                 (["--ordered", "--rate", "100"], "--ordered is a closed loop"),
                 (["--ordered", "--command", "all"], "--ordered is a closed loop"),
-                (["--ordered", "--keys", "10000001"], "--verify and --ordered keep something"),
-                (["--no-final"], "--no-final is for --verify")):
+                (["--ordered", "--keys", "10000001"], "--verify and --ordered need memory"),
+                (["--no-final"], "--no-final needs --verify")):
             with self.subTest(args=args):
                 done = subprocess.run([heatsink_path(), "storm", *args], capture_output=True,
                                       text=True, timeout=GUARD_S)
@@ -270,7 +273,7 @@ class Words(unittest.TestCase):
                         if b" answers " in shown and not told:
                             child.send_signal(signal.SIGINT)
                             told = True
-                except OSError:  # the terminal's other end is closed
+                except OSError:  # storm has closed its end of the terminal
                     pass
                 os.close(ours)
                 self.assertEqual(child.wait(GUARD_S), 0)
@@ -284,7 +287,7 @@ class Words(unittest.TestCase):
                 pass
             storm.signal(signal.SIGINT)
             self.assertEqual(storm.wait(), 0)
-            self.assertIn("all as it must be", storm.text())
+            self.assertIn("all replies are correct", storm.text())
 
 
 class Connecting(unittest.TestCase):
@@ -297,7 +300,7 @@ class Connecting(unittest.TestCase):
         self.assertIn("could not connect: connection refused", done.stderr)
 
     def test_server_unreachable_at_the_first_try(self):
-        """The default of twenty retries took fifteen seconds."""
+        """An unreachable server fails the first connection at once, without the default of twenty retries."""
         port = ReservedPort()
         self.addCleanup(port.release)
         storm = Process([heatsink_path(), "storm", "--target", f"127.0.0.1:{port.number}",
@@ -316,7 +319,7 @@ class Connecting(unittest.TestCase):
             self.assertRegex(err, r"could not connect: cannot log in as 'default': check .*--password.*WRONGPASS")
             code, _, err = run(server, "--count", 100)
             self.assertEqual(code, 1)
-            self.assertRegex(err, r"could not connect: cannot log in .*--password.*it wants a password")
+            self.assertRegex(err, r"could not connect: cannot log in .*--password.*it requires a password")
             self.assertTrue(client.ping())
 
     def test_password_of_the_environment_and_of_a_file(self):
@@ -336,7 +339,7 @@ class Connecting(unittest.TestCase):
         with Redis() as server:
             storm = start(server, "--duration", f"{GUARD_S}s", "--keys", 50, "--writes", "0.5",
                           "--verify", "--json", "--connections", 10, "--pipeline", 4)
-            for sets in (100, 1000, 2000, 5000, 10000):  # and on with them after the last time
+            for sets in (100, 1000, 2000, 5000, 10000):  # no kill after the last number
                 while storm.child.poll() is None and calls(server, "set") < sets:
                     pass
                 if sets < 10000:
@@ -349,7 +352,7 @@ class Connecting(unittest.TestCase):
             self.assertTrue(result["verify"]["ok"])
 
     def test_unsent_requests_are_not_lost(self):
-        """Most of 64 MB did not fit into the buffers in between when the server went away."""
+        """Most of 64 MB did not fit into socket buffers when the server went away: these requests are unsent."""
         def hang_up(_server, _connection, number, _args):
             if number == 3:
                 raise Hangup()
@@ -380,11 +383,11 @@ class Connecting(unittest.TestCase):
         with FakeServer(babble) as server:
             code, out, _ = run(server, "--count", 200, "--command", "get")
             self.assertEqual(code, 0)
-            self.assertIn("what it answers is not RESP", out)
+            self.assertIn("the server's reply is not RESP", out)
 
 
 class Verify(unittest.TestCase):
-    """Planted mistakes are found; bad luck is not taken for one."""
+    """Planted mistakes are found; lost connections and refusals are not taken for mistakes."""
 
     def judge(self, mischief, *args, code):
         with FakeServer(mischief) as server:
@@ -445,9 +448,9 @@ class Verify(unittest.TestCase):
         self.assertIn("two INCRs were answered", self.judge(twice, "--command", "incr", code=1))
 
     def test_increment_lost(self):
-        """Nobody notices the lost one until the sum is taken."""
+        """Only the sum at the end shows the lost increment."""
         def lose(server, _connection, number, args):
-            if args[0] == b"INCR" and number == 2001:  # one key was read before the run
+            if args[0] == b"INCR" and number == 2001:  # the first request was a read before the run
                 return b":%d\r\n" % (int(server.data[args[1]]) + 1)
             return None
 
@@ -476,7 +479,7 @@ class Verify(unittest.TestCase):
         self.judge(stale, "--command", "set", code=1)
 
     def test_pipelined_read_overtakes_its_write(self):
-        """GETs that answer what was there before the SET in front of them."""
+        """A GET returns the value from before the SET that precedes it in the pipeline."""
         last = {}
 
         def overtake(server, connection, number, args):
@@ -516,13 +519,13 @@ class Verify(unittest.TestCase):
 
 
 class Overlaps(FakeServer):
-    """Counts the writes that share their key with another request under way."""
+    """Counts writes that overlap with another request for the same key."""
 
     def __init__(self):
         super().__init__()
         self.guard = threading.Condition()
         self.requests = 0
-        self.under_way = {}  # key: how many, and how many of them write
+        self.under_way = {}  # key: (requests, writes) in flight
         self.overlaps = 0
 
     def answer(self, connection, args):
@@ -533,7 +536,7 @@ class Overlaps(FakeServer):
             self.under_way[args[1]] = (requests + 1, writes + write)
             self.requests += 1
             self.guard.notify_all()
-            if write:  # whoever does not wait for it will be seen; nobody may have to come
+            if write:  # gives an overlapping request 10 ms to arrive
                 came = self.requests
                 self.guard.wait_for(lambda: self.requests > came, 0.01)
         reply = super().answer(connection, args)
@@ -544,7 +547,7 @@ class Overlaps(FakeServer):
 
 
 class Ordered(unittest.TestCase):
-    """`--ordered`: requests of one key take turns, so that --verify finds every old value."""
+    """`--ordered`: requests of one key are sent one after the other, so that --verify finds every old value."""
 
     LOAD = ("--command", "set", "--writes", "0.2", "--keys", 4, "--connections", 16, "--count", 3000)
 
@@ -571,8 +574,8 @@ class Ordered(unittest.TestCase):
                     self.assertAlmostEqual(calls(server, "set"), 1000, delta=200)
 
     def test_every_old_value_is_found(self):
-        """The cache in between forgets a write for one read: what came before it is answered. Without
-        turns that is mostly excused, because the write might have been the later one."""
+        """The server returns the value from before the last write to one read. Without --ordered this often goes
+        unnoticed, because the write may have come after the read."""
         before, lies = {}, []
 
         def forget(server, _connection, number, args):
@@ -610,11 +613,11 @@ class Ordered(unittest.TestCase):
 
 
 class All(unittest.TestCase):
-    """`--command all --verify`: an order explains every answer, or it is found that none does."""
+    """`--command all --verify` finds an order that explains every reply, or reports that there is none."""
 
     def judge(self, mischief, *args, code, count=4000):
-        """What writes of others cover up before anybody looks is no mistake that can be seen: a
-        mischief has to be found in one of three runs."""
+        """A mistake that later writes hide before any read cannot be seen, so one of three runs must find
+        `mischief`."""
         for seed in ("1", "2"):
             try:
                 return self.judge_once(mischief, "--seed", seed, *args, code=code, count=count)
@@ -654,7 +657,7 @@ class All(unittest.TestCase):
                 run_json(self, server, "--verify", "--command", "all", "--keys", 2, "--count", 2000)
 
     def test_a_target_without_scripts(self):
-        """EVAL is left out and named; it is no error of the run."""
+        """EVAL is left out and named in the result, but is no error."""
         def refuse(_server, _connection, _number, args):
             if args[0] == b"EVAL":
                 return b"-ERR unknown command 'EVAL', with args beginning with: \r\n"
@@ -674,8 +677,8 @@ class All(unittest.TestCase):
             self.assertEqual(result["errors"], {})
 
     def often(self, names, deed):
-        """A mischief that happens to every fifth of these commands, from the middle on: once might be
-        covered up by a SET before anybody looks."""
+        """Makes a mistake at every fifth of these commands from the middle on: a single one might be hidden by a SET
+        before any read."""
         met = []
 
         def mischief(server, connection, number, args):
@@ -699,7 +702,7 @@ class All(unittest.TestCase):
         self.assertIn("no order", self.judge(stale, code=1))
 
     def test_read_overtakes_a_write_of_its_connection(self):
-        """GETs that answer what was there before the write in front of them."""
+        """A GET returns the value from before the write that precedes it on its connection."""
         before = {}
 
         def overtake(server, connection, number, args):
@@ -732,7 +735,7 @@ class All(unittest.TestCase):
         self.judge(self.often([b"INCR"], repeat), code=1)
 
     def test_lost_with_its_connection_and_done_twice(self):
-        """May have happened is not: may have happened twice."""
+        """A write of unknown outcome may have run once, but never twice."""
         def twice(server, _connection, args):
             for _ in range(2):
                 server.serve(args)
@@ -781,7 +784,7 @@ class All(unittest.TestCase):
         self.judge(zero, code=1)
 
     def test_transaction_in_two_pieces(self):
-        """What others write between its commands is seen by them."""
+        """Commands of a transaction see writes of other clients between them."""
         def tear(server, connection, number, args):
             if args[0] == b"EXEC" and number > 1000 and connection.queue and \
                     len(connection.queue) > 1 and len(connection.queue[0]) > 1:
@@ -802,7 +805,7 @@ class All(unittest.TestCase):
         self.judge(ignore, "--keys", 1, code=1)
 
     def test_bad_luck_is_no_mistake(self):
-        """Connections that end before and after the deed, unknown outcomes, refusals."""
+        """Connections that end before or after the command ran, unknown outcomes, refusals."""
         def trouble(server, connection, number, args):
             if number % 201 == 0:
                 if number % 2:
@@ -822,7 +825,7 @@ class All(unittest.TestCase):
         self.judge(trouble, "--window", 300, code=3)
 
     def test_lost_last_write(self):
-        """Nobody but the reading at the end notices."""
+        """Only the final read shows the lost write."""
         def lose(server, connection, number, args):
             return b"+OK\r\n" if args[0] == b"SET" and len(args) == 3 and number > 2000 and \
                 args[1] in server.data and connection.queue is None else None
@@ -838,7 +841,7 @@ class All(unittest.TestCase):
 
 
 class Requests(unittest.TestCase):
-    """--request: any words, again and again."""
+    """--request repeats any command."""
 
     def test_the_commands_of_the_server(self):
         with Redis() as server:
@@ -848,7 +851,7 @@ class Requests(unittest.TestCase):
             self.assertEqual(calls(server, "hgetall"), 500)
 
     def test_is_called_by_its_name(self):
-        """Not GETs of keys that nobody asked for, and no reads: what it does is not known."""
+        """The output calls it a request, not a read or a write, because storm does not know what it does."""
         with Redis() as server:
             code, out, _ = run(server, "--request", "INCR n", "--count", 50, "--connections", 2)
             self.assertEqual(code, 0)
@@ -863,7 +866,7 @@ class Requests(unittest.TestCase):
             self.assertNotIn("reads", result)
 
     def test_different_replies_are_distinguished(self):
-        """Long replies that equal the last one are not read again; these do not."""
+        """Storm skips parsing a long reply that equals the last one; here the replies differ."""
         with Redis() as server:
             server.client().rpush("list", *[f"element:{i}" for i in range(300)])
             for request in ("LRANGE list 0 -1", "LPOP list 3", "LRANGE list 0 -1"):

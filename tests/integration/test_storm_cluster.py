@@ -1,9 +1,9 @@
-"""Goal: storm follows a Cluster. Every request is answered by the node that owns its slot, none overtakes another one
-of its client on its key, and --verify means what it means in front of one server: what a Cluster does right is no
-mistake, what it loses is found.
+"""Goal: storm follows a Cluster. The owner of the slot answers every request, no request overtakes another one of the
+same client on the same key, and --verify means the same as with one server: correct behaviour of a Cluster is no
+mistake, and lost writes are found.
 
-Method: a real Cluster whose slots move and whose masters are replaced while storm runs; what it is to find is caused
-with a replica that has missed writes. What is too rare there is made by nodes that answer from a script
+Method: a real Cluster whose slots move and whose masters are replaced while storm runs; lost writes are caused with a
+replica that has missed writes. Situations that are too rare there are made by nodes that answer from a script
 (ScriptedNode).
 """
 import json
@@ -20,7 +20,7 @@ from cluster import ASKED_ONLY, Cluster, slot_of
 from fake import FakeServer
 from servers import GUARD_S, Process, Redis, ReservedPort, heatsink_path
 
-SANITIZERS = ()  # its parts are unit tests
+SANITIZERS = ()  # unit tests cover its parts
 HISTORIES = tempfile.TemporaryDirectory()
 
 
@@ -35,7 +35,7 @@ def run(target, *args):
 
 
 class Running:
-    """storm in the background until `end`."""
+    """Runs storm in the background until `end`."""
 
     def __init__(self, test, target, *args, env=None):
         self.test = test
@@ -57,7 +57,7 @@ def total(result, what):
 
 
 class OnCluster(unittest.TestCase):
-    """What tests do with `cluster`."""
+    """Helpers for tests with a `cluster`."""
 
     def calls(self, node, name):
         return node.client().info("commandstats").get(f"cmdstat_{name}", {}).get("calls", 0)
@@ -67,7 +67,7 @@ class OnCluster(unittest.TestCase):
         self.cluster.wait(f"{more} calls", lambda: self.calls(node, name) >= before + more)
 
     def move_to_and_fro(self, slot, rounds):
-        """The slot moves key by key, under traffic; in the middle of a move keys are here and there."""
+        """Moves the slot key by key under traffic, so that its keys are on two nodes for a while."""
         for _ in range(rounds):
             owner = self.cluster.master_of(slot)
             to = next(node for node in self.cluster.nodes if node.is_master() and node is not owner)
@@ -80,7 +80,7 @@ class OnCluster(unittest.TestCase):
 
 
 class RealCluster(OnCluster):
-    """One Cluster for all; its slots and roles stay as a test leaves them."""
+    """All tests share one Cluster; slots and roles stay as the last test left them."""
 
     @classmethod
     def setUpClass(cls):
@@ -108,7 +108,7 @@ class RealCluster(OnCluster):
             self.assertEqual(result["nodes"][node.address]["requests"], got)
 
     def test_one_seed_is_enough(self):
-        for node in self.cluster.nodes:  # a replica too
+        for node in self.cluster.nodes:  # replicas, too
             code, result, _ = run(self.cluster.url(node), "--count", 300, "--keys", 50, "--load")
             self.assertEqual((code, result["answered"], result["errors"]), (0, 300, {}))
             code, result, _ = run(node.address, "--cluster", "--count", 300, "--keys", 50, "--threads", 2)
@@ -154,7 +154,7 @@ class RealCluster(OnCluster):
                 self.assertTrue(result["verify"]["ok"])
 
     def test_every_command_while_slots_move(self):
-        """Pairs of keys get TRYAGAIN, transactions are sent again as a whole or not at all."""
+        """Requests for two keys get TRYAGAIN; transactions are repeated as a whole or not at all."""
         storm = Running(self, self.cluster.url(), "--verify", "--command", "all", "--keys", 20, "--prefix", "{m}",
                         "--connections", 10, "--pipeline", 8, "--window", 1000)
         self.move_to_and_fro(slot_of("{m}"), 6)
@@ -182,14 +182,14 @@ class RealCluster(OnCluster):
                 self.assertTrue(result["verify"]["ok"])
 
     def test_a_master_that_is_gone(self):
-        """What it had been sent has an unknown outcome; the rest waits for who comes after it."""
+        """Requests sent to the lost master have an unknown outcome; the others wait for the new master."""
         master = self.cluster.master_of("{g}")
         replica = self.cluster.replicas_of(master)[0]
         storm = Running(self, self.cluster.url(), "--verify", "--command", "incr", "--writes", 1, "--keys", 1,
                         "--prefix", "{g}", "--connections", 5, "--pipeline", 4)
         self.wait_calls(master, "incr", 200)
         master.client().wait(1, GUARD_S * 1000)
-        master.freeze()  # nothing is acknowledged from here on that the replica could miss
+        master.freeze()  # from here on no write is acknowledged that the replica could miss
         self.cluster.fail_over(replica, how="TAKEOVER")
         master.kill9()
         self.wait_calls(replica, "incr", 200)
@@ -199,7 +199,7 @@ class RealCluster(OnCluster):
         self.assertEqual(result["verify"]["unknown"], result["lost"])
 
     def ended_with(self, storm):
-        """0, or 1: a write that was acknowledged before the freeze and was on its way to the replica."""
+        """Exit status 0, or 1 if a write acknowledged before the freeze had not reached the replica."""
         storm.process.signal(2)
         return storm.process.wait()
 
@@ -217,7 +217,7 @@ class RealCluster(OnCluster):
         self.assertEqual(result["errors"], {})
 
     def test_writes_that_a_replica_had_missed(self):
-        """They were acknowledged, and it takes over without them: --verify says so."""
+        """The replica takes over without acknowledged writes: --verify reports them."""
         for args, said in ((["--command", "set", "--writes", "0.2", "--keys", 20], "is lost|replaced"),
                            (["--command", "incr", "--writes", "0.5", "--keys", 3], "possible was|two INCRs|the sum is"),
                            (["--command", "all", "--keys", 10, "--window", 500], "no order|an answer")):
@@ -228,7 +228,7 @@ class RealCluster(OnCluster):
                 storm = Running(self, self.cluster.url(), "--verify", "--prefix", "{w}", "--connections", 4, *args)
                 self.wait_calls(master, "get", 100)
                 replica.freeze()
-                master.call("CLIENT", "KILL", "TYPE", "replica")  # what is under way reaches it, and nothing behind it
+                master.call("CLIENT", "KILL", "TYPE", "replica")  # the replica misses later writes
                 self.wait_calls(master, "get", 500)
                 master.freeze()
                 replica.thaw()
@@ -253,7 +253,7 @@ class Secured(OnCluster):
             code, _, err = run(cluster.url(user="app", password="pw"))
             self.assertEqual(code, 1)
             self.assertRegex(err, "TLS: .*certificate")
-            # Nodes that it is redirected to are reached by TLS, and with the same user, too.
+            # After a redirect, storm uses TLS and the same user, too.
             storm = Running(self, cluster.url(), "--tls-ca-cert-file", cluster.tls.ca, "--user", "app", "--verify",
                             "--writes", "0.5", "--keys", 20, "--prefix", "{m}", env={"HEATSINK_PASSWORD": "pw"})
             self.move_to_and_fro(slot_of("{m}"), 4)
@@ -265,14 +265,14 @@ class Secured(OnCluster):
 
 
 class ScriptedNode(FakeServer):
-    """A node of a Cluster in which it owns every slot, or another one does."""
+    """A node of a Cluster in which one scripted node owns all slots."""
 
     def __init__(self, script=None):
         self.script, self.owner, self.seen = script, self, []
         super().__init__(self.redirect)
 
     def share(self, other):
-        """The two hold the same, at any time."""
+        """Both nodes use the same data."""
         self.data, self.ends, self.versions, self.lock = other.data, other.ends, other.versions, other.lock
         other.owner = self
 
@@ -284,13 +284,13 @@ class ScriptedNode(FakeServer):
 
 
 class Scripted(unittest.TestCase):
-    """Answers that a real node gives at moments which cannot be chosen."""
+    """Answers that real nodes give at moments that a test cannot choose."""
 
     def run_on(self, node, *args):
         return run(f"cluster://127.0.0.1:{node.port}", *args)
 
     def test_not_now(self):
-        """LOADING, CLUSTERDOWN and TRYAGAIN are waited for and are no errors."""
+        """LOADING, CLUSTERDOWN and TRYAGAIN are retried and are no errors."""
         words = [b"LOADING Redis is loading", b"CLUSTERDOWN Hash slot not served", b"TRYAGAIN Multiple keys"]
 
         def later(_node, _connection, number, _args):
@@ -302,8 +302,8 @@ class Scripted(unittest.TestCase):
             self.assertGreaterEqual(total(result, "not_now"), 9)
 
     def test_an_overtaken_request_is_not_sent_again(self):
-        """The first of two SETs of a key is refused and the second done: the first must not come behind it, and
-        is a refused write for --verify."""
+        """The first of two SETs of a key is refused and the second runs: the first must not be sent again after it,
+        and counts as a refused write for --verify."""
         refused = []
 
         def refuse(_node, _connection, number, args):
@@ -319,10 +319,10 @@ class Scripted(unittest.TestCase):
             again = [value for value in refused if sent.count(value) > 1]
             self.assertEqual((code, result["verify"]["ok"]), (3, True))
             self.assertEqual(result["errors"], {"TRYAGAIN": len(refused) - len(again)})
-            self.assertLess(len(again), len(refused))  # those at the end of a batch have nobody behind them
+            self.assertLess(len(again), len(refused))  # the last one of a pipeline has no later request
 
     def test_a_redirect_waits_for_later_requests_in_flight(self):
-        """A node that sends one request away and runs those behind it: the slot has come back meanwhile."""
+        """A node redirects one request and runs later ones, because the slot came back meanwhile."""
         with ScriptedNode() as one, ScriptedNode() as other:
             def moved(node, connection, number, args):
                 if args[0] not in (b"INCR", b"GETSET", b"GET", b"INCRBY") or number % 20 or connection.queue is not None:
@@ -337,7 +337,7 @@ class Scripted(unittest.TestCase):
             self.assertEqual(list(result["errors"]), ["MOVED"])
 
     def test_endless_redirects_are_given_up(self):
-        """After --resend-timeout, with what was said last."""
+        """After --resend-timeout, requests fail with the last error."""
         with ScriptedNode(lambda *_: b"-CLUSTERDOWN The cluster is down\r\n") as node:
             code, result, _ = self.run_on(node, "--resend-timeout", "500ms", "--count", 6, "--connections", 1, "--pipeline",
                                           3, "--keys", 5)
@@ -345,7 +345,7 @@ class Scripted(unittest.TestCase):
             self.assertGreater(len(node.seen), 20)
 
     def test_to_and_fro(self):
-        """Two nodes that each name the other one: not as fast as they can."""
+        """Two nodes redirect to each other: storm follows with pauses."""
         with ScriptedNode() as one, ScriptedNode() as other:
             def moved(node, _connection, number, args):
                 if number > 40:
@@ -360,7 +360,7 @@ class Scripted(unittest.TestCase):
             self.assertGreater(result["all"]["max_us"], 100000)
 
     def test_a_watched_transaction_stays_with_its_watch(self):
-        """Its slot has left: it did nothing, and must not be sent to where nothing is watched."""
+        """The slot has moved: the transaction did nothing and must not run at a node without its WATCH."""
         with ScriptedNode() as one, ScriptedNode() as other:
             watching = set()
 

@@ -1,8 +1,8 @@
-"""Goal: storm and top reach a server as any client does: with TLS, as a user, by URL, and the error says what is
-wrong and what to do.
+"""Goal: storm and top reach a server as any client does: with TLS, as a user, by URL; the error says what is wrong and
+what to do.
 
-Method: a heatsink and a redis-server with plain and TLS ports that want certificates and know users; both commands
-with the right and with wrong options. What the server saw says whether it was reached as was asked for.
+Method: a heatsink and a redis-server with plain and TLS ports that require certificates and have users; both commands
+run with right and wrong options. The servers' own data shows how they were reached.
 """
 import json
 import os
@@ -22,7 +22,7 @@ SANITIZERS = ("address",)
 
 
 class Targets(unittest.TestCase):
-    """What both commands are tried against."""
+    """The servers for both commands."""
 
     @classmethod
     def setUpClass(cls):
@@ -70,7 +70,7 @@ class Targets(unittest.TestCase):
         return err
 
     def places(self, command):
-        """(URL without scheme, plain port) of the servers that the command can be pointed at."""
+        """(URL without scheme, plain port) of each server that this command can use."""
         ours = (f"localhost:{self.heatsink.tls_port}", self.heatsink.port)
         return [ours] if command == "top" else [ours, (f"localhost:{self.redis_tls_port}", self.redis.port)]
 
@@ -101,7 +101,7 @@ class Tls(Targets):
                     url = "rediss://" + place
                     self.fails(command, "TLS: .*certificate", url, *self.tls(ca="other-ca"))
                     self.fails(command, "TLS: .*certificate", url, *self.tls()[2:])
-                    # The server wants to see one of its own authority.
+                    # The server requires a certificate of its own authority.
                     self.fails(command, "TLS: .*(certificate|unknown ca)|closed the connection .*TLS handshake: .*certificate", url, *self.tls(name=None))
                     self.fails(command, "TLS: .*(certificate|unknown ca)|closed the connection .*TLS handshake: .*certificate", url, *self.tls(name="stranger"))
 
@@ -116,8 +116,8 @@ class Tls(Targets):
         for command in ("storm", "top"):
             place, _ = self.places(command)[0]
             self.fails(command, "TLS: .*/nowhere.pem", "rediss://" + place, "--tls-ca-cert-file", "/nowhere.pem")
-            self.fails(command, "--tls-skip-verify is for TLS: add --tls", place, "--tls-skip-verify")
-            self.fails(command, "--tls-ca-cert-file is for TLS: add --tls", place, *self.tls())
+            self.fails(command, "--tls-skip-verify needs TLS: add --tls", place, "--tls-skip-verify")
+            self.fails(command, "--tls-ca-cert-file needs TLS: add --tls", place, *self.tls())
 
 
 class Users(Targets):
@@ -132,7 +132,7 @@ class Users(Targets):
                         self.works(command, port, "--user", "app", "--password", "se:cret")
                         self.works(command, port, "--user", "app", "--password-file", file.name)
                         self.works(command, port, "--user", "app", HEATSINK_PASSWORD="se:cret")
-                        # The URL's password goes before the environment's, a flag before both.
+                        # The URL's password has precedence over the environment's, a flag over both.
                         self.works(command, f"redis://app:se%3Acret@{port}", HEATSINK_PASSWORD="no")
                         self.works(command, f"redis://app:no@{port}", "--password", "se:cret")
                         self.works(command, f"rediss://app:se%3Acret@{name}", *self.tls())
@@ -143,7 +143,7 @@ class Users(Targets):
                 with self.subTest(command=command, port=plain):
                     self.works(command, f"localhost:{plain}", "--user", "guest")
                     self.works(command, f"redis://guest:@localhost:{plain}")
-                    # An empty one goes before that of the environment, too, which would be refused.
+                    # An empty flag has precedence, too; the environment's password would be refused.
                     self.works(command, f"localhost:{plain}", "--password", "", HEATSINK_PASSWORD="x" * 513)
 
     def test_unknown_host_name(self):
@@ -195,7 +195,7 @@ class Places(Targets):
         self.fails("storm", "could not connect: .*cluster support disabled", f"cluster://localhost:{self.redis.port}")
 
     def test_an_endpoint_that_knows_no_hello(self):
-        """And wants no password, though one is given."""
+        """The endpoint has no HELLO and needs no password, although one is given."""
         def refuse(_server, _connection, _number, args):
             if args[0] == b"AUTH":
                 return b"-ERR AUTH <password> called without any password configured for the default user.\r\n"

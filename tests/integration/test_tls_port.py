@@ -1,9 +1,9 @@
-"""Goal: what a client sees on the TLS port is what it would see on the plain one, whoever is not let
-in learns it and costs little, and certificates can be renewed while the server runs.
+"""Goal: clients on the TLS port see the same as on the plain one; a client that is refused gets an error and costs
+bounded memory and time; certificates can be renewed while the server runs.
 
-Method: real servers with certificates made for the test; redis-py, redis-cli and openssl's s_client as
-ready-made clients, and one of our own (lib/tls.py) that holds every byte in its hand: it sends slowly,
-closes one direction, speaks garbage, or stops in the middle of a handshake.
+Method: real servers with certificates made for the test; redis-py, redis-cli and openssl's s_client as ready-made
+clients, and a client of the tests (lib/tls.py) that controls every byte: it sends slowly, closes one direction, sends
+garbage, or stops in the middle of a handshake. A "canary" is a good connection that must work meanwhile.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ def info(connection, name):
 
 
 class TlsCase(unittest.TestCase):
-    """Certificates for the class."""
+    """Makes the certificates for the class."""
 
     @classmethod
     def setUpClass(cls):
@@ -62,8 +62,8 @@ class TlsCase(unittest.TestCase):
         self.assertEqual(connection.call("ECHO", "usable").raw, b"$6\r\nusable\r\n")
 
     def refused(self, server, name):
-        """Whether somebody with this certificate is turned away. Under TLSv1.3 a client learns
-        that with its first reply."""
+        """True if the server refuses this certificate. Under TLSv1.3 a client learns that with its first reply
+        only."""
         try:
             return self.secure(server, name).call("PING").raw != b"+PONG\r\n"
         except (ssl.SSLError, ConnectionError, resp.Closed):
@@ -71,7 +71,7 @@ class TlsCase(unittest.TestCase):
 
 
 class Clients(TlsCase):
-    """One server for what well-behaved clients do, and for the others beside them."""
+    """One server for good clients, and for bad ones at the same time."""
 
     @classmethod
     def setUpClass(cls):
@@ -129,7 +129,7 @@ class Clients(TlsCase):
         self.assertEqual(connection.read().raw, b"$5\r\nvalue\r\n")
 
     def test_large_values(self):
-        """More than a socket's buffer, in records of all sizes, both ways and several at once."""
+        """Values larger than a socket's buffer, in records of all sizes, in both directions, several at once."""
         value = random.Random(1).randbytes(24 * MIB)
         connection = self.connect()
         self.assertEqual(connection.call("SET", "large", value).raw, b"+OK\r\n")
@@ -144,14 +144,14 @@ class Clients(TlsCase):
         self.assertEqual(connection.call("DEL", "large").raw, b":1\r\n")
 
     def test_a_large_reply_is_not_held_twice(self):
-        """What the client has not taken yet is encrypted only when it is its turn. The system keeps
-        the most that the process ever had."""
+        """heatsink encrypts a reply piece by piece as the client takes it. The peak memory of the process shows
+        this."""
         size = 48 * MIB
         plain, reader = self.canary(), self.connect()
         plain.call("SET", "huge", "x" * size)
-        reader.call("GET", "huge")  # so that the store's pages are in memory
+        reader.call("GET", "huge")  # brings the store's pages into memory first
         with open("/proc/%d/clear_refs" % self.server.pid, "w", encoding="ascii") as file:
-            file.write("5")  # forget the peak
+            file.write("5")  # resets the peak
         before = self.memory_peak()
         self.assertEqual(reader.call("GET", "huge").text, b"x" * size)
         self.assertLess(self.memory_peak() - before, size * 1.5 * self.slack)
@@ -192,7 +192,7 @@ class Clients(TlsCase):
         self.assert_works(canary)
 
     def test_half_closed_by_tcp(self):
-        """As on the plain port: what was sent is answered, then it ends."""
+        """As on the plain port: requests sent before the close are answered, then the connection ends."""
         connection = self.connect()
         connection.send(resp.encode("SET", "half", "1") + resp.encode("GET", "half"))
         connection.socket.shutdown(socket.SHUT_WR)
@@ -205,9 +205,9 @@ class Clients(TlsCase):
             connection.ssl.write(resp.encode("SET", "half", "2") + resp.encode("GET", "half"))
             with contextlib.suppress(ssl.SSLWantReadError):
                 connection.ssl.unwrap()
-            connection.flush()  # the requests and the goodbye in one
-            # Python reads nothing behind its own goodbye, so look below it: two answers in one
-            # record, the server's goodbye, and the end.
+            connection.flush()  # the requests and close_notify together
+            # Python reads nothing after its own close_notify, so read below it: two replies in one record, the
+            # server's close_notify, and the end.
             data = b""
             while more := connection.socket.recv(1 << 16):
                 data += more
@@ -251,7 +251,7 @@ class Clients(TlsCase):
         wait_for(self, "one is gone", lambda: info(canary, "tls_clients") == 4)
 
     def assert_failures(self, more, reason=""):
-        """A context: that many handshakes fail inside, and the log says why."""
+        """A context in which this many handshakes must fail, with the reason in the log."""
         canary = self.canary()
         before, seen = info(canary, "tls_handshake_failures"), len(self.server.log)
 
@@ -263,7 +263,7 @@ class Clients(TlsCase):
             self.assertEqual(info(canary, "tls_handshake_failures"), before + more)
             wait_for(self, "the log says so", lambda: len(
                 [line for line in self.server.log[seen:]
-                 if re.search(r"TLS with 127\.0\.0\.1:\d+ failed: .*" + reason, line)]) >= more)
+                 if re.search(r"client at 127\.0\.0\.1:\d+: TLS failed: .*" + reason, line)]) >= more)
             self.assert_works(canary)
         return counting()
 
@@ -294,13 +294,13 @@ class Clients(TlsCase):
         self.assert_works(self.canary())
 
     def test_left_in_the_middle(self):
-        with self.assert_failures(1, "the connection ended"):
+        with self.assert_failures(1, "the client closed the connection during the handshake"):
             connection = self.connect(handshake=False)
             with contextlib.suppress(ssl.SSLWantReadError):
                 connection.ssl.do_handshake()
             connection.socket.sendall(connection.outgoing.read()[:50])
             connection.close()
-        with self.assert_failures(0):  # somebody who only looks whether the port is open
+        with self.assert_failures(0):  # a port check: connects and leaves
             self.plain(self.server.tls_port).close()
 
     def test_client_certificates_accepted(self):
@@ -313,8 +313,8 @@ class Clients(TlsCase):
         self.assertFalse(self.refused(self.server, "client"))
 
     def test_renegotiation_is_refused(self):
-        """s_client asks for it with a line "R". It is refused, and the connection goes on: it ends
-        only when s_client, who is not used to that, gives up."""
+        """s_client starts a renegotiation after a line "R". It is refused and the connection stays open, until
+        s_client gives up."""
         path = self.certificates.path
         done = subprocess.run(
             ["openssl", "s_client", "-connect", "127.0.0.1:%d" % self.server.tls_port, "-tls1_2",
@@ -325,7 +325,7 @@ class Clients(TlsCase):
         self.assert_works(self.canary())
 
     def test_a_hello_without_end(self):
-        """What a stranger may make us keep is bounded: the largest message there is, over many."""
+        """An unauthenticated client costs bounded memory: the largest handshake message, on many connections."""
         head = bytes.fromhex("160301400001020100")
         before, most = heap_bytes(self.server), 100
         with self.assert_failures(most, "longer than 131072 bytes"):
@@ -341,9 +341,9 @@ class Clients(TlsCase):
             self.assertLess(heap_bytes(self.server) - before, most * 512 * KIB * self.slack)
 
     def test_idle_connections_are_small(self):
-        """At most 44 KiB each after it has been used: the buffers of records are gone again."""
+        """A used and idle connection holds at most 44 KiB, because record buffers are freed."""
         self.canary().call("SET", "idle", "x" * 20000)
-        for connection in [self.connect() for _ in range(50)]:  # fills what is shared
+        for connection in [self.connect() for _ in range(50)]:  # fills shared pools
             connection.call("GET", "idle")
         before, count = heap_bytes(self.server), 200
         crowd = [self.connect() for _ in range(count)]
@@ -367,7 +367,7 @@ class Clients(TlsCase):
 
 
 class TwoPorts(TlsCase):
-    """Which ports there are, and when they close."""
+    """Which of the two ports are open, and when they close."""
 
     def test_tls_alone(self):
         server = self.run_server(plain=False)
@@ -429,20 +429,20 @@ class TwoPorts(TlsCase):
                 done = self.secure(server)
                 return done.call("PING").raw == b"+PONG\r\n"
             except (ssl.SSLError, ConnectionError, resp.Closed):
-                return False  # a busy machine takes longer than a second
+                return False  # a busy machine may take longer than a second
         wait_for(self, "a handshake within a second", shake_hands)
         before = info(admin, "tls_handshake_failures")
         silent = self.plain(server.tls_port)
         halfway = self.secure(server, handshake=False)
         with contextlib.suppress(ssl.SSLWantReadError):
             halfway.ssl.do_handshake()
-        with contextlib.suppress(OSError):  # it is closed already
+        with contextlib.suppress(OSError):  # the connection is closed already
             halfway.socket.sendall(halfway.outgoing.read()[:100])
         self.assertEqual(silent.read_to_end(), b"")
         self.assertTrue(resp.Connection.is_closed(halfway))
         self.assert_works(done)
         self.assertEqual(info(admin, "tls_handshake_failures"), before + 2)
-        server.wait_log("TLS with .* failed: it took too long")
+        server.wait_log("client at .*: TLS failed: the handshake took longer than tls-handshake-timeout")
 
     def test_the_server_says_goodbye(self):
         server = self.run_server("--workers", "2")
@@ -457,14 +457,14 @@ class TwoPorts(TlsCase):
 
 
 class Renewal(TlsCase):
-    """New certificates for new connections, while the server runs."""
+    """New connections get new certificates while the server runs."""
 
     def setUp(self):
         for kind in ("pem", "key"):
             self.certificates.copy("server." + kind, "own." + kind)
 
     def own(self):
-        """Flags that say: the files called own."""
+        """Flags that name the files called own."""
         return ["--tls-cert-file", self.certificates.path("own.pem"), "--tls-key-file",
                 self.certificates.path("own.key")]
 
@@ -488,7 +488,7 @@ class Renewal(TlsCase):
         reply = admin.call("CONFIG", "SET", "tls-cert-file", path("renewed.pem"), "tls-key-file",
                            path("renewed.key"))
         self.assertEqual(reply.raw, b"+OK\r\n")
-        for _ in range(4):  # on every worker, from the answer on
+        for _ in range(4):  # on every worker, as soon as CONFIG SET is answered
             self.assert_shows(server, "renewed")
         self.assert_works(old)
         for name, why in (("none.pem", "No such file or directory"), ("ca.key", "no start line"),
@@ -527,7 +527,7 @@ class Renewal(TlsCase):
         old = self.secure(server)
         self.renew()
         self.assert_shows(server, "server")
-        self.hang_up(server, "TLS: read the certificates for new connections")
+        self.hang_up(server, "TLS: certificates reloaded; new connections use them")
         wait_for(self, "workers have it", lambda: self.secure(server).server_name() == "renewed")
         self.spoil()
         self.hang_up(server, r"SIGHUP: nothing changed: TLS: certificate file \S+own.pem: no start")
@@ -560,7 +560,7 @@ class Renewal(TlsCase):
         self.assertEqual(admin.call("CONFIG", "GET", "slowlog-max-len").items[1].text, b"60")
 
     def test_while_clients_come(self):
-        """Contexts change under a stream of new connections; each gets one or the other."""
+        """Certificates change under a stream of new connections; each gets the old or the new one."""
         server, path = self.run_server("--workers", "2"), self.certificates.path
         admin, names = self.plain(server.port), set()
         for at in range(60):
@@ -574,7 +574,7 @@ class Renewal(TlsCase):
 
 
 class Starting(FolderCase):
-    """What cannot work is said in one line, and nothing is touched."""
+    """A start that cannot work prints one line and changes nothing."""
 
     def setUp(self):
         super().setUp()
@@ -636,12 +636,12 @@ class Starting(FolderCase):
                     words=["protected-mode", "requirepass"])
 
     def test_without_tls_ciphers_are_checked(self):
-        """A list that OpenSSL does not understand is refused before the port needs it."""
+        """An invalid cipher list is refused even if there is no TLS port."""
         with servers.Heatsink() as server:
             client = server.raw()
             for name, value, why in (("tls-ciphers", "garbage", b"ciphers garbage: "),
                                      ("tls-ciphersuites", "garbage", b"ciphersuites garbage: "),
-                                     ("tls-protocols", "TLSv9", b"'TLSv9' is no protocol")):
+                                     ("tls-protocols", "TLSv9", b"'TLSv9' is not a protocol")):
                 reply = client.call("CONFIG", "SET", name, value)
                 self.assertTrue(reply.is_error, name)
                 self.assertIn(b"related to argument '%s'" % name.encode(), reply.raw)
@@ -653,7 +653,7 @@ class Starting(FolderCase):
                 self.assertEqual(client.call("CONFIG", "SET", name, value).raw, b"+OK\r\n")
 
     def test_without_tls_files_are_not_looked_at(self):
-        """As in Redis: without the port the rest is only kept."""
+        """As in Redis: without a TLS port, the file options are stored and not read."""
         with servers.Heatsink("--tls-cert-file", "/nowhere/none.pem") as server:
             self.assertIsNone(server.tls_port)
             self.assertTrue(server.client().config_set("tls-key-file", "/nowhere/none.key"))

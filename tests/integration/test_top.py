@@ -1,9 +1,9 @@
-"""heatsink top: what it shows is what the server said, on every terminal, and it leaves no trace.
+"""Goal: heatsink top shows what the server said, on every terminal, and leaves the terminal as it was.
 
---once is compared byte for byte with the frames in golden/: a server that answers from a script
-(lib/heat.py) says the same every time. GOLDEN=write writes them anew; look at what changed. The
-screen itself runs in a pseudo terminal whose screen can be read (lib/terminal.py), and is typed at.
-At the end the real server is looked at, under a real storm.
+Method: the output of --once is compared byte for byte with the frames in golden/; a server that answers from a script
+(lib/heat.py) always gives the same data. GOLDEN=write writes the frames again; then review the changes. The screen
+runs in a pseudo terminal that the test can read and type at (lib/terminal.py). The last tests use a real server under
+a real storm.
 """
 import os
 import re
@@ -32,13 +32,13 @@ OLD = re.compile(r"^stale, last answer ([1-9]\d*s|\d+m\d\ds) ago  [\d.]")  # a s
 
 
 def command(port, *args):
-    """An answer may take as long as it likes, unless the arguments say otherwise."""
+    """top's command line, without a limit on the time of an answer unless the arguments set one."""
     patience = () if "--timeout" in args else ("--timeout", str(GUARD_S))
     return [heatsink_path(), "top", "--target", f"127.0.0.1:{port}", *patience, *map(str, args)]
 
 
 def once(port, *args, **env):
-    """The exit code, the frame, the complaints."""
+    """Runs top --once; returns exit code, frame and standard error."""
     full = {**os.environ, "LC_ALL": "C.UTF-8", **env}
     if "COLUMNS" not in env:
         full.pop("COLUMNS", None)
@@ -48,12 +48,12 @@ def once(port, *args, **env):
 
 
 def columns(line):
-    """The columns that a line takes on a terminal."""
+    """The number of terminal columns of a line."""
     return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in line)
 
 
 class Frames(unittest.TestCase):
-    """--once against the golden frames, in both dialects."""
+    """--once against the golden frames, in both protocol versions."""
 
     def check(self, name, scene, *args, **env):
         frames = []
@@ -61,7 +61,7 @@ class Frames(unittest.TestCase):
             with FakeHeat(scene, resp=resp) as server:
                 code, out, err = once(server.port, *args, **env)
                 self.assertEqual((code, err), (0, ""))
-                # A free port has five digits, so its place in the line stays.
+                # The port has five digits like its replacement, so columns stay in place.
                 frames.append(out.replace(b"127.0.0.1:%d" % server.port, b"127.0.0.1:00000"))
         self.assertEqual(frames[0], frames[1], "RESP3 and RESP2 look different")
         for line in frames[0].decode().splitlines():
@@ -81,7 +81,7 @@ class Frames(unittest.TestCase):
         self.check("top-hot-key", heat.hot_key())
 
     def test_common_width(self):
-        """120 columns: the address and the CPU of a server are there."""
+        """A width of 120 columns shows the address and the CPU of a server."""
         self.check("top-120-columns", heat.hot_key(), COLUMNS="120")
 
     def test_many_partitions(self):
@@ -121,7 +121,7 @@ class Frames(unittest.TestCase):
 
 
 class Requests(unittest.TestCase):
-    """What goes over the wire, and how the answers may come."""
+    """The requests that top sends, and the forms of replies that it accepts."""
 
     def asked(self, *args):
         with FakeHeat(heat.hot_key()) as server:
@@ -138,7 +138,7 @@ class Requests(unittest.TestCase):
             "HEAT TOP COUNT 7 BY writes WINDOW short PREFIX a b",
             "HEAT prefixes COUNT 5 BY writes WINDOW short"])
         self.assertEqual(self.asked("--show", "slots")[3], "HEAT slots COUNT 10 BY ops")
-        # Prefixes are filtered here, so all of them must come.
+        # top filters prefixes itself, so it requests all of them.
         self.assertEqual(self.asked("--show", "prefixes", "--prefix", "x")[3:],
                          ["HEAT prefixes COUNT 1000 BY ops"])
 
@@ -156,7 +156,7 @@ class Requests(unittest.TestCase):
                 file.write("open sesame\nnot this line\n")
             self.assertEqual(once(server.port, HEATSINK_PASSWORD="open sesame")[0], 0)
             self.assertEqual(once(server.port, "--password-file", path)[0], 0)
-            # The flags win over the environment.
+            # Flags have precedence over the environment.
             self.assertEqual(once(server.port, "--password-file", path, HEATSINK_PASSWORD="no")[0],
                              0)
             self.assertEqual(once(server.port, "--password", "open sesame",
@@ -164,7 +164,7 @@ class Requests(unittest.TestCase):
             code, _, err = once(server.port, "--password-file", path, "--password", "x")
             self.assertEqual(code, 1)
             self.assertIn("either --password or --password-file", err)
-            # The longest there may be is refused by the server, not by us.
+            # The server refuses the longest allowed password, top sends it.
             for end in ("", "\n"):
                 with open(path, "w", encoding="utf-8") as file:
                     file.write("x" * 512 + end)
@@ -179,7 +179,7 @@ class Requests(unittest.TestCase):
                 self.assertIn(why, err)
             code, _, err = once(server.port, HEATSINK_PASSWORD="x" * 513)
             self.assertEqual(code, 1)
-            self.assertIn("HEATSINK_PASSWORD: a password may have 512 bytes", err)
+            self.assertIn("HEATSINK_PASSWORD: a password may have at most 512 bytes", err)
 
     def test_answers_byte_by_byte(self):
         def drip(server, connection, _number, args):
@@ -211,7 +211,7 @@ class Requests(unittest.TestCase):
 
 
 class Failures(unittest.TestCase):
-    """--once without an answer: one line that says what to do, and 1."""
+    """--once without an answer prints one line that says what to do, and exits with 1."""
 
     def check(self, port, *words, args=()):
         code, out, err = once(port, *args)
@@ -227,7 +227,7 @@ class Failures(unittest.TestCase):
         self.check(port.number, f"127.0.0.1:{port.number}", "connection refused", "--target")
 
     def test_no_such_host(self):
-        name = "x" * 100  # too long for a name: no resolver has to be asked
+        name = "x" * 100  # too long for a host name, so no resolver is asked
         done = subprocess.run([heatsink_path(), "top", "--once", "--target", name + ":1"],
                               capture_output=True, text=True, timeout=GUARD_S, check=False)
         self.assertEqual(done.returncode, 1)
@@ -343,7 +343,7 @@ class Live(unittest.TestCase):
             for part in (f"127.0.0.1:{server.port}", "heatsink 0.1.0", "up 3d04h", "every 0.1s"):
                 self.assertIn(part, lines[0])
             self.assertIn("1.31M ops/s", lines[1])
-            # The same rows as --once prints.
+            # The screen has the same rows as --once.
             with open(os.path.join(GOLDEN, "top-hot-key.txt"), encoding="utf-8") as file:
                 golden = file.read().splitlines()
             for line in golden[3:13] + golden[14:24]:
@@ -414,7 +414,7 @@ class Live(unittest.TestCase):
             terminal.wait_text("PAUSED")
             asked = len(server.asked)
             server.scene = heat.calm()
-            # A shorter interval would look at once; sorting works on what is there.
+            # A shorter interval would send a request at once; sorting uses the data at hand.
             terminal.type("-")
             terminal.wait_text("every 300s")
             terminal.type("b")
@@ -438,13 +438,13 @@ class Live(unittest.TestCase):
             self.quit(terminal)
 
     def test_goes_on_after_slow_painting(self):
-        """Ctrl-S stops the terminal in the middle of a frame; when Ctrl-Q lets it go on, the next look is overdue."""
+        """Ctrl-S stops the terminal in the middle of a frame; when Ctrl-Q resumes it, the next request is overdue."""
         with FakeHeat(heat.hot_key()) as server:
             terminal = self.watch(server)
             terminal.wait_text("product:8841:stock")
             terminal.type("\x13")
             server.scene = heat.calm()
-            server.wait_silent(2)  # it paints, and cannot: it would have asked ten times and more
+            server.wait_silent(2)  # top is blocked in painting: otherwise it would have sent ten requests
             terminal.type("\x11")
             terminal.wait_text("user:103", gone="product")
             server.scene = heat.hot_key()
@@ -460,9 +460,9 @@ class Live(unittest.TestCase):
             terminal.type("usex")
             terminal.wait_text("starts with: usex")
             terminal.type("\x7f")
-            terminal.type("rü\x7f:")  # keys of other meaning are letters here, and ü is one
+            terminal.type("rü\x7f:")  # in the filter line, command keys are plain letters; ü is one letter
             terminal.wait_text("starts with: user:")
-            self.assertIn(("?", 25), terminal.modes)  # the cursor is where one types
+            self.assertIn(("?", 25), terminal.modes)  # the cursor is visible while a filter is typed
             terminal.type("\r")
             terminal.wait_text("only user:")
             server.wait_asked("HEAT", "TOP", "COUNT", "100", "BY", "ops", "PREFIX", "user:")
@@ -491,7 +491,7 @@ class Live(unittest.TestCase):
             self.quit(terminal)
 
     def selected(self, terminal):
-        """The row that is shown reversed, below the headings."""
+        """The selected row: the one in reverse video below the headings."""
         lines = terminal.text().splitlines()
         head = next(i for i, line in enumerate(lines) if line.startswith("KEY"))
         rows = [i for i in range(head + 1, 23) if 7 in terminal.styles(i)]
@@ -508,7 +508,7 @@ class Live(unittest.TestCase):
                                          (HOME, "1/100", 0), ("\x1b[B", "2/100", 1)):
                 terminal.type(typed)
                 terminal.wait_text(" " + place)
-                # The last line has the whole key.
+                # The last line shows the whole key.
                 self.assertIn(f"key:{number:03}:" + "x" * 40, terminal.text().splitlines()[-1])
                 self.assertTrue(self.selected(terminal).startswith(f"key:{number:03}:x"))
             terminal.type(PAGE_DOWN)
@@ -520,7 +520,7 @@ class Live(unittest.TestCase):
         with FakeHeat(heat.calm()) as server:
             terminal = self.watch(server, interval="3600")
             terminal.wait_text("user:100")
-            terminal.type("\x1b[1;5q")  # would quit if its letter were taken for a key
+            terminal.type("\x1b[1;5q")  # would quit if top took the letter q of this sequence for a key
             terminal.type("w")
             terminal.wait_text("sort writes")
             self.quit(terminal)
@@ -570,7 +570,7 @@ class Live(unittest.TestCase):
             terminal = self.watch(server)
             terminal.wait_text("user:100")
             terminal.hang_up()
-            # It may see that the terminal is gone before it gets the signal that says so.
+            # top may notice the closed terminal before SIGHUP arrives.
             self.assertIn(terminal.child.wait(GUARD_S), (0, 128 + signal.SIGHUP))
 
     def stop_and_continue(self, server, *options, keys=""):
@@ -603,7 +603,7 @@ class Live(unittest.TestCase):
             self.stop_and_continue(server, "--pending")
 
     def test_a_stop_that_cannot_be(self):
-        """Nobody could continue the leader of a session, so the kernel does not stop it."""
+        """The kernel does not stop a session leader, because no process could continue it."""
         with FakeHeat(heat.calm()) as server:
             terminal = self.watch(server)
             terminal.wait_text("user:100")
@@ -642,7 +642,7 @@ class Live(unittest.TestCase):
             server.hang_up()
             terminal.wait_text("product:8841:stock")
         server.hang_up()
-        # What was seen last stays in sight, and how old it is.
+        # The last data stays on the screen, with its age.
         terminal.wait_text("trying again", "product:8841:stock")
         terminal.wait(lambda: OLD.search(terminal.text().splitlines()[1]))
         self.assertIn("1.31M ops/s", terminal.text())
@@ -655,7 +655,7 @@ class Live(unittest.TestCase):
             terminal = self.watch(server, interval="3600")
             terminal.wait_text("user:100", gone="stale")
         server.hang_up()
-        terminal.type("w")  # a question that finds nobody; the next look is an hour away
+        terminal.type("w")  # a request that finds no server; the next one is due in an hour
         terminal.wait_text("trying again")
         terminal.wait(lambda: OLD.search(terminal.text().splitlines()[1]))
         self.quit(terminal)
@@ -673,7 +673,7 @@ class Live(unittest.TestCase):
 
 
 class RealServer(unittest.TestCase):
-    """heatsink itself, under a storm with one key that takes most of it."""
+    """A real heatsink under a storm of which one key gets most."""
 
     def is_on_top(self, code, out, err):
         self.assertEqual((code, err), (0, ""))
@@ -691,7 +691,7 @@ class RealServer(unittest.TestCase):
                 terminal.wait(lambda: re.search(r"^KEY .*\nkey:000000000000 .* 0:100 ",
                                                 terminal.text(), re.M))
                 terminal.wait_text("prefixes  key:")
-                wait_for(self, "the same is printed",  # a storm that stops is soon forgotten
+                wait_for(self, "the same is printed",  # repeated, because the rates of a stopped storm decay
                          lambda: self.is_on_top(*once(server.port)))
                 terminal.type("q")
                 self.assertEqual(terminal.end(), 0)

@@ -1,11 +1,9 @@
-"""Goal: client-side caching works through heatsink: CLIENT TRACKING answers as Redis 7.0 does, who
-tracks is told of every change by whomever, on whichever worker, and no client is left with an old
-value.
+"""Goal: client-side caching works through heatsink: CLIENT TRACKING answers as in Redis 7.0, a tracking client receives
+an invalidation for every change, by any client on any worker, and no client cache keeps an old value.
 
-Method: scripts run side by side against a redis-server, replies and messages compared byte for
-byte; then clients that really keep what they read, over several workers, with writers beside them.
-Messages of other workers come when they come: the reference says how many to wait for, and what
-comes too much shows up before the next reply.
+Method: scripts run side by side against a redis-server; replies and messages are compared byte for byte. Then clients
+with real caches run over several workers, with writers at the same time. Messages from other workers arrive with a
+delay: the reference server's messages tell how many to wait for, and a surplus message shows before the next reply.
 """
 
 import itertools
@@ -31,12 +29,12 @@ SILENT = "a server was silent for a while, and everything counts as changed"
 
 
 def tells_all(push):
-    """What heatsink says when it may have missed a change: the keys that changed are not named."""
+    """True for an invalidation of all keys, which heatsink sends when it may have missed a change."""
     return push.items[1].is_null
 
 
 def next_reply(connection):
-    """A message before it may only be that everything changed."""
+    """The next reply; only invalidations of all keys may come before it."""
     while (reply := connection.read()).kind == PUSH:
         if not tells_all(reply):
             raise AssertionError(reply)
@@ -52,7 +50,7 @@ def setUpModule():
 
 
 class Side:
-    """One of the two servers: connections by name, and what each was told."""
+    """One of the two servers: connections by name, and the messages of each."""
 
     def __init__(self, port):
         self.port = port
@@ -66,11 +64,11 @@ class Side:
         return self.connections[name]
 
     def words(self, args):
-        """@name is the number of that connection."""
+        """Replaces @name by the id of that connection."""
         return [self.ids[arg[1:]] if arg.startswith("@") else arg for arg in args]
 
     def mask(self, raw):
-        """Numbers of connections differ: where one is told it is named instead."""
+        """Replaces connection ids in a reply, which differ between servers, by names."""
         if b"redir" not in raw:
             return raw
         for name, number in self.ids.items():
@@ -96,8 +94,8 @@ class Side:
 
 
 class SideBySide(unittest.TestCase):
-    """Each step: (connection, command…). The reference's messages are collected behind every step;
-    the same ones must come from heatsink."""
+    """Steps are (connection, command, ...). After every step the reference server's messages are collected;
+    heatsink must send the same ones."""
 
     def setUp(self):
         for server in STARTED.values():
@@ -111,8 +109,8 @@ class SideBySide(unittest.TestCase):
         self.addCleanup(self.fence.close)
 
     def told(self, name):
-        """What the reference has said to a connection since the last look. It is one thread: when
-        it has answered somebody else, twice, all it had to say before is in the sockets."""
+        """Messages of the reference server to a connection since the last call. redis-server is single-threaded:
+        after two replies to another connection, all earlier messages are in the sockets."""
         for _ in range(2):
             self.fence.call("PING")
         connection = self.reference.connection(name)
@@ -135,7 +133,7 @@ class SideBySide(unittest.TestCase):
                          for _ in messages]
                 self.assertEqual(sorted(heard), sorted(messages),
                                  f"{listener}, after {name} said {args}")
-        for name in self.reference.connections:  # nothing more
+        for name in self.reference.connections:  # no further message has come
             for _ in range(2):
                 self.assertEqual(self.subject.call(name, ["PING"])[1], [], name)
 
@@ -204,7 +202,7 @@ class SideBySide(unittest.TestCase):
     def test_each_key(self):
         self.run_steps(
             ("w", "SET", "k", "1"), ("a", "CLIENT", "TRACKING", "on"),
-            ("a", "GET", "k"), ("w", "SET", "k", "2"))  # RESP2: nothing can be said
+            ("a", "GET", "k"), ("w", "SET", "k", "2"))  # RESP2 connections get no messages
         for side in (self.reference, self.subject):
             side.call("a", ["HELLO", "3"])
         self.run_steps(
@@ -263,7 +261,7 @@ class SideBySide(unittest.TestCase):
             ("n", "GET", "k"), ("w", "SET", "k", "2"), ("n", "GET", "k"), ("n", "FLUSHALL"))
 
     def test_redirect(self):
-        """To each of two connections: one of them is another worker's."""
+        """REDIRECT to each of two connections, one of them on another worker."""
         for side in (self.reference, self.subject):
             for name in "stl":
                 side.call(name, ["HELLO", "3"])
@@ -300,7 +298,7 @@ class SideBySide(unittest.TestCase):
 
 
 class Cache:
-    """A client that keeps what it reads until it is told. Pipelined reads, one thread."""
+    """A client that caches what it reads until an invalidation comes. Pipelined reads, one thread."""
 
     def __init__(self, port, *options):
         self.connection = resp.Connection(port)
@@ -318,7 +316,7 @@ class Cache:
             self.kept.pop(item.text, None)
 
     def hear(self):
-        """One reply or message; which."""
+        """Reads one reply or message; returns which."""
         reply = self.connection.read()
         if reply.kind == PUSH:
             self.drop(reply)
@@ -342,13 +340,13 @@ class Cache:
 
 
 class NoStaleValue(ServerCase):
-    """Caches on all workers read and pipeline while writers write. When they have stopped, every
-    cache reads a key of its own, which is then changed: the message about it comes behind all
-    others of its worker, so what is kept by then must be what is there."""
+    """Client caches on all workers read in pipelines while writers write. When the writers have stopped, every
+    client reads a key that only it uses, which is then changed. The message about this key comes after all others of
+    its worker, so every value still cached then must be the server's value."""
 
-    args = ("--workers", "3", "--partitions", "4")  # synced: groups form, commits are put off
+    args = ("--workers", "3", "--partitions", "4")  # with sync, so that groups form and commits are delayed
     KEYS = [b"key%d" % i for i in range(5)]
-    MAY_TELL_ALL = False  # nothing that changes goes past us
+    MAY_TELL_ALL = False  # all changes pass through heatsink
     MODES = ((), (), ("NOLOOP",), ("BCAST",), ("BCAST", "PREFIX", "key"))
 
     def writer_port(self, _seed):
@@ -363,7 +361,7 @@ class NoStaleValue(ServerCase):
                     connection.call(*rng.choice((
                         ("SET", key, f"{seed}-{number}"), ("APPEND", key, "x"), ("DEL", key),
                         ("MSET", key, f"{seed}-{number}", rng.choice(self.KEYS), "m"))))
-        except Exception as error:  # seen by the test's own thread
+        except Exception as error:  # the test's own thread raises it
             failures.append(error)
 
     def read(self, cache, seed, stop, failures):
@@ -373,7 +371,7 @@ class NoStaleValue(ServerCase):
                 for _ in range(rng.randrange(1, 8)):
                     key = rng.choice(self.KEYS)
                     if rng.randrange(8) == 0:
-                        cache.ask("SET", b"mine", "1")  # something that waits for the disk
+                        cache.ask("SET", b"mine", "1")  # a write that waits for the disk
                     cache.ask("GET", key, keeps=key)
                 cache.settle()
         except Exception as error:
@@ -407,7 +405,7 @@ class NoStaleValue(ServerCase):
                 push = cache.hear()
                 if push and tells_all(push):
                     self.assertTrue(self.MAY_TELL_ALL, push)
-                    servers.note(SILENT)  # nothing is kept any more, and the fence may go untold
+                    servers.note(SILENT)  # the cache is empty, so the message about the last key may not come
                     break
                 if push and fence in [item.text for item in push.items[1].items]:
                     break
@@ -418,9 +416,9 @@ class NoStaleValue(ServerCase):
 
 
 class NobodyKeepsAnOldValueOfAnotherServer(NoStaleValue):
-    """The same with a redis-server behind heatsink, which is written to behind heatsink's back."""
+    """The same in front of a redis-server that is also written directly."""
 
-    MAY_TELL_ALL = True  # a server that was silent for a while may not have told of a change
+    MAY_TELL_ALL = True  # after a silence of the server, heatsink invalidates all keys
 
     @classmethod
     def setUpClass(cls):
@@ -441,7 +439,7 @@ class NobodyKeepsAnOldValueOfAnotherServer(NoStaleValue):
         return connection
 
     def told_of_a_key(self, change):
-        """The message that change() returns, tried again while it tells of everything."""
+        """The message after change(); repeated while it is an invalidation of all keys."""
         guard = time.monotonic() + servers.GUARD_S
         while tells_all(push := change()):
             self.assertLess(time.monotonic(), guard, "never told of a key")
@@ -449,12 +447,12 @@ class NobodyKeepsAnOldValueOfAnotherServer(NoStaleValue):
         return push
 
     def track(self, tracker, *args):
-        """Reads what it is to be told of from here on."""
+        """Reads the key, so that the client tracks it from here on."""
         tracker.send(resp.encode(*args))
         self.assertFalse(next_reply(tracker).is_error)
 
     def test_a_waiting_client_is_invalidated(self):
-        """BLPOP may wait for ever, and holds no message up."""
+        """A blocked BLPOP does not delay invalidations."""
         plain = self.connect()
 
         def change():
@@ -481,7 +479,7 @@ class NobodyKeepsAnOldValueOfAnotherServer(NoStaleValue):
                             (("EVAL", "return redis.call('get', KEYS[1])", "1", "k"),
                              ("SET", "k", "1"))):
             def change(read=read, write=write):
-                self.key = next(keys)  # another one each time: what is told late is not taken for it
+                self.key = next(keys)  # a new key each time, so that a late message is not taken for it
                 self.track(tracker, *(self.key if word == "k" else word for word in read))
                 direct.call(*(self.key if word == "k" else word for word in write))
                 return tracker.read()
@@ -504,7 +502,7 @@ class OneServer(ServerCase):
 
     def test_an_expired_key(self):
         tracker = self.tracker()
-        for time_ms in (50, 1000, 20000):  # on a busy machine it may be over before it is read
+        for time_ms in (50, 1000, 20000):  # on a busy machine the key may expire before it is read
             key = f"soon:{time_ms}"
             self.connect().call("SET", key, "1", "PX", time_ms)
             if not tracker.call("GET", key).is_null:
@@ -514,7 +512,7 @@ class OneServer(ServerCase):
         self.assertTrue(tracker.call("GET", key).is_null)
 
     def test_pipelined_after_tracking_on(self):
-        """What is read in the same breath is tracked already."""
+        """A read in the same pipeline after CLIENT TRACKING ON is tracked."""
         writer = self.connect()
         for _ in range(50):
             connection = self.connect()
@@ -534,7 +532,7 @@ class OneServer(ServerCase):
         for i in range(10):
             tracker.send(resp.encode("GET", f"many{i}"))
         replies = [tracker.read().kind for _ in range(16)]
-        self.assertEqual(replies.count(PUSH), 6)  # four of eight are this worker's
+        self.assertEqual(replies.count(PUSH), 6)  # four of eight connections are on this worker
         self.assertEqual(self.info("tracking_evicted_keys"), evicted + 6)
         self.assertEqual(self.info("tracking_total_keys"), 4)
         self.assertEqual(self.info("tracking_total_items"), 4)
@@ -567,7 +565,7 @@ class Ends(unittest.TestCase):
                 connection.call("CLIENT", "TRACKING", "ON", *options)
                 connection.call("GET", "k")
             writer.send(b"".join(resp.encode("SET", "k", i) for i in range(1000)))
-            server.signal(signal.SIGTERM)  # and they stay
+            server.signal(signal.SIGTERM)  # the clients stay connected during the shutdown
             self.assertEqual(server.wait(), 0)
 
 

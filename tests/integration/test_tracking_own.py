@@ -1,9 +1,9 @@
-"""Goal: in front of servers, a client that tracks is told of its own write before the reply of its next
+"""Goal: in front of servers, a tracking client receives the invalidation for its own write before the reply to its next
 command, so that its client-side cache never returns the value from before its own write.
 
-Method: heatsink in front of one redis-server and in front of a Cluster. Clients keep what they read and
-drop what they are told of, as a client library does, and ask their cache after every write of theirs, up to
-the reply of a PING that was sent together with the write.
+Method: heatsink in front of one redis-server and of a Cluster. Clients cache what they read and drop invalidated
+keys, as a client library does. After every own write, they check their cache up to the reply to a PING that was sent
+together with the write.
 """
 
 import os
@@ -23,7 +23,7 @@ ROUNDS = 200
 
 
 class Cached:
-    """A connection with a cache, which is right as of the last reply that was read."""
+    """A connection with a client-side cache, valid as of the last reply read."""
 
     def __init__(self, test, server, *options):
         self.connection = server.raw()
@@ -32,7 +32,7 @@ class Cached:
         test.assertEqual(self.call("CLIENT", "TRACKING", "ON", *options).raw, b"+OK\r\n")
 
     def read(self):
-        """The next reply; messages ahead of it take effect."""
+        """The next reply; applies invalidations that come before it."""
         while True:
             reply = self.connection.read()
             if reply.kind != PUSH:
@@ -52,8 +52,8 @@ class Cached:
         return self.read()
 
     def write(self, *words):
-        """The reply, with a PING pipelined behind the command: what Redis says together with the reply
-        comes ahead of PONG."""
+        """Sends a command and a PING; returns the command's reply. Messages that belong to the reply come before
+        PONG."""
         self.connection.send(resp.encode(*words) + resp.encode("PING"))
         reply = self.read()
         self.read()
@@ -103,7 +103,7 @@ class OneServer(unittest.TestCase):
 
     def test_of_many_keys_at_once(self):
         client = Cached(self, self.heatsink)
-        names = [b"own:many:%d" % i for i in range(20)]  # on several partitions
+        names = [b"own:many:%d" % i for i in range(20)]  # keys of several partitions
         for i in range(ROUNDS // 4):
             for name in names:
                 client.get(name)
@@ -119,7 +119,7 @@ class OneServer(unittest.TestCase):
             self.assertIsNone(client.get(b"own:flush"))
 
     def test_writes_to_a_hot_key(self):
-        """Folded with those of others: each hears of its own."""
+        """Writes folded with those of other clients: each client gets the invalidation for its own write."""
         stale, failed = [], []
 
         def work(number):
@@ -142,7 +142,7 @@ class OneServer(unittest.TestCase):
         self.assertEqual((stale[:5], failed), ([], []))
 
     def test_invalidation_precedes_later_replies(self):
-        """The message lies between the reply of the write and the replies of later commands."""
+        """The message comes between the reply to the write and the replies to later commands."""
         client, done, guard = Cached(self, self.heatsink), 0, time.monotonic() + servers.GUARD_S
         while done < ROUNDS // 4:
             self.assertLess(time.monotonic(), guard, "all keys count as changed again and again")
@@ -159,12 +159,12 @@ class OneServer(unittest.TestCase):
             self.assertTrue(got[1].raw.startswith(b">2\r\n$10\r\ninvalidate"), got)
             for _ in range(5):
                 client.read()
-            while b"own:piped" in client.cache:  # the server's own message
+            while b"own:piped" in client.cache:  # until the server's own message has come
                 client.hear(client.connection.read())
             done += 1
 
     def test_redirected(self):
-        """To a connection that speaks RESP2."""
+        """REDIRECT to a connection in RESP2."""
         listener, data = self.heatsink.raw(), self.heatsink.raw()
         number = listener.call("CLIENT", "ID").number()
         listener.call("SUBSCRIBE", "__redis__:invalidate")

@@ -1,8 +1,9 @@
-/* Two cores of one process whose engine is the test: for tests of replies that are kept (absorb/cache).
+/* A fixture for unit tests of the cache (absorb/cache): two cores of one process, whose engine is played by the test.
  *
- * Clients A to D are on worker 0, E to H on worker 1. The engine writes down what it is handed, those to
- * be tracked with a ~ in front, those that a replica may answer with a @, and answers one by one when it is told to. Each worker has a vouch of its
- * own; what one worker tells all others waits until the script lets it be heard. Single-threaded. */
+ * Clients A to D are on worker 0, E to H on worker 1. The engine records each operation, with a ~ before tracked ones
+ * and a @ before those that a replica may answer, and answers one when the test says so. Each worker has a tracking
+ * session of its own. An event from one worker to all others is queued until the test calls deliver_events. One
+ * thread, simulated clock; limits: CLIENTS, OPS_MAX, EVENTS_MAX. close_world asserts that nothing is in flight. */
 #ifndef HS_TESTS_CACHE_WORLD_H
 #define HS_TESTS_CACHE_WORLD_H
 
@@ -30,7 +31,7 @@ struct station {
 	struct hs_core *core;
 	struct hs_heat *heat;
 	struct hs_tracking_session tracking_session;
-	bool no_tracking_session; /* the engine cannot have itself told */
+	bool no_tracking_session; /* the engine has no tracking connection */
 };
 
 struct world {
@@ -43,15 +44,15 @@ struct world {
 	struct station station[WORKERS];
 	struct hs_session *client[CLIENTS];
 	struct hs_now now;
-	struct hs_op *ops[OPS_MAX]; /* under way, oldest first */
+	struct hs_op *ops[OPS_MAX]; /* in flight, oldest first */
 	size_t count, sent_count;   /* how many of them `sent` has seen */
 	struct hs_event *event[EVENTS_MAX];
 	size_t events_count;
-	int64_t ttl_ms; /* what keys have to live, as hs_op has it */
+	int64_t ttl_ms; /* TTL reported with tracked reads, as in struct hs_op */
 	struct hs_heat *heats[WORKERS];
-	bool at_once;	       /* reads are answered inside submit, with... */
-	const char *value;     /* ...this */
-	uint64_t caught_up_us; /* the replicas had everything then; 0: there are none */
+	bool at_once;	       /* reads are answered inside submit, with `value` */
+	const char *value;     /* a reply in RESP */
+	uint64_t caught_up_us; /* time to which the replicas have all writes; 0: no replicas */
 };
 
 static inline struct hs_now later(struct world *world, uint64_t us)
@@ -104,7 +105,7 @@ static inline void tell(void *context, struct hs_event *event)
 	world->event[world->events_count++] = event;
 }
 
-/* What was told is heard by all. */
+/* Delivers the queued events to all workers. */
 static inline void deliver_events(struct world *world)
 {
 	for (size_t i = 0; i < world->events_count; i++) {
@@ -132,7 +133,7 @@ static inline void describe(const struct hs_op *op, char *text, size_t size)
 					(int)op->argv[i].len, op->argv[i].data);
 }
 
-/* Exactly this was handed to the engine since the last look, in this order. */
+/* Asserts the operations given to the engine since the last call, in order. */
 #define sent(world, text) assert_string_equal(take_sent(world), text)
 
 static inline const char *take_sent(struct world *world)
@@ -150,8 +151,8 @@ static inline const char *take_sent(struct world *world)
 	return text;
 }
 
-/* The oldest of those under way that begin so is answered: in one half of the tests' replies as an
- * engine of this machine does, in the other as one behind a connection. */
+/* Answers the oldest operation in flight with this beginning. Replies alternate between the two forms that engines use:
+ * in op->answer, as the redis engine, and appended to op->out, as the embedded engine. */
 static inline void reply(struct world *world, const char *begin, const char *answer)
 {
 	static unsigned turn;
@@ -175,10 +176,10 @@ static inline void reply(struct world *world, const char *begin, const char *ans
 		hs_core_complete(world->station[op->worker].core, later(world, 1), op);
 		return;
 	}
-	fail_msg("nothing is under way that begins with %s", begin);
+	fail_msg("no operation in flight begins with %s", begin);
 }
 
-/* A worker's vouch proves itself now, or says that a key has changed. */
+/* The worker's tracking session has passed a liveness check at the present time. */
 static inline void catch_up(struct world *world, int worker)
 {
 	atomic_store(&world->station[worker].tracking_session.caught_up_us, world->now.mono_us);
@@ -253,7 +254,7 @@ static inline uint64_t counted(const struct hs_counter *counter)
 	return hs_counter_get(counter);
 }
 
-/* Of the first rule, over both workers. */
+/* A counter of the first rule, summed over both workers. */
 #define rule_count(world, field)                                                                   \
 	(counted(&hs_cache_rule_stats((world)->station[0].core, 0)->field) +                       \
 	 counted(&hs_cache_rule_stats((world)->station[1].core, 0)->field))
@@ -276,7 +277,7 @@ static inline const struct hs_rules *make_rules(const char *text)
 	return with;
 }
 
-/* From now on, for all. */
+/* Configures both workers. */
 static inline void set_rules(struct world *world, const char *rule, enum hs_mitigate mitigate)
 {
 	hs_rules_unref(&world->options.rules);
@@ -286,7 +287,7 @@ static inline void set_rules(struct world *world, const char *rule, enum hs_miti
 		hs_core_configure(world->station[i].core, &world->options);
 }
 
-/* `slots`: NULL: even ranges that never change. */
+/* `slots`: the slot map; NULL: even ranges that never change. */
 static inline void open_world_on(struct world *world, const char *rule,
 				 const struct hs_slot_map *slots)
 {
@@ -354,7 +355,7 @@ static inline void open_world(struct world *world, const char *rule)
 	open_world_on(world, rule, NULL);
 }
 
-/* Nothing is left of all that was counted. */
+/* Asserts that all gauges are back to 0. */
 static inline void close_world(struct world *world)
 {
 	assert_int_equal(world->count, 0);

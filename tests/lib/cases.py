@@ -1,4 +1,4 @@
-"""What test classes share: a server for all tests of one, or a folder for each test."""
+"""Base classes of integration tests: one heatsink for all tests of a class, or an empty folder for each test."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ import servers
 
 
 class ServerCase(unittest.TestCase):
-    """One server for all tests of a class; `args` are its options."""
+    """One server for all tests of a class; `args` are its options. It ends with the class."""
 
     args = ("--sync", "off")
 
@@ -32,7 +32,7 @@ class ServerCase(unittest.TestCase):
 
 
 class FolderCase(unittest.TestCase):
-    """An empty folder for each test."""
+    """An empty folder for each test, removed after it."""
 
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="heatsink-case-")

@@ -1,4 +1,4 @@
-"""Certificates for tests: an authority of their own, and what it signed for 127.0.0.1.
+"""Certificates for tests: a certificate authority, and a certificate that it signed for 127.0.0.1.
 
     paths = certificates.make(folder)       # paths.ca, paths.cert, paths.key
     context = paths.context()               # for a client that trusts that authority alone
@@ -19,7 +19,7 @@ class Paths:
         self.key = os.path.join(folder, "server.key")
 
     def context(self):
-        """Checks the server against the authority, and shows it the same certificate."""
+        """A client context that trusts the authority and presents the same certificate."""
         context = ssl.create_default_context(cafile=self.ca)
         context.load_cert_chain(self.cert, self.key)
         return context

@@ -1,5 +1,6 @@
-"""What several tests look at: conditions that come true, a server's memory, files on disk, and
-disks of a test's own."""
+"""Checks shared by several integration tests: waiting for a condition, a server's memory, files on disk, and a small
+disk made for one test.
+"""
 
 import contextlib
 import os
@@ -16,29 +17,28 @@ KIB, MIB = 1024, 1024 * 1024
 
 
 def wait_for(test, what, condition):
-    """Asks until the condition holds. Only a test that would hang forever sees the guard."""
+    """Polls until the condition holds; fails the test after GUARD_S."""
     guard = time.monotonic() + GUARD_S
     while not condition():
         test.assertLess(time.monotonic(), guard, "never happened: " + what)
-        time.sleep(POLL_S)  # asking without a pause takes the processor from what is waited for
+        time.sleep(POLL_S)  # polling without a pause would take processor time from the awaited process
 
 
 def wait_learned(test, server):
-    """Until a heatsink in front of servers knows their commands. Its start waits two seconds for that."""
+    """Waits until a heatsink in front of servers knows their commands; its start waits two seconds only."""
     with resp.Connection(server.port) as connection:
         wait_for(test, "the servers' commands are known",
                  lambda: not connection.call("COMMAND", "INFO", "lpush").items[0].is_null)
 
 
 def start_waiting(test, why, *args):
-    """A heatsink in front of servers that are of no use to it, for the reason `why`, and the line of its log
-    that says so. The log has the first reason only: where that is a server which was too slow to say
-    anything, it is started again."""
+    """Starts a heatsink in front of unusable servers; returns it and its log line that matches `why`. The log has
+    the first reason only: if that is a server that was too slow to answer, heatsink is started again."""
     guard = time.monotonic() + GUARD_S
     while True:
         server = servers.Heatsink(*args)
         test.addCleanup(server.close)
-        line = server.wait_log(": waiting$").string
+        line = server.wait_log(": retrying$").string
         if re.search(why, line) or "in time" not in line or time.monotonic() > guard:
             test.assertRegex(line, why)
             return server, line
@@ -54,24 +54,24 @@ def client_rows(connection, *args):
 
 
 def heap_bytes(server):
-    """Memory that is the server's own: the mapped store may come and go as it likes."""
+    """The server's heap in bytes, without the mapped store, whose pages come and go."""
     with open("/proc/%d/status" % server.pid, encoding="ascii") as status:
         return int(re.search(r"RssAnon:\s+(\d+) kB", status.read()).group(1)) * KIB
 
 
 def is_sanitized():
-    """Whether the server under test is built with a sanitizer: slower, and larger."""
+    """True if the server under test is built with a sanitizer, which is slower and needs more memory."""
     with open(servers.heatsink_path(), "rb") as binary:
         return bool(re.search(rb"__(asan|tsan|msan)_init", binary.read()))
 
 
 def memory_slack():
-    """Sanitizers keep freed memory for a while: by how much margins are wider there."""
+    """Factor for memory limits: sanitizers retain freed memory for a while."""
     return 32 if is_sanitized() else 1
 
 
 def tree(folder):
-    """Every file below a folder with its bytes."""
+    """The bytes of every file below a folder, by path."""
     found = {}
     for where, folders, files in os.walk(folder):
         for name in folders:
@@ -84,8 +84,8 @@ def tree(folder):
 
 @contextlib.contextmanager
 def own_disk(folder, size, options=""):
-    """Servers started inside see a tmpfs of their own at `folder`: a mount in a namespace that
-    ends with the server. Others reach it through /proc/PID/root."""
+    """A context: servers started inside see a new tmpfs at `folder`, mounted in a namespace that ends with the
+    server. Other processes reach it through /proc/PID/root."""
     namespace = "unshare -m" if os.geteuid() == 0 else "unshare -Urm"
     wrap = "%s sh -c 'mount -t tmpfs -o size=%s%s none %s && exec \"$@\"' sh %s" % (
         namespace, size, options, folder, os.environ.get("HEATSINK_WRAP", ""))

@@ -6,22 +6,19 @@
         cluster.master_of("key").kill9()            # also freeze, thaw, restart
         cluster.move_slots(range(0, 100), to=cluster.nodes[1])
 
-The nodes do not meet: each one starts with a nodes.conf that names all of them, as if the cluster
-had been there before. So ids, slots and epochs are the same in every node from its first moment,
-and all there is to wait for is what Redis insists on: two seconds before a master that starts says
-ok. Ports, bus ports included, are held for as long as the cluster lives: nobody else gets one, and
-a node that was killed comes back where it was.
+Each node starts with a nodes.conf that names all nodes, so they need no CLUSTER MEET: ids, slots and epochs are the
+same in every node from the start. The only wait is Redis's own: a starting master reports ok after two seconds. Ports
+and bus ports are reserved as long as the cluster exists, so a killed node comes back at the same port.
 
-`node_timeout_ms` is long, so that a busy machine fails nobody over by mistake; a test in which a
-replica must take over wants less: 1000 if all may fail over, some thousands if others may not. With
-args=ASKED_ONLY a replica takes over when it is asked to, and else never: no write that was acknowledged
-is lost with a master that had no processor for too long.
-Data is in memory; args=("--appendonly", "yes") keeps it over a restart. What is asked of a cluster
-here comes from the nodes that run, each about itself.
+`node_timeout_ms` is long, so that a busy machine causes no failover by accident. A test that needs an automatic
+failover sets it lower: 1000 if every master may fail over, some thousands otherwise. With args=ASKED_ONLY a replica
+takes over only on request, so no acknowledged write is lost because a master got no processor time. Data is in memory;
+args=("--appendonly", "yes") keeps it over a restart. Every status is read from the running nodes, each asked about
+itself only.
 
-What Redis may refuse, forget or give up is asked for again until it is done. A cluster that does not
-form is started again, with other ports; one that does not come to terms with itself between tests is
-started anew. The report of the tests has a note of both.
+The harness repeats requests that Redis may refuse, forget or give up. A cluster that does not form is started again on
+other ports; a cluster whose nodes do not agree again between two tests is replaced by a new one. Both leave a note in
+the report of the tests.
 """
 import collections
 import functools
@@ -44,13 +41,13 @@ SLOTS = 16384
 POLL_S = 0.01
 KEYS_A_BATCH = 100
 MIGRATE_TIMEOUT_MS = GUARD_S * 1000
-FAILOVER_S = 6    # Redis gives up a failover it was asked for after five, and says so to nobody
-FORM_S = 60       # a cluster that takes longer to form is started again, then with more time
-FORMATIONS = 3    # attempts to form a cluster, or to start it anew
-RESET_S = 45      # a reset that takes longer starts the nodes anew
-EPOCHS = 1000000  # of nodes that were started anew: above all that came before
+FAILOVER_S = 6    # Redis silently gives up a requested failover after five seconds
+FORM_S = 60       # a cluster that takes longer to form is started again, with more time
+FORMATIONS = 3    # attempts to form a cluster, or to replace it
+RESET_S = 45      # a reset that takes longer replaces the cluster
+EPOCHS = 1000000  # added to the epochs of replaced nodes, so that they are above all earlier ones
 ASKED_ONLY = ("--cluster-replica-no-failover", "yes")
-LAST_LINES = 20   # of the log of a node that is not well
+LAST_LINES = 20   # lines of an unhealthy node's log in a failure report
 
 
 def slot_of(key):
@@ -71,7 +68,7 @@ class Row:
 
     @functools.cached_property
     def slots(self):
-        """As a set, which takes a while to make: for whoever only compares there are `ranges`."""
+        """The slots as a set. This is slow; a comparison can use `ranges`."""
         slots = set()
         for word in self.ranges:
             first, _, last = word.partition("-")
@@ -87,14 +84,14 @@ class Row:
         return not self.flags & {"fail", "fail?", "handshake", "noaddr"}
 
     def said(self):
-        """What two nodes that agree both say."""
+        """The parts of the row that two agreeing nodes report alike."""
         return self.id, " ".join(sorted(self.flags - {"myself"})), self.master, self.epoch, \
             self.ranges
 
 
 class Node(Server):
-    """One redis-server of a cluster. `port` is where it listens, `public_port` where the others
-    and clients are told to find it: that is its relay's, if it has one."""
+    """One redis-server of a cluster. It listens on `port`; other nodes and clients are told `public_port`, which is
+    the relay's port if the node has a relay."""
 
     def __init__(self, cluster, name):
         self.cluster, self.name = cluster, name
@@ -103,7 +100,7 @@ class Node(Server):
         self.relay = Relay(self.reserved.number, parse=not cluster.tls) if cluster.relays else None
         self.frozen = False
         self.lock = threading.Lock()
-        self.control = None  # a connection for what is asked here, under the lock
+        self.control = None  # the harness's own connection, used under the lock
         folder = os.path.join(cluster.folder, name)
         os.mkdir(folder)
         super().__init__(*cluster.args, data=folder)
@@ -124,7 +121,7 @@ class Node(Server):
         return self.reserved_bus.number
 
     def start(self):
-        """Nothing yet: the cluster starts its nodes when all have their ports."""
+        """Does nothing: the cluster starts its nodes when all ports are reserved."""
         self.port = self.reserved.number
 
     # ---- its process ----
@@ -136,9 +133,9 @@ class Node(Server):
                  "cluster-enabled yes", "cluster-config-file nodes.conf",
                  f"cluster-port {self.bus_port}",
                  f"cluster-node-timeout {self.cluster.node_timeout_ms}",
-                 # Replicas wait for nobody: they sync at once, and may always take over.
+                 # Replicas sync at once and may always take over.
                  "repl-diskless-sync-delay 0", "cluster-replica-validity-factor 0",
-                 # Who was given what stays so, also when a master has no slot left.
+                 # Replicas stay with their master, even if it has no slot left.
                  "cluster-allow-replica-migration no",
                  *self.cluster.configuration]
         if self.relay:
@@ -146,8 +143,8 @@ class Node(Server):
         self._write("redis.conf", lines)
 
     def write_nodes(self, roles):
-        """The cluster as this node knows it when it starts for the first time. `roles` has, for
-        each node, its kind, its master, its epoch and its slots."""
+        """Writes the nodes.conf for this node's first start. `roles`: for each node its kind, master, epoch and
+        slots."""
         lines = [f"{node.id} {node.address}@{node.bus_port} {'myself,' if node is self else ''}"
                  f"{kind} {master.id if master else '-'} 0 0 {epoch} connected {slots}".rstrip()
                  for node, (kind, master, epoch, slots) in roles.items()]
@@ -155,7 +152,7 @@ class Node(Server):
         self._write("nodes.conf", lines + [f"vars currentEpoch {highest} lastVoteEpoch 0"])
 
     def forget(self):
-        """Nothing is left of what it knew and held. It must not run."""
+        """Deletes the node's files: data and nodes.conf. It must not be running."""
         for entry in os.scandir(self.data):
             if entry.is_dir():
                 shutil.rmtree(entry)
@@ -174,15 +171,15 @@ class Node(Server):
         self.wait_log("Ready to accept connections", guard_s)
 
     def restart(self):
-        """Starts it again after kill9() or stop(), or ends and starts it. It comes back as what it
-        was, and finds out from the others what it is now."""
+        """Starts the node again after kill9() or stop(), or stops and starts it. It starts in its old role and
+        learns its present role from the other nodes."""
         if self.running():
             self.kill9()
         self.launch()
         self.wait_listening()
 
     def freeze(self):
-        """SIGSTOP: connections stay, nothing is answered."""
+        """SIGSTOP: connections stay open, no request is answered."""
         self.frozen = True
         self.signal(signal.SIGSTOP)
 
@@ -201,7 +198,7 @@ class Node(Server):
                 self.control = None
 
     def close(self):
-        """In any state, at once: nothing of it is kept."""
+        """Kills the node in any state and deletes its files."""
         self._close_clients()
         if self.relay:
             self.relay.close()
@@ -233,8 +230,7 @@ class Node(Server):
         return self.clients[-1]
 
     def call_all(self, requests):
-        """Replies to these requests, sent together, from any thread. An error reply fails the
-        test."""
+        """Replies to these requests, sent together. May be called from any thread. An error reply fails the test."""
         replies = self._exchange(requests)
         for request, reply in zip(requests, replies):
             if reply.is_error:
@@ -245,7 +241,7 @@ class Node(Server):
         return self.call_all([args])[0]
 
     def ask(self, *args):
-        """The reply, or an error: for what may be refused today and granted tomorrow."""
+        """The reply or the error, for requests that Redis may refuse at first."""
         return self._exchange([args])[0]
 
     def _exchange(self, requests):
@@ -261,7 +257,7 @@ class Node(Server):
     # ---- what it says ----
 
     def rows(self):
-        """CLUSTER NODES, as this node sees it."""
+        """CLUSTER NODES of this node, as Rows."""
         return [Row(line) for line in self.call("CLUSTER", "NODES").text.decode().splitlines()]
 
     def myself(self):
@@ -287,7 +283,7 @@ class Cluster:
     """masters × (1 + replicas) nodes: nodes[0:masters] start as masters with equal shares of the
     slots, and nodes[masters + i * replicas] follows nodes[i].
 
-    password  everybody needs it, for the default user; the nodes log in with it among themselves
+    password  of the default user; the nodes use it among themselves, too
     users     ACL rules: ["app on >secret ~app:* +@all"]
     tls       clients, replication and the bus by TLS; the certificates are in `tls`
     relays    a relay.Relay in front of every node, which the cluster names to its clients
@@ -323,8 +319,8 @@ class Cluster:
                                    f"tls-ca-cert-file {self.tls.ca}", "tls-auth-clients optional"]
 
     def _attempt(self, form):
-        """Until a cluster stands. It is a test's surroundings, not what the test judges, so a failure
-        is worth a note and another attempt, with more time."""
+        """Repeats form() until a cluster exists. The cluster is not the subject of the test, so a failure prints a
+        note and leads to another attempt with more time."""
         for attempt in range(1, FORMATIONS + 1):
             try:
                 return form(FORM_S * attempt)
@@ -334,7 +330,7 @@ class Cluster:
                 note(f"a cluster did not form and is started again: {error}")
 
     def _form(self, guard_s):
-        """New nodes on new ports; those of an earlier attempt are ended."""
+        """Starts new nodes on new ports; ends those of an earlier attempt."""
         for node in self.nodes:
             node.close()
             shutil.rmtree(node.data)
@@ -373,8 +369,8 @@ class Cluster:
         return options
 
     def url(self, *nodes, user=None, password=None):
-        """What heatsink is told: these nodes, or all. The password is the cluster's own unless
-        another is given; an empty one leaves it out."""
+        """The URL for heatsink's --engine, with these nodes or all. Default is the cluster's password; an empty
+        one leaves it out."""
         password = self.password if password is None else password
         login = f"{user or ''}:{password}@" if password else ""
         where = ",".join(node.address for node in nodes or self.nodes)
@@ -383,8 +379,8 @@ class Cluster:
     # ---- waiting ----
 
     def wait(self, what, condition, guard_s=GUARD_S):
-        """Asks until the condition holds, and returns what it said. A node that goes away while it
-        is asked has not fulfilled it."""
+        """Polls until the condition holds and returns its value. A lost connection counts as "not yet". After
+        guard_s the test fails with describe()."""
         guard = time.monotonic() + guard_s
         while True:
             try:
@@ -397,17 +393,16 @@ class Cluster:
             time.sleep(POLL_S)
 
     def wait_ready(self, guard_s=GUARD_S):
-        """Until every node that answers says ok, agrees with the others, and replicas are in
-        sync."""
+        """Waits until every node that answers reports ok and agrees with the others, and replicas are in sync."""
         self.wait("every node says ok", lambda: all(n.state() == "ok" for n in self.answering()),
                   guard_s)
         self.wait_agreed(guard_s)
         self.wait_synced(guard_s)
 
     def wait_agreed(self, guard_s=GUARD_S):
-        """Until all that answer name the same owners and the same replicas of each other, and call
-        none of each other ill. A master knows of a replica after the replica knows of it, and
-        until then hears no request for a failover."""
+        """Waits until all nodes that answer name the same owners and replicas and none calls another one failed. A
+        replica knows its master before the master knows the replica; until then the master ignores a failover
+        request."""
         self.wait("the nodes agree", self._agreed, guard_s)
 
     def _agreed(self):
@@ -421,7 +416,7 @@ class Cluster:
             all(row.is_well for view in views for row in view if row.id in known)
 
     def wait_synced(self, guard_s=GUARD_S):
-        """Until every replica whose master answers has all of it."""
+        """Waits until every replica whose master answers has all of its data."""
         self.wait("replicas are in sync", lambda: all(map(self._synced, self.answering())), guard_s)
 
     def _synced(self, node):
@@ -435,15 +430,14 @@ class Cluster:
             int(have["slave_repl_offset"]) >= int(wanted["master_repl_offset"])
 
     def describe(self):
-        """For a failed test: what everybody thinks. First come nodes that are not well, with the
-        end of their logs, then those alone with what they think; a view that several have is there
-        once."""
+        """The report for a failed test: each node's view. Unhealthy nodes come first, with the end of their logs,
+        then nodes with a view of their own; a view that several nodes share appears once."""
         told = [self._ask(node) for node in self.nodes]
         shared = collections.Counter(view for _, _, _, view in told)
         told.sort(key=lambda one: (one[1] == "ok", shared[one[3]]))
         words, shown = [], {}
         set_by = time.time() - time.monotonic() - self.clock
-        if abs(set_by) > 1:  # set back, nodes exchange no news until it is as late again
+        if abs(set_by) > 1:  # after the clock was set back, nodes exchange no gossip until it reaches the old time
             words.append(f"the clock was set by {set_by:+.0f} s meanwhile")
         for node, state, text, view in told:
             if view in shown:
@@ -458,7 +452,7 @@ class Cluster:
 
     @staticmethod
     def _ask(node):
-        """The node, its state, and what it knows: as text, and to compare."""
+        """The node, its state, and its view: as text, and in a form to compare."""
         if not node.answers():
             return node, "frozen" if node.running() else "not running", "", None
         try:
@@ -484,15 +478,15 @@ class Cluster:
         return next(node for node in self.nodes if node.id == identity)
 
     def masters(self):
-        """Those that own slots, by their own word."""
+        """The nodes that own slots, by their own report."""
         return [node for node in self.answering() if node.myself().ranges]
 
     def replicas_of(self, master):
         return [node for node in self.answering() if node.myself().master == master.id]
 
     def owners(self):
-        """[node] by slot; None where nobody who answers claims it. Of two that do, the one with
-        the greater epoch is right."""
+        """The owner of each slot, as a list of nodes; None if no node that answers claims the slot. Of two claims
+        the one with the greater epoch counts."""
         owners, epochs = [None] * SLOTS, [-1] * SLOTS
         for node in self.answering():
             mine = node.myself()
@@ -502,7 +496,7 @@ class Cluster:
         return owners
 
     def master_of(self, key):
-        """The node that owns a key, or a slot given as a number; None when nobody does."""
+        """The node that owns a key, or a slot given as a number; None: no owner."""
         slot = key if isinstance(key, int) else slot_of(key)
         rows = [(node, node.myself()) for node in self.answering()]
         claims = [(row.epoch, node) for node, row in rows if row.is_master and slot in row.slots]
@@ -515,8 +509,8 @@ class Cluster:
     # ---- change ----
 
     def fail_over(self, node, how=None):
-        """A replica takes over: this one, or the first one of this master. `how` is FORCE (the
-        master is gone) or TAKEOVER (so are the others). Returns the new master."""
+        """Lets a replica take over: this node, or the first replica of this master. `how`: FORCE if the master is
+        gone, TAKEOVER if the other masters are gone as well. Returns the new master."""
         if node not in self.answering() or node.is_master():
             master = node
             node = self.wait(f"{master} has a replica", lambda: self.replicas_of(master))[0]
@@ -535,14 +529,14 @@ class Cluster:
         return node
 
     def begin_move(self, slots, to):
-        """The slots are on their way: their owner answers ASK for keys it has not, the node they
-        go to serves who says ASKING, and commands on keys here and there get TRYAGAIN."""
-        self.wait_agreed()  # who has not heard of a failover refuses
+        """Starts the migration of slots: the owner answers ASK for missing keys, the new node serves requests after
+        ASKING, and commands whose keys are on both nodes get TRYAGAIN."""
+        self.wait_agreed()  # a node that does not know of a failover refuses
         for source, part in self._by_owner(slots):
             self._begin(source, part, to)
 
     def move_keys(self, slots, to, keys=None, count=None):
-        """Moves these keys, or at most so many, or all there are in these slots; how many."""
+        """Moves these keys, or at most `count`, or all keys of these slots; returns their number."""
         moved = 0
         for source, part in self._by_owner(slots):
             if keys is None:
@@ -553,14 +547,14 @@ class Cluster:
         return moved
 
     def end_move(self, slots, to):
-        """The slots are `to`'s, and everybody is told. No key may be left behind."""
+        """Makes `to` the owner of the slots at all nodes. No key may remain at the old owner."""
         masters = self.masters()
         for source, part in self._by_owner(slots):
             self._end(source, part, to, masters)
         self.wait_agreed()
 
     def move_slots(self, slots, to, a_time=1):
-        """Resharding, so many slots at a time, under traffic or not; how many keys moved."""
+        """Moves slots with their keys, `a_time` slots at a time; returns the number of keys moved."""
         self.wait_agreed()
         masters, moved = self.masters(), 0
         for source, part in self._by_owner(slots):
@@ -603,16 +597,16 @@ class Cluster:
 
     def _end(self, source, slots, to, masters):
         others = [node for node in masters if node not in (source, to)]
-        for node in [to, source, *others]:  # at no time does nobody own a slot
+        for node in [to, source, *others]:  # in this order a slot has an owner at any time
             node.call_all([("CLUSTER", "SETSLOT", slot, "NODE", to.id) for slot in slots])
 
     def end_moves(self):
-        """Moves under way are called off; keys stay where they are."""
+        """Cancels migrations; keys stay where they are."""
         self.wait("no slot is on its way", self._call_off)
 
     def _call_off(self):
-        """Whether there was nothing to call off. A node that turns into a replica refuses, and
-        forgets by itself."""
+        """True if no migration is left. A node that becomes a replica refuses the command and drops its migrations
+        itself."""
         moving = False
         for node in self.answering():
             for word in node.myself().moving:
@@ -621,16 +615,15 @@ class Cluster:
         return not moving
 
     def reset(self):
-        """Everybody runs, nothing is on the move, and all is empty: for the next test of a module
-        that shares a cluster. Slots and roles stay as they are, unless the nodes do not come to
-        terms: then all is as it was in the beginning."""
+        """Prepares a shared cluster for the next test: all nodes run, no slot migrates, no data. Slots and roles
+        stay as they are; if the nodes do not agree in time, start_anew() restores the initial state."""
         try:
             for node in self.nodes:
                 if not node.running():
                     node.restart()
                 elif node.frozen:
                     node.thaw()
-            self.end_moves()  # first: a slot on its way is one that no news is believed about
+            self.end_moves()  # first: a node ignores gossip about a migrating slot
             self.wait_ready(RESET_S)
         except AssertionError as error:
             note(f"a cluster is started anew: {error}")
@@ -641,8 +634,8 @@ class Cluster:
         self.wait_synced()
 
     def start_anew(self):
-        """All nodes with the slots and roles of the beginning, and empty, where they were. Their
-        epochs are higher than any before, so that whoever has seen them believes them."""
+        """Restarts all nodes, empty, on the same ports, with the initial slots and roles. Their epochs are higher
+        than all earlier ones, so that a heatsink that knows the cluster accepts the new topology."""
         self._attempt(self._start_anew)
 
     def _start_anew(self, guard_s):

@@ -1,5 +1,6 @@
-/* A world with a hot key whose copies are on three partitions: for tests of absorb/copies. Two cores whose engine
- * is the test (cache_world.h), without a local cache unless the test says so. Single-threaded. */
+/* A fixture for unit tests of absorb/copies: a hot key with copies on three partitions. It uses two cores whose
+ * engine is played by the test (cache_world.h), without a local cache unless the test enables it. One thread,
+ * simulated clock. */
 #ifndef HS_TESTS_COPIES_WORLD_H
 #define HS_TESTS_COPIES_WORLD_H
 
@@ -24,7 +25,7 @@ static inline void open_copies(struct world *world, const char *rule)
 	set_rules(world, rule, HS_MITIGATE_ON);
 }
 
-/* Reads the key until something else than the read is sent. */
+/* Reads the key until the core sends DUMP, which begins the making of copies. */
 static inline void warm_up(struct world *world, char who)
 {
 	for (int i = 0; i < 200; i++) {
@@ -44,7 +45,7 @@ static inline void warm_up(struct world *world, char who)
 	fail_msg("no copies are made");
 }
 
-/* What is under way and begins so; each is answered. How many. */
+/* Answers every operation in flight with this beginning; returns their number. */
 static inline int reply_all(struct world *world, const char *begin, const char *answer)
 {
 	char text[1024];
@@ -67,7 +68,7 @@ static inline void make_copies(struct world *world, char who)
 	assert_int_equal(reply_all(world, "RESTORE heatsink:copy:{", "+OK\r\n"), 2);
 }
 
-/* Where the next read goes: 'o' to the original, 'c' to a copy, which answer. */
+/* Sends a read and answers it. Returns where it went: 'o' to the original, 'c' to a copy. */
 static inline char ask(struct world *world, char who)
 {
 	char seen[256];
@@ -96,14 +97,14 @@ static inline int ask_many(struct world *world, char who, int count)
 	return copies;
 }
 
-/* The two copies are taken away. */
+/* Asserts that the two copies are unlinked. */
 static inline void answer_unlinks(struct world *world)
 {
 	assert_int_equal(reply_all(world, "UNLINK heatsink:copy:{", ":1\r\n"), 2);
 	assert_int_equal(world->count, 0);
 }
 
-/* Ends the world with whatever copies there are. */
+/* Ends the world, with or without copies. */
 static inline void close_copies(struct world *world)
 {
 	for (size_t i = 0; i < WORKERS; i++)

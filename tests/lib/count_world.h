@@ -1,8 +1,9 @@
-/* For the tests of what the core counts as heat: a simulated world of two workers and a client on
- * each, and what heat says of a key, a partition, or everything. Numbers are exact here: so few
- * keys all have their place in the tables from their first request on.
+/* A fixture for unit tests of what the core counts as heat: a simulated world with two workers and one client on each,
+ * and helpers that compare the counts of a key, a partition, or everything. Counts are exact here, because the few keys
+ * have their places in the heat tables from their first request on. One thread, virtual clock; the fixture owns the
+ * world. A wrong count fails the test with the expected and the actual numbers.
  *
- * Of four partitions, b lives on 0, c on 1, d on 2 and a on 3. */
+ * There are four partitions: key b is on 0, c on 1, d on 2 and a on 3. */
 #ifndef HS_TESTS_LIB_COUNT_WORLD_H
 #define HS_TESTS_LIB_COUNT_WORLD_H
 
@@ -19,7 +20,7 @@ enum { PARTITIONS = 4, B_PARTITION = 0, C_PARTITION, D_PARTITION, A_PARTITION };
 struct count_world {
 	struct hs_sim_world *world;
 	struct hs_sim_client *a, *b;
-	uint64_t keyless; /* requests that concerned a partition and no key, as the test knows */
+	uint64_t keyless; /* requests for a partition without a key; set by the test */
 };
 
 static inline struct hs_sim_world_options count_world_defaults(void)
@@ -56,8 +57,8 @@ static inline struct hs_heat_partition partition_of(const struct count_world *co
 	return sum;
 }
 
-/* Whatever a test did: nothing is under way, every request has its time, and every request for a
- * key is in the range of its slot. */
+/* Ends the world and asserts: nothing is in flight, every request has a latency in the histogram, and every request for
+ * a key is counted in the range of its slot. */
 static inline void count_world_close(struct count_world *count_world)
 {
 	uint64_t ranges[HS_HEAT_RANGES] = {0}, in_ranges = 0, ops = 0;
@@ -80,7 +81,7 @@ static inline void count_world_close(struct count_world *count_world)
 	hs_sim_world_destroy(&count_world->world);
 }
 
-/* Asks, lets everything happen, and does not look at what comes back. */
+/* Sends a request, runs the world until it settles, and discards the reply. */
 static inline void ask(struct hs_sim_client *client, const char *words)
 {
 	hs_sim_client_request(client, words);
@@ -88,12 +89,12 @@ static inline void ask(struct hs_sim_client *client, const char *words)
 	client->received.len = 0;
 }
 
-/* ---- what was counted ---- */
+/* ---- counts ---- */
 
 struct counts {
 	uint64_t reads, writes, bytes;
-	uint64_t misses, conflicts; /* of a key */
-	uint64_t errors;	    /* of a partition */
+	uint64_t misses, conflicts; /* of keys only */
+	uint64_t errors;	    /* of partitions only */
 };
 
 static inline struct hs_heat_row row_of(const struct count_world *count_world, struct hs_bytes key)
@@ -105,7 +106,7 @@ static inline struct hs_heat_row row_of(const struct count_world *count_world, s
 	return row;
 }
 
-/* A rate of the long window, as requests since the world began. */
+/* Converts a rate of the long window to the number of requests since the start. */
 static inline uint64_t times(const struct count_world *count_world, double rate)
 {
 	double window_us = HS_HEAT_LONG_US;
@@ -113,7 +114,7 @@ static inline uint64_t times(const struct count_world *count_world, double rate)
 		1000, (double)(count_world->world->now.mono_us - count_world->world->start_us));
 	double count = rate * window_us / 1e6 * -expm1(-age_us / window_us);
 
-	/* What a moment of decay takes off. */
+	/* Allows for the decay of a moment. */
 	assert_true(fabs(count - round(count)) <= 0.01 + 1e-3 * count);
 	return (uint64_t)round(count);
 }
@@ -179,13 +180,13 @@ static inline void partition_counts(const struct count_world *count_world, uint3
 	compare(what, got, wanted, file, line);
 }
 
-/* A key has had exactly this since the world began: .reads = 1, .bytes = 9. */
+/* Asserts the exact counts of a key since the start: .reads = 1, .bytes = 9. Counts not named must be 0. */
 #define key_has(count_world, key, ...)                                                             \
 	key_counts(count_world, key, (struct counts){__VA_ARGS__}, __FILE__, __LINE__)
 #define partition_has(count_world, id, ...)                                                        \
 	partition_counts(count_world, id, (struct counts){__VA_ARGS__}, __FILE__, __LINE__)
 
-/* Nothing was counted anywhere. */
+/* Asserts that nothing was counted. */
 static inline void nothing_counted(const struct count_world *count_world)
 {
 	for (uint32_t id = 0; id < PARTITIONS; id++)

@@ -1,5 +1,5 @@
-"""The rows of the lists of counters (src/base/counter.h), read from the source: what INFO, /metrics and the docs
-have to show.
+"""Reads the rows of the lists of counters (src/base/counter.h) from the source: what INFO, /metrics and the docs must
+show.
 """
 import collections
 import glob
@@ -14,17 +14,17 @@ LIST = re.compile(r"#define (HS_\w+_COUNTERS)\(ROW\)((?:.*\\\n)*.*)")
 TEXT = r'(NULL|"[^"]*")'
 ROW = re.compile(rf'ROW\((\w+), (HS_\w+), {TEXT}, {TEXT}, {TEXT},\s*((?:"[^"]*"\s*)+|NULL)([^"]*?(?:"[^"]*")?)\)')
 
-# Its rows are not fields of a section: they have lines and metrics for each command, each rule.
+# Rows of these lists are no fields of a section: they have a line and a metric per command or per rule.
 COMMANDS, RULES = "HS_COMMAND_COUNTERS", "HS_CACHE_RULE_COUNTERS"
 
 
 def text(literal):
-    """A string literal of C, or several in a row; None for NULL."""
+    """The value of one or several adjacent C string literals; None for NULL."""
     return None if literal == "NULL" else "".join(re.findall(r'"([^"]*)"', literal))
 
 
 def all_rows():
-    """Every row of every list. One that cannot be read is an error."""
+    """Every row of every list. A row that cannot be parsed is an error."""
     rows = []
     for path in sorted(glob.glob(os.path.join(ROOT, "src", "**", "*.h"), recursive=True)):
         with open(path, encoding="utf-8") as file:
@@ -40,7 +40,7 @@ def all_rows():
 
 
 def fields():
-    """The rows that are fields of sections of INFO."""
+    """The rows that are fields of an INFO section."""
     return [row for row in all_rows() if row.list not in (COMMANDS, RULES) and row.name]
 
 

@@ -70,7 +70,7 @@ const char *const described_redis[] = {
 };
 const size_t described_redis_count = sizeof described_redis / sizeof *described_redis;
 
-/* Takes a field off the front of a text, up to a separator. */
+/* Removes the first field from a text, up to the separator, and returns it. */
 static struct hs_bytes field(struct hs_bytes *rest, char separator)
 {
 	const char *end = rest->len ? memchr(rest->data, separator, rest->len) : NULL;

@@ -1,9 +1,9 @@
-"""Runs one sequence against two servers and says where their answers part.
+"""Runs one sequence of commands against two servers and reports the first reply that differs.
 
-The executor keeps no model of the server. What it knows of a connection (is it inside MULTI, what
-is queued) it reads from the reference's replies. Replies are compared byte for byte; the few that
-cannot be equal (times, sets without order, identifiers) are compared by the rule in RULES, and the
-differences that are meant stand in KNOWN with their reason.
+The executor has no model of the server: it learns a connection's state (inside MULTI, queued commands) from the
+replies of the reference server. Replies are compared byte for byte. Replies that cannot be equal (times, sets without
+order, identifiers) are compared by their rule in RULES; deliberate differences are listed in KNOWN with the reason. A
+difference fails the test with its seed and the shortest sequence found (shrink).
 """
 
 import re
@@ -11,11 +11,11 @@ import re
 import generate
 import resp
 
-TIME_SLACK_MS = 20000  # how far apart the two servers may run one step on a busy machine
+TIME_SLACK_MS = 20000  # the largest time between the two servers for one step, on a busy machine
 
 
 class Invalid(Exception):
-    """The sequence asks for what only one of the two servers is meant to do."""
+    """From here on the two servers differ on purpose (PARTINGS): the sequence ends without a failure."""
 
 
 class Difference(Exception):
@@ -24,7 +24,7 @@ class Difference(Exception):
 
 
 def same_time(unit_ms):
-    """Two numbers: equal when not positive, else close to each other."""
+    """Compares two numbers: equal if not positive, else close to each other."""
 
     def rule(left, right):
         if left.kind != ord(":") or right.kind != ord(":"):
@@ -46,7 +46,7 @@ def same_members(left, right):
 
 
 def tree(reply):
-    """A reply whose elements have no order, as nested tuples that can be compared."""
+    """A reply whose elements have no order, as sorted nested tuples."""
     if reply.items is None:
         return reply.raw
     return reply.kind, sorted(map(repr, map(tree, reply.items)))
@@ -57,7 +57,7 @@ def same_tree(left, right):
 
 
 def same_pairs(left, right):
-    """Fields and values, or members and scores, in any order."""
+    """Compares fields and values, or members and scores, in any order."""
     if left.kind != right.kind or left.items is None or right.items is None:
         return False
     pairs = [sorted(zip(*[iter(item.raw for item in side.items)] * 2)) for side in (left, right)]
@@ -65,7 +65,7 @@ def same_pairs(left, right):
 
 
 def same_shape(left, right):
-    """What chance picked: as many, of the same kinds."""
+    """Compares random picks: the same number of elements of the same types."""
     def shape(reply):
         return (reply.kind, None if reply.items is None else [shape(item) for item in reply.items])
     return not left.is_null and not right.is_null and shape(left) == shape(right)
@@ -75,8 +75,7 @@ IDLE = {b"idle", b"seen-time", b"active-time"}
 
 
 def timeless(reply, known=False):
-    """A reply about a stream's consumers without what the clock says: how long an entry waits, and
-    since when."""
+    """A reply about a stream's consumers without idle times and times of delivery."""
     if reply.items is None:
         clock = reply.kind == ord(":") and (known or reply.number() > 10 ** 11)
         return b"time" if clock else reply.raw
@@ -89,7 +88,7 @@ def same_timeless(left, right):
 
 
 def same_pending(left, right):
-    """XPENDING: each entry with its consumer, how long it waits, and how often it was given."""
+    """XPENDING: compares entries and delivery counts, without idle times."""
     if left.items is None or right.items is None or len(left.items) != len(right.items):
         return False
     for one, two in zip(left.items, right.items):
@@ -102,17 +101,17 @@ def same_pending(left, right):
 
 
 def same_scan(left, right):
-    """Inside EXEC a scan is one piece of an iteration: only its shape can be compared."""
+    """Inside EXEC a scan is one step of an iteration, so only its shape can be compared."""
     return same_kind(left, right) and len(left.items) == len(right.items) == 2
 
 
 def same_idle(left, right):
-    """OBJECT IDLETIME: Redis counts small integers from its start, they are shared objects."""
+    """OBJECT IDLETIME: for small integers, which are shared objects, Redis counts from its start."""
     return same_kind(left, right) and 0 <= right.number() * 1000 <= TIME_SLACK_MS
 
 
 def same_frequency(left, right):
-    """OBJECT FREQ: Redis counts only when it evicts by it, and says so; here the heat is known."""
+    """OBJECT FREQ: Redis answers only under an LFU policy; heatsink knows the heat of every key."""
     if left.raw == right.raw:
         return True
     return (left.raw.startswith(b"-ERR An LFU maxmemory policy is not selected")
@@ -120,7 +119,7 @@ def same_frequency(left, right):
 
 
 def same_hello(left, right):
-    """HELLO names the server: the same fields in the same order and the same protocol."""
+    """HELLO: the same fields in the same order and the same protocol; values may differ."""
     if left.kind != right.kind or left.items is None or len(left.items) != len(right.items):
         return False
     names = [item.raw for item in left.items[0::2]] == [item.raw for item in right.items[0::2]]
@@ -134,8 +133,8 @@ RULES = {
     b"CLIENT ID": same_kind, b"CLIENT LIST": same_kind, b"CLIENT INFO": same_kind,
     b"COMMAND COUNT": same_kind, b"OBJECT IDLETIME": same_idle,
     b"OBJECT FREQ": same_frequency,
-    b"PUBSUB HELP": same_kind,  # in words of our own
-    # Collections whose order is the server's own, and what chance picks.
+    b"PUBSUB HELP": same_kind,  # heatsink's texts are its own
+    # Collections in the server's own order, and random picks.
     b"HGETALL": same_pairs, b"HKEYS": same_members, b"HVALS": same_members,
     b"SMEMBERS": same_members, b"SUNION": same_members, b"SINTER": same_members,
     b"SDIFF": same_members, b"SORT": same_members, b"SORT_RO": same_members, b"SPOP": same_members,
@@ -143,7 +142,7 @@ RULES = {
     b"HRANDFIELD": same_shape, b"ZRANDMEMBER": same_shape, b"FUNCTION LIST": same_tree,
     b"EVAL": same_tree, b"EVAL_RO": same_tree, b"EVALSHA": same_tree, b"EVALSHA_RO": same_tree,
     b"FCALL": same_tree, b"FCALL_RO": same_tree,
-    # The same, as bytes: sets and large hashes as they lie in memory.
+    # Serialized forms, whose bytes depend on the order in memory.
     b"DUMP": same_kind, b"FUNCTION DUMP": same_kind,
     b"MEMORY USAGE": same_kind, b"MEMORY DOCTOR": same_kind, b"MEMORY STATS": same_kind,
     b"MEMORY MALLOC-STATS": same_kind, b"LASTSAVE": same_kind,
@@ -156,7 +155,7 @@ def refcount_in_exec(argv, left, right, in_exec):
             and right.number() in (1, 2147483647))
 
 
-# Differences that are meant, after which both servers still hold the same.
+# Deliberate differences after which both servers still have the same data.
 KNOWN = [
     (refcount_in_exec, "Redis counts the references its own transaction queue holds"),
 ]
@@ -184,8 +183,8 @@ def watch(name, left, right, in_multi):
     return name in (b"WATCH", b"EXEC") and left.raw != right.raw and right.raw == CROSSSLOT
 
 
-# Differences that are meant, after which the servers go different ways: the sequence ends there.
-# The generator avoids them; tests of their own show what heatsink answers.
+# Deliberate differences after which the data differs: the sequence ends there. The generator avoids them; separate
+# tests check heatsink's reply.
 PARTINGS = [
     (split, "heatsink splits these commands over slots where Redis Cluster refuses"),
     (queued, "but not inside a transaction, which is of one slot"),
@@ -210,7 +209,7 @@ def agree(argv, left, right, in_exec=False, rules=None, known=tuple(KNOWN)):
 
 
 class Side:
-    """One server's two connections."""
+    """The two connections to one server."""
 
     def __init__(self, port):
         self.port = port
@@ -226,14 +225,14 @@ class Side:
 
 
 class Run:
-    keys = generate.KEYS + generate.ODD  # all that a sequence may have stored something under
+    keys = generate.KEYS + generate.ODD  # all keys that a sequence may have written
     rules, known, partings = RULES, KNOWN, PARTINGS
 
     def __init__(self, reference_port, subject_port, protocol, pipelined):
         self.left = Side(reference_port)
         self.right = Side(subject_port)
         self.pipelined = pipelined
-        self.queued = [None, None]  # commands since MULTI; None outside
+        self.queued = [None, None]  # commands since MULTI; None outside of a transaction
         self.flush()
         if protocol == 3:
             for conn in (0, 1):
@@ -250,7 +249,7 @@ class Run:
     # Sending and reading.
 
     def exchange(self, conn, data, count):
-        """Sends to both, reads `count` replies of each."""
+        """Sends the data to both servers and reads `count` replies from each."""
         self.left.clients[conn].send(data)
         self.right.clients[conn].send(data)
         left = [self.left.clients[conn].read() for _ in range(count)]
@@ -268,7 +267,7 @@ class Run:
         return left[0], right[0]
 
     def call_all(self, conn, requests):
-        """Sent together; the replies of the reference."""
+        """Sends requests together and compares; returns the reference server's replies."""
         left, right = self.exchange(conn, b"".join(resp.encode(*argv) for argv in requests),
                                     len(requests))
         for argv, one, two in zip(requests, left, right):
@@ -375,7 +374,7 @@ class Run:
     @staticmethod
     def walk(connection, argv, reply):
         found = set()
-        argv, at = list(argv), 1 if argv[0].upper() == b"SCAN" else 2  # where the cursor is
+        argv, at = list(argv), 1 if argv[0].upper() == b"SCAN" else 2  # position of the cursor
         for _ in range(2000):
             found.update(item.text for item in reply.items[1].items)
             argv[at] = reply.items[0].text
@@ -385,7 +384,7 @@ class Run:
         raise AssertionError("a scan that does not end: %r" % argv)
 
     def macro_dbsize(self, step):
-        """Redis counts keys whose time is up until somebody looks at them: so look first."""
+        """Redis counts expired keys until they are accessed, so all keys are accessed first."""
         if self.queued[step.conn] is not None:
             raise Invalid
         looks = b"".join(resp.encode(b"EXISTS", key) for key in self.keys)
@@ -403,7 +402,7 @@ class Run:
             raise Difference("RANDOMKEY names a key that is not there", left, right)
 
     def audit(self):
-        """What is stored in the end, seen by a connection that took no part."""
+        """Compares all stored data at the end, on a new connection."""
         for side in (self.left, self.right):
             side.reopen(0)
         self.queued[0] = None
@@ -416,7 +415,7 @@ class Run:
 
 
 def first_difference(steps, reference_port, subject_port, protocol, pipelined, make=Run):
-    """None when both servers agree, or the Difference."""
+    """Runs the steps; returns the Difference, or None if both servers agree."""
     run = make(reference_port, subject_port, protocol, pipelined)
     try:
         run.play(steps)
@@ -430,7 +429,7 @@ def first_difference(steps, reference_port, subject_port, protocol, pipelined, m
 
 
 def shrink(steps, fails, tries=400):
-    """A shorter sequence that still fails: drops ever smaller pieces while it does."""
+    """A shorter sequence that still fails: removes ever smaller pieces, at most `tries` runs."""
     size = max(1, len(steps) // 2)
     while tries > 0:
         at, dropped = 0, False

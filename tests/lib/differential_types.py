@@ -1,7 +1,8 @@
-"""Runs sequences of generate_types.py: what they store, and the steps that are more than a command.
+"""Runs the sequences of generate_types.py: compares the stored data of all types, and has the macros (steps of several
+commands) of that generator.
 
-A wait is known to have begun when the server says that a client is blocked; behind heatsink that is
-the server behind it, so the runs are told where those are.
+A blocking command has begun when the server reports a blocked client. In front of heatsink that is the server behind
+it, so a run is given the ports of these servers.
 """
 
 import hashlib
@@ -30,11 +31,11 @@ def content(kind, key):
 
 class Run(differential.Run):
     keys = generate_values.KEYS + generate.ODD + [b"undeclared"]
-    # Both count small integers from their start, and they started at different times.
+    # For small integers both servers count from their start, at different times.
     rules = {**differential.RULES, b"OBJECT IDLETIME": differential.same_kind}
 
     def __init__(self, behind, *args):
-        self.behind = behind  # ports: of the reference, and of what is behind heatsink
+        self.behind = behind  # ports of the reference server and of the server behind heatsink
         self.looks = None
         super().__init__(*args)
 
@@ -64,7 +65,7 @@ class Run(differential.Run):
         return any(queue is not None for queue in self.queued)
 
     def macro_spop(self, step):
-        """Both pop one, each its own; both get it back, so that they hold the same again."""
+        """Each server pops a random member and gets it back, so that both have the same data again."""
         argv, conn = step.commands[0], step.conn
         left, right = [replies[0] for replies in self.exchange(conn, resp.encode(*argv), 1)]
         if self.queued[conn] is not None or left.is_null or left.is_error:
@@ -77,7 +78,7 @@ class Run(differential.Run):
             self.right.clients[conn].call(b"SADD", argv[1], right.text)
 
     def macro_restore(self, step):
-        """What either of them dumps, both restore."""
+        """Both servers restore the dump of each of them."""
         (_, source), (_, target) = step.commands
         if self.in_multi():
             return

@@ -1,4 +1,4 @@
-"""Disks that fail, for servers whose data lies on them.
+"""Failing disks for servers whose data lies on them.
 
     disk = ThinDisk()           # or LossyDisk, BrokenDisk …; raises Unavailable where the kernel refuses
     with disk.used():           # servers started inside see disk.folder
@@ -6,11 +6,11 @@
         disk.fail()
         …
         server.kill9()
-        disk.heal()             # what is left is what the disk really has
+        disk.heal()             # then the folder has what the disk really has
         server.start()
     disk.close()
 
-The mounted ones live in a mount namespace of their own, which ends with the test, however that ends.
+Mounted disks live in a mount namespace of their own, which ends with the test process, even if that is killed.
 """
 
 import contextlib
@@ -30,12 +30,12 @@ MIB = 1 << 20
 
 
 class Unavailable(Exception):
-    """This machine does not let tests have such a disk."""
+    """The kernel of this machine does not let tests create such a disk."""
 
 
 @contextlib.contextmanager
 def wrapped(command):
-    """Servers started inside run behind `command`."""
+    """A context: servers started inside run under `command` (HEATSINK_WRAP)."""
     wrap = " ".join([*command, os.environ.get("HEATSINK_WRAP", "")])
     with mock.patch.dict(os.environ, {"HEATSINK_WRAP": wrap}):
         yield
@@ -57,7 +57,7 @@ class MountedDisk:
         self.image = os.path.join(self.below, "image")
         self.mounted = os.path.join(self.base, "mounted")
         self.folder = os.path.join(self.mounted, "data")
-        # Ends with this process: then nobody holds the other end of its standard input.
+        # The holder ends with this process, because its standard input closes then.
         self.holder = subprocess.Popen(["unshare", "-m", "--propagation", "private", "sh", "-c",
                                         "echo; exec cat"], stdin=subprocess.PIPE,
                                        stdout=subprocess.PIPE)
@@ -86,18 +86,18 @@ class MountedDisk:
 
     def mount(self):
         self.run("mount", "-o", self.OPTIONS, self.image, self.mounted)
-        # Linux's loop driver reports a request as written when the file below took only a part of
-        # it. A request of one page is written or fails.
+        # Linux's loop driver reports a partly written request as complete. A request of one page is written or
+        # fails.
         self.set_attribute("/sys/block/{}/queue/max_sectors_kb", str(mmap.PAGESIZE // 1024))
 
     def set_attribute(self, path, value):
-        """Of the device that the image is mounted from; {} stands for its name."""
+        """Sets an attribute of the loop device; {} in the path stands for its name."""
         device = self.run("findmnt", "-n", "-o", "SOURCE", self.mounted)
         with open(path.format(os.path.basename(device)), "w", encoding="ascii") as file:
             file.write(value)
 
     def mount_again(self):
-        """As an operator would: checked first. The loop device may still be on its way out."""
+        """Checks and mounts the image again, as an operator would; retries while the loop device is busy."""
         self.run("umount", self.mounted)
         for left in reversed(range(self.MOUNT_TRIES)):
             subprocess.run([*self.inside(), "e2fsck", "-fy", self.image], check=False,
@@ -109,14 +109,14 @@ class MountedDisk:
                     raise
 
     def reach(self, path):
-        """The path of a file inside, for this process."""
+        """The path of a file on the disk, for this process."""
         return f"/proc/{self.holder.pid}/root{path}"
 
     def used(self):
         return wrapped(self.inside())
 
     def heal(self):
-        """Mounted anew: the kernel has forgotten what the disk did not take."""
+        """Mounts the image again, so that the kernel drops pages that the disk did not take."""
         self.mount_again()
 
     def close(self):
@@ -127,7 +127,7 @@ class MountedDisk:
 
 
 class ThinDisk(MountedDisk):
-    """A volume that is full below the filesystem: writes succeed, and are lost afterwards."""
+    """A volume that is full below the filesystem: writes succeed at first and are lost later."""
 
     FILL_BYTES = 64 * 1024
 
@@ -136,7 +136,7 @@ class ThinDisk(MountedDisk):
 
     def fail(self):
         with open(self.filler(), "wb", buffering=0) as filler:
-            with contextlib.suppress(OSError):  # no room is left
+            with contextlib.suppress(OSError):  # the disk is full, as intended
                 while True:
                     filler.write(bytes(self.FILL_BYTES))
 
@@ -146,10 +146,10 @@ class ThinDisk(MountedDisk):
 
 
 class BrokenDisk(MountedDisk):
-    """A filesystem that is shut down: every write and sync fails from then on."""
+    """A filesystem that is shut down: every later write and sync fails."""
 
     EXT4_IOC_SHUTDOWN = 0x8004587d
-    FLAGS = 2  # the journal is not written any more
+    FLAGS = 2  # shut down without flushing the journal
 
     def fail(self):
         fd = os.open(self.reach(self.mounted), os.O_RDONLY)
@@ -160,7 +160,7 @@ class BrokenDisk(MountedDisk):
 
 
 class ReadOnlyDisk(MountedDisk):
-    """A filesystem that has found an error in itself and becomes read-only."""
+    """A filesystem that becomes read-only after an error."""
 
     OPTIONS = "loop,errors=remount-ro"
 
@@ -169,8 +169,8 @@ class ReadOnlyDisk(MountedDisk):
 
 
 class LossyDisk:
-    """Calls of the server fail as tests/lib/faults.h says. Works wherever a library can be loaded
-    before the C library, which a sanitizer's server does not like."""
+    """The server's system calls fail as tests/lib/faults.h describes. The library is preloaded, which works on every
+    machine but not with a sanitizer build."""
 
     WRITE, META, SYNC, RESERVE, NAME, LOSE = (1 << bit for bit in range(6))
     FOREVER = 0x7fffffff
@@ -199,7 +199,7 @@ class LossyDisk:
         return wrapped([shlex.quote(word) for word in self.environment])
 
     def fail(self):
-        # What arms it is written last.
+        # The field that arms the fault is written last.
         with open(self.control, "r+b", buffering=0) as control:
             image = struct.pack(self.CONTROL, *self.fault)
             control.seek(4)
@@ -208,7 +208,7 @@ class LossyDisk:
             control.write(image[:4])
 
     def heal(self):
-        """Puts back what the disk has where writes were lost, the last first."""
+        """Restores the bytes that lost writes replaced, the last write first."""
         self.set(0, 0, 0, 0, 0, 0, b"")
         lost, size = [], struct.calcsize(self.LOST)
         if os.path.exists(self.journal):

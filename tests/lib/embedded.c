@@ -171,7 +171,7 @@ const char *hs_test_embedded_read(struct hs_test_embedded *test, const char *wor
 	compose(test, one, words, (struct hs_bytes){NULL, 0});
 	hs_reader_refresh(&test->reader);
 	if (!hs_reader_run(&test->reader, &one->op)) {
-		/* As the core does: behind what is queued, where the writer answers it. */
+		/* As the core does: the read is queued after the writes, and the writer answers it. */
 		one->op.ordered = true;
 		hs_check(run_group(&test->group, &one->op) == 1);
 		hs_group_maintain(&test->group);

@@ -40,7 +40,7 @@ void exact_deinit(struct exact *exact)
 	hs_mem_free(&exact->index);
 }
 
-/* Where the item is, or would be. */
+/* The index entry of the item, or the free one where it would be. */
 static uint32_t *place(const struct exact *exact, enum hs_heat_what what, struct hs_bytes name,
 		       uint16_t slot)
 {
@@ -118,7 +118,7 @@ static void count_as(struct exact *exact, enum hs_heat_what what, struct hs_byte
 	count(&exact->items[*number - 1], access, times, now_us);
 }
 
-/* The largest access that still matters: forgotten, but ten times slower than what is counted. */
+/* The largest recent access in bytes; decays ten times slower than the counts. */
 static double largest(const struct exact *exact, enum hs_heat_window window, uint64_t now_us)
 {
 	return exact->largest[window] * pow(decay(exact->all.at_us, now_us, window), 0.1);
@@ -175,7 +175,7 @@ double exact_rate(const struct exact *exact, const struct exact_item *item,
 	return exact_sum(item, window, which, now_us) / (exact_window_s(window) * full);
 }
 
-/* ---- heat against it ---- */
+/* ---- comparing heat with the exact counts ---- */
 
 static const char *const what_names[] = {"key", "prefix", "slot"};
 static const char *const window_names[] = {"short", "long"};
@@ -280,7 +280,7 @@ static double certain(const struct hs_heat_row *row, const struct hs_heat_query 
 	return rates->conflicts;
 }
 
-/* The item a row speaks of. A cut name is looked for among those that begin and end like it. */
+/* The item of a row. A shortened name is searched among the names with the same beginning and end. */
 static const struct exact_item *item_of(const struct exact *exact, enum hs_heat_what what,
 					const struct hs_heat_row *row, struct hs_heat *const *heats,
 					size_t count, uint64_t now_us)
@@ -331,7 +331,7 @@ static void check_top(const struct exact *exact, struct hs_heat *const *heats, s
 			fail_msg("a %s \"%.*s\" (%u bytes, slot %u) that nobody asked for",
 				 what_names[query->what], (int)row->name_len, row->name,
 				 row->full_len, row->slot);
-			return; /* fail_msg does not come back, but does not say so */
+			return; /* fail_msg does not return, but is not declared noreturn */
 		}
 		if (i > 0)
 			assert_true(certain(row - 1, query) >= certain(row, query));
@@ -354,7 +354,7 @@ static void check_top(const struct exact *exact, struct hs_heat *const *heats, s
 		assert_true(rows[i - 1].id != rows[i].id);
 }
 
-/* The few hottest are the first of the many. */
+/* A short list equals the beginning of a long one. */
 static void check_first(struct hs_heat *const *heats, size_t count,
 			const struct hs_heat_query *query, struct hs_heat_row *rows,
 			uint64_t now_us)

@@ -1,12 +1,12 @@
-"""A little Redis that can be told to make mistakes: for testing those who check servers.
+"""A small fake Redis that can make mistakes on purpose, for testing programs that check servers.
 
     with FakeServer(mischief) as server:     # mischief(server, connection, number, args) -> reply
         ... server.port ...
 
-It keeps strings in a dict and answers, one request at a time, what `heatsink storm` sends: reads and
-writes of strings, times to live, MULTI and WATCH; no scripts. `mischief` is asked first, under the lock,
-with a running number from 1; it returns the bytes to answer with, None to let the request be served as
-usual, or raises Hangup to drop the connection.
+It stores strings in a dict and serves, one request at a time, the commands that `heatsink storm` sends: reads and
+writes of strings, TTLs, MULTI and WATCH; no scripts. mischief() is called first, under the lock, with the request's
+number from 1. It returns the bytes of a reply, or None to serve the request normally, or raises Hangup to close the
+connection.
 """
 import socketserver
 import threading
@@ -14,7 +14,7 @@ import time
 
 
 class Hangup(Exception):
-    """Close this connection without an answer."""
+    """Closes this connection without a reply."""
 
 
 def bulk(value):
@@ -38,8 +38,8 @@ class FakeServer:
         self.mischief = mischief
         self.lock = threading.Lock()
         self.data = {}
-        self.ends = {}     # of keys that have a time to live: when that is over
-        self.versions = {}  # how often a key was written
+        self.ends = {}     # key: the time when it expires
+        self.versions = {}  # key: number of writes
         self.requests = 0
         self.connections = 0
         fake = self
@@ -48,13 +48,13 @@ class FakeServer:
             disable_nagle_algorithm = True
 
             def handle(self):
-                self.queue = None  # inside MULTI: the requests so far
-                self.watched = {}  # keys, and their versions then
+                self.queue = None  # the queued requests inside MULTI; None outside
+                self.watched = {}  # key: its version at WATCH
                 with fake.lock:
                     fake.connections += 1
                 try:
                     while (args := read_request(self.rfile)) is not None:
-                        # A client's first word is no request: nobody is asked about it.
+                        # A client's first PING is a greeting, not a request of the test.
                         greeted = args == [b"PING"]
                         self.wfile.write(b"+PONG\r\n" if greeted else fake.answer(self, args))
                 except (Hangup, OSError, ValueError):
@@ -88,7 +88,7 @@ class FakeServer:
             return self.serve_transaction(connection, args)
 
     def serve_transaction(self, connection, args):
-        """What an honest server does, for one that may be inside MULTI."""
+        """A correct server's reply on a connection that may be inside MULTI."""
         name = args[0].upper()
         if name == b"MULTI":
             connection.queue = []
@@ -110,7 +110,7 @@ class FakeServer:
         return b"+OK\r\n"
 
     def put(self, key, value, seconds=None):
-        """None: it is gone."""
+        """Sets a key; value None deletes it."""
         self.versions[key] = self.versions.get(key, 0) + 1
         self.ends.pop(key, None)
         if value is None:
@@ -122,7 +122,7 @@ class FakeServer:
 
     def add(self, key, number):
         value = b"%d" % (int(self.data.get(key, b"0")) + number)
-        self.data[key] = value  # and lives as long as before
+        self.data[key] = value  # the TTL stays
         self.versions[key] = self.versions.get(key, 0) + 1
         return b":%s\r\n" % value
 
@@ -140,7 +140,7 @@ class FakeServer:
         return b"+OK\r\n"
 
     def serve(self, args):
-        """What an honest server does."""
+        """A correct server's reply."""
         name, key = args[0].upper(), args[1] if len(args) > 1 else None
         old = self.data.get(key)
         if name == b"GET":

@@ -1,14 +1,14 @@
-/* A disk that fails, as the system calls of one process see it. The functions below take the place of
- * the C library's, in a unit test that includes this file, or in a server that loads it before
- * the C library (tests/preload/faults.c). Until a fault is armed they only pass calls on.
+/* A failing disk, as seen by the system calls of one process. The functions below replace those of the C library, in a
+ * unit test that includes this file, or in a server that preloads it (tests/preload/faults.c). Until a fault is armed
+ * they pass all calls on.
  *
- * Calls that are denied do nothing and return the error. Writes that are lost succeed, as they do
- * when only the kernel's cache has taken them: then the n-th sync of the file fails, once for each
- * descriptor, and whatever was lost stays lost. That is how Linux reports a failed writeback.
- * A journal remembers what the disk still has in the place of lost writes; undoing it makes the
- * files what a machine would find after a power cut.
+ * A denied call does nothing and returns the error. A lost write succeeds, as it does when only the kernel's page cache
+ * has the data; then the n-th sync of the file fails, once for each descriptor, and the lost data stays lost. Linux
+ * reports a failed writeback in this way. A journal records the bytes that the disk still has in place of lost writes;
+ * undoing it gives the files that a machine would find after a power cut.
  *
- * To be included by one file of a program. */
+ * Any thread may call: a mutex protects the counters. Only one file of a program may include this header. Limits:
+ * FAULT_FILES_MAX files, FAULT_FDS_MAX descriptors; a problem of the fault layer itself aborts the process. */
 #ifndef HS_TESTS_LIB_FAULTS_H
 #define HS_TESTS_LIB_FAULTS_H
 
@@ -28,35 +28,35 @@
 
 enum {
 	FAULT_WRITE = 1 << 0,	/* pwrite, pwritev, write, writev */
-	FAULT_META = 1 << 1,	/* of these, those that begin in a file's first 8 KiB */
+	FAULT_META = 1 << 1,	/* writes that begin in a file's first 8 KiB */
 	FAULT_SYNC = 1 << 2,	/* fsync, fdatasync, sync_file_range */
 	FAULT_RESERVE = 1 << 3, /* fallocate, ftruncate */
 	FAULT_NAME = 1 << 4,	/* rename, unlink */
-	FAULT_LOSE = 1 << 5,	/* writes are lost instead of denied */
+	FAULT_LOSE = 1 << 5,	/* lose writes instead of denying them */
 	FAULT_READ = 1 << 6,	/* pread */
 	FAULT_FILES_MAX = 128,
 	FAULT_FDS_MAX = 4096,
 	FAULT_PATH_BYTES = 512,
 };
 
-/* Laid out for tests in other languages: a file that both sides have mapped. */
+/* The control file, mapped by the server and by the test. tests/lib/disks.py has the same layout. */
 struct faults_control {
-	_Atomic uint32_t kinds; /* 0: none is armed */
-	uint32_t nth;		/* the first call to fail, counted from 1 when armed */
-	uint32_t times;		/* how many fail, */
-	_Atomic uint32_t error; /* with this errno */
-	_Atomic uint32_t hits;	/* how many have */
-	uint32_t calls;		/* that could have */
-	char file[104];		/* part of the path of files concerned; "" for all */
+	_Atomic uint32_t kinds; /* FAULT_…; 0: no fault is armed */
+	uint32_t nth;		/* the first call to fail, counted from 1 since arming */
+	uint32_t times;		/* number of calls to fail */
+	_Atomic uint32_t error; /* errno of the failing calls */
+	_Atomic uint32_t hits;	/* calls that have failed */
+	uint32_t calls;		/* matching calls since arming */
+	char file[104];		/* only files with this in their path; "": all */
 };
 
 static struct faults_control faults_own;
 static struct faults_control *faults = &faults_own;
 static int faults_journal = -1;
-static bool faults_skip_sync; /* syncs do nothing, since no power will be cut */
+static bool faults_skip_sync; /* syncs do nothing: for tests without a power cut */
 static pthread_mutex_t faults_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-/* The errors of failed writebacks: how many there were of a file, and which a descriptor has seen. */
+/* Failed writebacks: their number per file, and the number already reported per descriptor. */
 static struct {
 	uint64_t inode;
 	uint32_t errors;
@@ -96,7 +96,7 @@ static bool faults_path(int fd, char path[FAULT_PATH_BYTES])
 	return path[0] == '/';
 }
 
-/* Does this call fail? */
+/* True if this call must fail; counts it. */
 static bool faults_should_fail(uint32_t kinds, const char *path)
 {
 	bool strike = false;
@@ -119,13 +119,13 @@ static bool faults_should_fail_fd(uint32_t kinds, int fd)
 	return faults->kinds & kinds && faults_path(fd, path) && faults_should_fail(kinds, path);
 }
 
-/* An entry of the journal; as many bytes follow. */
+/* An entry of the journal; `len` bytes follow. */
 struct faults_lost {
 	uint64_t at, len;
 	char path[FAULT_PATH_BYTES];
 };
 
-/* Notes what the file holds where a write is about to be lost. */
+/* Records in the journal the bytes that a lost write would replace. */
 static void faults_lose(int fd, uint64_t at, size_t len)
 {
 	char path[FAULT_PATH_BYTES];
@@ -150,7 +150,7 @@ static void faults_lose(int fd, uint64_t at, size_t len)
 	free(old);
 }
 
-/* True: the write fails, with errno. */
+/* True: the write fails; sets errno. */
 static bool faults_write(int fd, uint64_t at, size_t len)
 {
 	uint32_t kinds = FAULT_WRITE | (at < 8192 ? FAULT_META : 0);
@@ -165,7 +165,7 @@ static bool faults_write(int fd, uint64_t at, size_t len)
 	return true;
 }
 
-/* True: the sync fails, with errno. Tells each descriptor once of writes that were lost. */
+/* True: the sync fails; sets errno. Reports lost writes once per descriptor. */
 static bool faults_sync(int fd)
 {
 	uint64_t inode = faults_inode(fd);
@@ -316,13 +316,13 @@ static inline void faults_arm(uint32_t kinds, const char *file, uint32_t nth, ui
 	pthread_mutex_unlock(&faults_mutex);
 }
 
-/* The disk works from now on, and files opened from now on have seen no error. */
+/* Disarms all faults; files opened later report no earlier error. */
 static inline void faults_heal(void)
 {
 	faults_arm(0, "", 0, 0, 0);
 }
 
-/* Puts back what the disk has where writes were lost, the last first, and empties the journal. */
+/* Restores the bytes that lost writes replaced, the last write first, and empties the journal. */
 static inline void faults_undo(void)
 {
 	struct faults_lost lost;

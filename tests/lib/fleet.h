@@ -1,5 +1,6 @@
-/* For tests of the board: some workers' heats, a board over them, and a clock that the test winds.
- * Nothing happens by itself: `hit` counts, `pass` lets time go by and takes a sample. */
+/* A fixture for unit tests of the board (telemetry/board.h): the heat tables of some workers, a board over them, and
+ * a simulated clock. Nothing happens by itself: fleet_hit counts, fleet_pass lets time pass and takes a sample. One
+ * thread; limits: FLEET_WORKERS, FLEET_PARTITIONS_MAX. */
 #ifndef HS_TESTS_FLEET_H
 #define HS_TESTS_FLEET_H
 
@@ -23,7 +24,7 @@ struct fleet {
 	struct hs_board *board;
 	uint16_t partitions;
 	struct hs_now now;
-	bool stuck[FLEET_WORKERS]; /* a worker that no longer looks at the clock */
+	bool stuck[FLEET_WORKERS]; /* true: the worker does not advance its clock */
 	struct hs_engine_partition facts[FLEET_PARTITIONS_MAX];
 };
 
@@ -36,7 +37,7 @@ static inline void fleet_sample(struct fleet *fleet)
 	hs_board_sample(fleet->board, fleet->now, fleet->facts);
 }
 
-/* Time goes by, as long as one likes, and a sample is taken at its end. */
+/* Lets time pass and takes a sample at its end. */
 static inline void fleet_pass(struct fleet *fleet, uint64_t us)
 {
 	fleet->now.mono_us += us;
@@ -76,7 +77,7 @@ static inline void fleet_add(struct fleet *fleet, int worker, struct hs_heat_acc
 	hs_heat_add(fleet->heats[worker], &access, time_us * 1000);
 }
 
-/* `count` reads of a key on a partition, dealt out to the workers. */
+/* `count` reads of a key on a partition, spread evenly over the workers. */
 static inline void fleet_hit(struct fleet *fleet, const char *key, uint16_t partition, int count)
 {
 	for (int i = 0; i < count; i++)
@@ -95,7 +96,7 @@ static inline void fleet_run(struct fleet *fleet, const char *key, uint16_t part
 	while (done_us < us) {
 		uint64_t next_us = done_us + step_us < us ? done_us + step_us : us;
 
-		/* The access in the middle of each step: workers count when it happens. */
+		/* The accesses are counted in the middle of each step. */
 		fleet->now.mono_us += (next_us - done_us) / 2;
 		for (int i = 0; i < FLEET_WORKERS; i++)
 			hs_heat_now(fleet->heats[i], fleet->now.mono_us);
@@ -130,7 +131,7 @@ static inline double fleet_number(const struct hs_fields *fields, const void *ro
 	return 0;
 }
 
-/* … as text; it lasts until the next call. */
+/* A field of a row as text, valid until the next call. */
 static inline const char *fleet_text(const struct hs_fields *fields, const void *row,
 				     const char *name)
 {
@@ -151,7 +152,7 @@ static inline const char *fleet_text(const struct hs_fields *fields, const void 
 	return NULL;
 }
 
-/* The names of all fields with a space between. */
+/* The names of all fields, separated by spaces. */
 static inline const char *fleet_names(const struct hs_fields *fields)
 {
 	static char text[1024];
@@ -172,7 +173,7 @@ static inline void fleet_near(double value, double wanted, double within, const 
 		_fail(file, line);
 	}
 }
-/* Equal but for a part of the wanted value. */
+/* Asserts that the value differs by at most this part of the expected one. */
 #define assert_near(value, wanted, part)                                                           \
 	fleet_near(value, wanted, (wanted) * (part) + 1e-9, __FILE__, __LINE__)
 

@@ -1,5 +1,7 @@
-/* A flow without a network: the test is the cluster. Pipes that the flow opens are known by their
- * node's port; the test says when they are up, what was sent, what comes back, when they end. */
+/* A fixture for unit tests of the flow of operations to Redis servers (engine/redis/flow.h), without a network: the
+ * test plays the cluster. The test identifies a pipe by its node's port, and decides when a pipe is up, what the
+ * server replies, and when the connection ends; sent() compares the requests written to a pipe. One thread, simulated
+ * clock. Limits: OPS_MAX operations, PIPES_MAX pipes; the fixture owns them until flow_world_destroy. */
 #ifndef HS_TESTS_LIB_FLOW_WORLD_H
 #define HS_TESTS_LIB_FLOW_WORLD_H
 
@@ -19,7 +21,7 @@
 
 enum { OPS_MAX = 64, PIPES_MAX = 64 };
 
-/* An operation of a client, and what came of it. */
+/* An operation of a client, and its reply. */
 struct asked {
 	struct hs_op op;
 	struct hs_buf out, reply, request;
@@ -40,12 +42,12 @@ struct flow_world {
 	int finished[OPS_MAX]; /* their numbers, in order */
 	int finished_count;
 	const char *script;
-	struct hs_op *then; /* submitted from inside the next `finished` */
+	struct hs_op *then; /* submitted from inside the next call of `finished` */
 	struct hs_tracking_sessions *tracking_sessions;
-	struct hs_buf told; /* what changed and what was finished, in order: "changed a|done 0" */
+	struct hs_buf told; /* changes and finished operations in order: "changed a|done 0" */
 	const struct hs_tracking_session *changed_by;
 	int tracking_refused;
-	/* For who keeps values. */
+	/* For tests of a cache on top of the flow; NULL: not used. */
 	void *cache_context;
 	void (*on_finished)(void *cache_context, struct hs_op *op);
 	void (*on_changed)(void *cache_context, const struct hs_tracking_session *tracking_session,
@@ -111,7 +113,7 @@ static inline void flow_world_close(void *context, struct hs_pipe *pipe)
 
 static inline void flow_world_send(void *context, struct hs_pipe *pipe)
 {
-	(void)context, (void)pipe; /* the test takes it: see sent() */
+	(void)context, (void)pipe; /* the test reads it with sent() */
 }
 
 static inline void flow_world_stale_topology(void *context)
@@ -223,7 +225,7 @@ static inline void flow_world_destroy(struct flow_world **pointer)
 	hs_mem_free(pointer);
 }
 
-/* The pipe to a node, open or opening; the newest of several. */
+/* The newest pipe to a node, open or opening. */
 static inline struct hs_pipe *pipe_to(struct flow_world *flow_world, uint16_t port)
 {
 	for (int i = flow_world->pipes_count - 1; i >= 0; i--) {
@@ -248,8 +250,8 @@ static inline void down(struct flow_world *flow_world, uint16_t port)
 	hs_flow_down(flow_world->flow, flow_world->now, pipe, "cut");
 }
 
-/* What was sent there since the last look must be `text`, spaces for the frames of RESP: the words
- * of all requests, "GET a|GET b". It is in the kernel's hands from here on. */
+/* Asserts the requests written to this pipe since the last call, as words: "GET a|GET b". They count as written to the
+ * socket from here on. */
 static inline void sent(struct flow_world *flow_world, uint16_t port, const char *text)
 {
 	struct hs_pipe *pipe = pipe_to(flow_world, port);
@@ -295,7 +297,7 @@ static inline void pass(struct flow_world *flow_world, uint64_t ms)
 	hs_flow_tick(flow_world->flow, flow_world->now);
 }
 
-/* An operation of words, made but not submitted. */
+/* Makes an operation of words without submitting it. */
 static inline struct asked *make(struct flow_world *flow_world, uint64_t client,
 				 enum hs_command_id id, uint16_t slot, const char *text)
 {
@@ -346,7 +348,7 @@ static inline struct asked *set(struct flow_world *flow_world, uint64_t client, 
 	return submit(flow_world, make(flow_world, client, HS_CMD_ID_SET, slot, text));
 }
 
-/* What was told since the last look. */
+/* Asserts the changes and finished operations since the last call. */
 static inline void told(struct flow_world *flow_world, const char *text)
 {
 	hs_buf_append(&flow_world->told, "", 1);
@@ -361,7 +363,7 @@ static inline void got(const struct asked *asked, const char *text)
 	assert_memory_equal(asked->reply.data, text, strlen(text));
 }
 
-/* An error that begins like this. */
+/* Asserts an error reply with this beginning. */
 static inline void failed(const struct asked *asked, const char *text)
 {
 	assert_true(asked->done);

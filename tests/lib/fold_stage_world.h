@@ -1,10 +1,10 @@
-/* A core whose engine is the test: for tests of who waits for a hot key (absorb/fold/stage.c).
+/* A fixture for unit tests of folding (absorb/fold/stage.c): one core whose engine is played by the test.
  *
- * Clients send words; the engine writes down what it is handed and answers one by one when it is told
- * to. Nothing is sent before the end of a round but what needs no waiting, so that each line of a script
- * says what happens when. Single-threaded.
+ * Clients send words. The engine records each operation and answers it when the test says so. Requests that may be
+ * folded are sent at the end of a round (end_round), so each line of a test script shows what is sent when. One thread,
+ * simulated clock; limits: CLIENTS, OPS_MAX. close_world asserts that nothing is in flight or waiting.
  *
- * The hot keys {a}k and {a}l have one slot, of partition 1; {b}k is of partition 3. Others are not hot. */
+ * The hot keys {a}k and {a}l share a slot of partition 1; {b}k is on partition 3. Other keys are not hot. */
 #ifndef HS_TESTS_FOLD_STAGE_WORLD_H
 #define HS_TESTS_FOLD_STAGE_WORLD_H
 
@@ -36,11 +36,11 @@ struct world {
 	struct hs_heat *heat;
 	struct hs_learned *learned;
 	struct hs_core *core;
-	struct hs_session *client[CLIENTS + 1]; /* the last one makes keys hot */
+	struct hs_session *client[CLIENTS + 1]; /* the last one only makes keys hot */
 	struct hs_now now;
-	struct hs_op *ops[OPS_MAX]; /* under way, oldest first */
+	struct hs_op *ops[OPS_MAX]; /* in flight, oldest first */
 	size_t count, sent_count;   /* how many of them `sent` has seen */
-	const char *refusal;	    /* what the engine says to everything at once, or NULL */
+	const char *refusal; /* the engine's immediate reply to every operation; NULL: none */
 };
 
 static inline struct hs_now later(struct world *world, uint64_t us)
@@ -90,7 +90,7 @@ static inline void describe(const struct hs_op *op, char *text, size_t size)
 					(int)op->argv[i].len, op->argv[i].data);
 }
 
-/* Exactly this was handed to the engine since the last look, in this order. */
+/* Asserts the operations given to the engine since the last call, in order. */
 #define sent(world, text) assert_string_equal(take_sent(world), text)
 
 static inline const char *take_sent(struct world *world)
@@ -108,8 +108,8 @@ static inline const char *take_sent(struct world *world)
 	return text;
 }
 
-/* The oldest of those under way that begin so is answered: in one half of the tests' replies as an
- * engine of this machine does, in the other as one behind a connection. */
+/* Answers the oldest operation in flight with this beginning. Replies alternate between the two forms that engines use:
+ * in op->answer, as the redis engine, and appended to op->out, as the embedded engine. */
 static inline void reply(struct world *world, const char *begin, const char *answer)
 {
 	static unsigned turn;
@@ -132,7 +132,7 @@ static inline void reply(struct world *world, const char *begin, const char *ans
 		hs_core_complete(world->core, later(world, 1), op);
 		return;
 	}
-	fail_msg("nothing is under way that begins with %s", begin);
+	fail_msg("no operation in flight begins with %s", begin);
 }
 
 /* ---- clients ---- */
@@ -249,7 +249,7 @@ static inline void open_world(struct world *world)
 	make_hot(world, "{b}k");
 }
 
-/* Nothing is left of all that was counted. */
+/* Asserts that all gauges are back to 0. */
 static inline void close_world(struct world *world)
 {
 	struct hs_core_stats *stats = hs_core_stats(world->core);
@@ -272,7 +272,8 @@ static inline void close_world(struct world *world)
 	}
 	assert_int_equal(world->core->orphans, 0);
 	hs_core_tick(world->core, later(world, 2000000));
-	assert_int_equal(counted(&fold->keys), 0); /* so nothing is in them, nor under way */
+	assert_int_equal(counted(&fold->keys),
+			 0); /* no hot key is left, so none has waiting requests */
 	hs_core_destroy(&world->core);
 	hs_learned_destroy(&world->learned);
 	hs_heat_destroy(&world->heat);

@@ -1,15 +1,20 @@
-/* A world for folding: one key as Redis keeps it, clients that ask about it, and a stranger who writes
- * it between two batches. Header only, for the unit tests and the fuzz target.
+/* A randomized model test of absorb/fold: one key with Redis's semantics, clients that send requests for it, and an
+ * outside writer that changes it between two batches. Header only, for the unit test (test_fold_random.c) and the fuzz
+ * target (fuzz_fold.c). One thread; no engine and no clock.
  *
- * fold_world_run draws a world from a source of choices, sends everything through the fold, and notes
- * the order in which things happened: a batch's asks one behind the other where the batch ran. Then it
- * runs the same, one by one in that order, on a second key that knows no folding. Every answer and the
- * key itself must be the same, and a client's asks must be in the order asked.
+ * fold_world_run draws a scenario from a source of choices, sends all requests through the fold, and records the order
+ * of events: the requests of a batch, one after the other, at the place where the batch ran. Then it replays the events
+ * one by one, in that order, on a second key without folding. Every reply and the final key must be the same, and the
+ * requests of each client must be in the client's order.
  *
- * No order will do but the one that fold.h gives: as asked, or as the adds of a batch near a limit must
- * be taken. It is worked out here from the key as it is before the batch runs, in wider numbers. When
- * nobody else wrote and nothing was run again, everything asked, one by one with only those batches in
- * their own order, must give the same answers too. */
+ * Only one order within a batch is accepted, the one that fold.h defines: as sent, or, for the adds of a batch near a
+ * limit of int64, first those that lead away from the limit. It is computed here from the key before the batch, with
+ * 128-bit numbers. If no outside writer wrote, nothing was run again and no request was overtaken, then the requests
+ * replayed in the order in which they were sent (with those batches in their special order) must give the same replies.
+ *
+ * Words: request: one command of a client. profile: which commands a scenario prefers; near_limit: numbers near a limit
+ * of int64. server_state: commands that the server refuses. expected: the order in which a batch must run. reordered: a
+ * batch whose order differs from the order of sending. */
 #ifndef HS_TESTS_FOLD_WORLD_H
 #define HS_TESTS_FOLD_WORLD_H
 
@@ -27,8 +32,9 @@ __extension__ typedef __int128 fold_wide;
 
 enum fold_type { FOLD_NOTHING, FOLD_STRING, FOLD_LIST };
 
-/* What the server does not do; everything else it does. In a world that may come to be without INCRBY
- * nobody asks for it: who has a SET before it is answered without asking whether there is one. */
+/* Commands that the server refuses; it runs all others. In scenarios in which INCRBY may be missing no client sends
+ * INCRBY itself: the fold answers an INCRBY after a SET of the same batch without asking the server, so it could not
+ * know that the command is missing. */
 enum fold_server_state {
 	FOLD_SERVER_OK,
 	FOLD_SERVER_FULL,
@@ -43,7 +49,7 @@ struct fold_key {
 	enum fold_server_state server_state;
 	char text[64];
 	size_t len;
-	int64_t ttl_ms; /* time stands still; 0: for ever */
+	int64_t ttl_ms; /* time does not pass here; 0: no expiry */
 };
 
 static inline void fold_key_put(struct fold_key *key, struct hs_bytes text, int64_t ttl_ms)
@@ -186,7 +192,7 @@ static inline bool fold_key_same(const struct fold_key *a, const struct fold_key
 
 struct fold_choices {
 	struct hs_prng prng;
-	const uint8_t *data; /* NULL: from the generator */
+	const uint8_t *data; /* NULL: choices come from the generator */
 	size_t left;
 };
 
@@ -200,13 +206,13 @@ static inline unsigned fold_draw(struct fold_choices *choices, unsigned fixed_di
 	return *choices->data++ % fixed_dialect;
 }
 
-/* ---- clients and a stranger ---- */
+/* ---- clients and an outside writer ---- */
 
 enum { FOLD_REQUESTS_MAX = 64, FOLD_CLIENTS_MAX = 16, FOLD_ARGS_MAX = 5, FOLD_EVENTS_MAX = 512 };
 
 struct fold_request {
 	struct hs_fold_member
-		ask; /* first; its arguments are ours until it is answered, then poison */
+		ask; /* first member; `argv` is overwritten and freed when it is answered */
 	struct hs_bytes *argv;
 	const char *words[FOLD_ARGS_MAX];
 	size_t argc;
@@ -217,18 +223,18 @@ struct fold_request {
 };
 
 struct fold_event {
-	int request; /* -1: the stranger's */
+	int request; /* index of the request; -1: the outside writer */
 	unsigned what;
 	const char *text;
 	enum fold_server_state server_state;
 };
 
-/* What many worlds were like: those in which nothing happens would prove nothing. */
+/* Totals over many scenarios, so that the test can assert that they covered the interesting cases. */
 struct fold_tally {
 	size_t members, batches;
-	size_t folded;	  /* asks that shared a batch */
-	size_t mixed;	  /* batches that add and take away */
-	size_t reordered; /* of them those whose order is not the order asked, at either limit */
+	size_t folded;	  /* requests that shared a batch */
+	size_t mixed;	  /* batches with positive and negative adds */
+	size_t reordered; /* mixed batches in another order than sent, at either limit */
 	size_t reordered_low;
 };
 
@@ -243,9 +249,10 @@ struct fold_world {
 	size_t events_count;
 	struct hs_link retry;
 	bool outside_writes, ran_again, overtaken;
-	unsigned server_states;		 /* up to which the server may come into */
-	size_t order[FOLD_REQUESTS_MAX]; /* of all asks: as asked, but for batches with their own */
-	size_t expected[FOLD_REQUESTS_MAX]; /* the order of the batch that runs */
+	unsigned server_states; /* upper bound of the server states to draw */
+	size_t order
+		[FOLD_REQUESTS_MAX]; /* all requests as sent, except batches with a special order */
+	size_t expected[FOLD_REQUESTS_MAX]; /* the required order of the batch that runs */
 	struct fold_tally tally;
 	const char *failure;
 };
@@ -293,7 +300,7 @@ static const char *const fold_numbers[] = {
 	"9223372036854775800",
 };
 
-/* Where a number starts that many move up and down, and by how much. */
+/* Start values of a number that many clients move up and down, and the steps. */
 static const char *const fold_near_limits[] = {
 	"9223372036854775807",
 	"9223372036854775805",
@@ -375,7 +382,7 @@ static inline void fold_fail(struct fold_world *world, const char *failure)
 		world->failure = failure;
 }
 
-/* Puts the next ask into the queue. */
+/* Puts the next request into the queue. */
 static inline void fold_queue_next(struct fold_world *world)
 {
 	struct fold_request *request = &world->requests[world->asked++];
@@ -392,7 +399,7 @@ static inline void fold_queue_next(struct fold_world *world)
 	request->ask.resp = request->client % 2 ? 2 : 3;
 	request->ask.client = &world->clients[request->client];
 	if (hs_fold_classify(&request->ask) == HS_FOLD_NOT)
-		fold_fail(world, "an ask that could be folded is not");
+		fold_fail(world, "a request that can be folded is not");
 	else
 		hs_fold_add(&world->fold, &request->ask);
 }
@@ -403,7 +410,7 @@ static inline void fold_add_event(struct fold_world *world, struct fold_event ev
 	world->events[world->events_count++] = event;
 }
 
-/* Answered: its arguments are gone from here on. */
+/* The request is answered: overwrites and frees its arguments, so that a later use is found. */
 static inline void fold_answered(void *context, struct hs_fold_member *ask, struct hs_bytes reply)
 {
 	struct fold_world *world = context;
@@ -468,7 +475,7 @@ static inline void fold_outside_write(struct fold_world *world)
 	fold_add_event(world, event);
 }
 
-/* ---- what a plan must be ---- */
+/* ---- checks of a plan ---- */
 
 static inline struct fold_request *fold_request_of(struct hs_link *link)
 {
@@ -480,8 +487,9 @@ static inline bool fold_fits(fold_wide number)
 	return number >= INT64_MIN && number <= INT64_MAX;
 }
 
-/* The adds of a batch: each client's of one sign, not too much in all; and none that had room in the
- * batch before, which is an add's too and has this much in it, or is not (-1). Returns how much. */
+/* Checks the adds of one batch: all adds of a client have the same sign, the sum of amounts stays below 2^62, and the
+ * first add would not have fit into the previous batch. `before`: sum of the previous batch; -1: it was no add batch.
+ * Returns this batch's sum. */
 static inline fold_wide fold_check_adds(struct fold_world *world, struct hs_fold_batch *batch,
 					fold_wide before)
 {
@@ -506,7 +514,7 @@ static inline fold_wide fold_check_adds(struct fold_world *world, struct hs_fold
 			fold_fail(world, "a client with both signs in one batch");
 	}
 	if (adds > 1 && all >= limit)
-		fold_fail(world, "a batch reaches too far");
+		fold_fail(world, "the sum of a batch is too large");
 	if (before >= 0 && before + first < limit)
 		fold_fail(world, "two batches of adds that could be one");
 	world->tally.mixed += seen == 3;
@@ -530,38 +538,39 @@ static inline void fold_check_plan(struct fold_world *world, struct hs_link *pla
 			struct fold_request *request = fold_request_of(link);
 
 			if (where[request->client] && where[request->client] != batch)
-				fold_fail(world, "a client in two batches of a flight");
+				fold_fail(world, "a client is in two batches in flight");
 			where[request->client] = batch;
 			if (request->ask.client->batch || request->ask.client->sign)
-				fold_fail(world, "a client's place outlives the plan");
+				fold_fail(world, "a client's state is left over after the plan");
 			if (count > 0 && (size_t)(request - world->requests) < last)
-				fold_fail(world, "a batch's asks are not in order");
+				fold_fail(world, "the requests of a batch are not in order");
 			last = (size_t)(request - world->requests);
 			count++;
 		}
 		taken += count;
 		world->tally.folded += count > 1 ? count : 0;
 		if (count != batch->count || count == 0)
-			fold_fail(world, "a batch's count is not that of its asks");
+			fold_fail(world, "the count of a batch differs from its list");
 	}
 	if (taken == 0)
-		fold_fail(world, "a plan without asks although some wait");
+		fold_fail(world, "an empty plan although requests wait");
 	for (struct hs_link *link = world->fold.waiting.next; link != &world->fold.waiting;
 	     link = link->next) {
 		struct fold_request *request = fold_request_of(link);
 
 		world->overtaken = true;
 		if (!where[request->client])
-			fold_fail(world, "an ask was left although its client is in no batch");
+			fold_fail(world,
+				  "a request was left out although its client is in no batch");
 		if (request->ask.client->waits)
-			fold_fail(world, "a client waits longer than for the plan");
+			fold_fail(world, "a client is marked as waiting after the plan");
 	}
 }
 
-/* ---- the order that is due ---- */
+/* ---- the expected order ---- */
 
-/* The limit that a batch's adds pass in the order asked, 1 or -1, when all together they do not; 0:
- * none, or the batch will be refused. */
+/* 1 or -1: in the order sent, the batch's adds would pass the upper or the lower limit, but their sum does not. 0: no
+ * limit is passed, or the batch will be refused. */
 static inline int fold_limit_passed(const struct fold_world *world, struct hs_fold_batch *batch)
 {
 	fold_wide number, passed = 0;
@@ -583,7 +592,7 @@ static inline int fold_limit_passed(const struct fold_world *world, struct hs_fo
 	return !fold_fits(number) || passed == 0 ? 0 : passed > 0 ? 1 : -1;
 }
 
-/* Fills `due`: first the asks of clients who move the number away from the limit, if there is one. */
+/* Fills `expected`: first the requests of clients that move the number away from the limit, if one is passed. */
 static inline void fold_expect_order(struct fold_world *world, struct hs_fold_batch *batch)
 {
 	int passed = fold_limit_passed(world, batch);
@@ -609,11 +618,11 @@ static inline void fold_expect_order(struct fold_world *world, struct hs_fold_ba
 		return;
 	world->tally.reordered++;
 	world->tally.reordered_low += passed < 0;
-	/* The asks of an add batch stand together. */
+	/* The requests of an add batch are adjacent in `order`. */
 	memcpy(world->order + lowest, world->expected, count * sizeof *world->expected);
 }
 
-/* What was answered, from that event on, is in the order due; something else may run again. */
+/* The requests answered from that event on must be in the expected order; others of the batch may run again. */
 static inline void fold_check_order(struct fold_world *world, size_t event, size_t count)
 {
 	size_t at = 0;
@@ -622,13 +631,13 @@ static inline void fold_check_order(struct fold_world *world, size_t event, size
 		while (at < count && world->expected[at] != (size_t)world->events[event].request)
 			at++;
 		if (at == count) {
-			fold_fail(world, "a batch's asks were not run in the order due");
+			fold_fail(world, "the requests of a batch ran in an unexpected order");
 			return;
 		}
 	}
 }
 
-/* ---- one flight ---- */
+/* ---- the batches in flight ---- */
 
 static inline void fold_run_plan(struct fold_world *world, struct hs_link *plan)
 {
@@ -651,7 +660,7 @@ static inline void fold_run_plan(struct fold_world *world, struct hs_link *plan)
 		hs_fold_answer(batch, hs_buf_bytes(&reply), &scratch, &calls, world);
 		fold_check_order(world, event, count);
 		if (!hs_list_empty(&batch->members) || batch->count != 0)
-			fold_fail(world, "asks are left in an answered batch");
+			fold_fail(world, "an answered batch still has requests");
 		hs_list_init(&batch->members);
 		hs_fold_free(&batch);
 	}
@@ -681,7 +690,7 @@ static inline void fold_compare(struct fold_world *world, struct fold_key *key, 
 		argv[i] = hs_bytes_of(request->words[i]);
 	fold_key_run(key, request->ask.command, request->argc, argv, request->ask.resp, &reply);
 	if (!hs_bytes_equal(hs_buf_bytes(&reply), hs_buf_bytes(&request->answer)))
-		fold_fail(world, "an answer is not what it would have been alone");
+		fold_fail(world, "a reply differs from the one without folding");
 	hs_buf_deinit(&reply);
 }
 
@@ -699,20 +708,20 @@ static inline void fold_replay(struct fold_world *world)
 			continue;
 		}
 		if (last[world->requests[event->request].client] >= event->request)
-			fold_fail(world, "a client's asks were not run in its order");
+			fold_fail(world, "the requests of a client ran out of order");
 		last[world->requests[event->request].client] = event->request;
 		fold_compare(world, &key, (size_t)event->request);
 	}
 	if (!fold_key_same(&key, &world->key))
-		fold_fail(world, "the key is not what it would have been");
-	/* The order asked is only one's own. But where nobody had to wait it is everybody's. */
+		fold_fail(world, "the key differs from the one without folding");
+	/* Without overtaking, reruns and outside writes, the order of sending must explain all replies, too. */
 	if (world->outside_writes || world->ran_again || world->overtaken)
 		return;
 	key = world->before;
 	for (size_t i = 0; i < world->count; i++)
 		fold_compare(world, &key, world->order[i]);
 	if (!fold_key_same(&key, &world->key))
-		fold_fail(world, "the key is not what the order due makes of it");
+		fold_fail(world, "the key differs from the one of the expected order");
 }
 
 static inline void fold_world_draw(struct fold_world *world)
@@ -747,7 +756,7 @@ static inline void fold_world_draw(struct fold_world *world)
 	}
 }
 
-/* NULL when all was well, or what was wrong. Adds to the tally. */
+/* Runs one scenario. Returns NULL, or the first failure. Adds to the tally. */
 static inline const char *fold_world_run(struct fold_choices choices, struct fold_tally *tally)
 {
 	struct fold_world *world = hs_mem_zalloc(sizeof *world);
@@ -773,7 +782,7 @@ static inline const char *fold_world_run(struct fold_choices choices, struct fol
 	}
 	for (size_t i = 0; i < world->count && !world->failure; i++)
 		if (world->requests[i].answered != 1)
-			fold_fail(world, "somebody was not answered");
+			fold_fail(world, "a request was not answered");
 	if (!world->failure)
 		fold_replay(world);
 	for (size_t i = 0; i < world->count; i++)

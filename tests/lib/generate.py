@@ -1,10 +1,9 @@
 """Random command sequences for the differential test, all from one seed.
 
-A sequence is a list of steps; a step is what is sent at once on one of two connections. The
-commands come from a table of argument kinds, one row each, and are then sometimes bent: an
-argument dropped, added or replaced by an odd one, letters in the wrong case. Everything generated
-has one right answer whatever the time is: expiry times lie in the past or far ahead, and values
-stay small enough that no server needs much memory for them.
+A sequence is a list of steps; a step is sent in one piece on one of two connections. Commands come from a table, one
+row each, with kinds of arguments. Some are then bent: an argument dropped, added or replaced by an odd one, letters in
+the wrong case. Every generated command has one right reply, independent of the time: expiry times lie in the past or
+far ahead, and values stay small enough to need little memory on any server.
 
 Two profiles differ only in which keys a command may mix:
   cluster  any keys, but the commands that heatsink splits get keys of one slot outside MULTI;
@@ -15,9 +14,9 @@ import random
 
 SPLIT = {b"MGET", b"MSET", b"DEL", b"UNLINK", b"EXISTS", b"TOUCH"}
 
-# What heatsink keeps out of transactions: it concerns every partition, worker or the whole server.
-# HELLO may join, but then holds for the whole reply of EXEC, where Redis changes in the middle.
-# What a transaction with keys cannot have, what would end a connection, and what differs inside one.
+# Commands that the generator leaves out of transactions: heatsink refuses those about all partitions together with
+# keys, some would end a connection, and HELLO decides the protocol of the whole EXEC reply, where Redis switches in the
+# middle.
 SPANNING = {b"FLUSHALL", b"FLUSHDB", b"DEBUG", b"LATENCY", b"CLIENT KILL", b"HELLO"}
 
 TAGGED = [b"{t}1", b"{t}2", b"{t}3", b"x{t}y", b"{t}", b"{t}" + b"L" * 600, b"{t}{u}"]
@@ -37,7 +36,7 @@ VALUES = [
     b"w" * 4500, b"1234567890123456789", b"12345678901234567890123",
 ]
 
-# None of these is a small positive number: as an expiry it would make the outcome a matter of time.
+# None of these is a small positive number: as an expiry it would make the reply depend on time.
 ODD = [
     b"", b"abc", b"-1", b"0", b" 5", b"5 ", b"+5", b"05", b"1.5", b"1e3", b"0x10", b"-0", b"nan",
     b"inf",
@@ -64,9 +63,9 @@ PATTERNS = [
 
 
 class Step:
-    """`commands` go out in one piece on connection `conn`. `joined`: the next step on the same
-    connection may be sent along with it. `replies`: how many answers come (None: one each).
-    `macro`: a procedure of the executor instead of a plain comparison."""
+    """`commands` are sent in one piece on connection `conn`. `joined`: the next step of the same connection may be
+    sent together with this one. `replies`: the number of replies (None: one per command). `macro`: a procedure of
+    the executor (a step of several commands) instead of a plain comparison."""
 
     def __init__(self, conn, commands, joined=False, replies=None, macro=None, raw=None):
         self.conn = conn
@@ -82,12 +81,12 @@ class Step:
 
 
 def case(rng, word):
-    """A word of the protocol, mostly in capitals."""
+    """A word of a command, mostly in capitals."""
     return rng.choice([word, word, word, word.lower(), word.title()])
 
 
 class Arguments:
-    """Draws arguments by kind. Keys of one command stay in one slot unless `mixed`."""
+    """Draws arguments by kind. All keys of one command are in one slot unless `mixed`."""
 
     def __init__(self, rng, tagged_only, mixed):
         self.rng = rng
@@ -157,7 +156,7 @@ class Arguments:
         return self.index() + self.index() + unit
 
     def relative(self):
-        """Seconds or milliseconds from now, far enough to stay ahead, never twice the same."""
+        """A relative expiry, far enough ahead to stay in the future, never the same twice."""
         if self.rng.random() < 0.25:
             return [self.rng.choice(BAD_TIME)]
         return [b"%d" % self.rng.randint(10 ** 8, 10 ** 10)]
@@ -252,7 +251,7 @@ class Arguments:
         ])
 
 
-# How often, the command's words, and the kinds of its arguments.
+# (weight, the command's words, the kinds of its arguments)
 COMMANDS = [
     # strings
     (6, b"GET", "key"), (12, b"SET", "key value set_options"), (6, b"SET", "key value"),
@@ -304,7 +303,7 @@ COMMANDS = [
     (0.2, b"SLOWLOG LEN", "odd"), (0.2, b"SLOWLOG GET abc", ""), (0.2, b"SLOWLOG GET -5", ""),
     (0.2, b"SLOWLOG NOSUCH", ""), (0.2, b"LATENCY LATEST", ""), (0.2, b"LATENCY RESET", ""),
     (0.2, b"LATENCY NOSUCH", ""), (0.2, b"INFO", ""), (0.2, b"INFO nosuch", ""),
-    # nothing that exists
+    # unknown commands
     (0.5, b"NOSUCH", ""), (0.5, b"NOSUCH", "value value value key"), (0.2, b"", ""),
     (0.2, b"x" * 200, "value"),
     # Not GET\x00: Redis takes it for GET if both names fall into one bucket of its hash table, whose seed Redis draws
@@ -330,7 +329,7 @@ SILENT = {b"\r\n", b"\n", b"   \r\n", b"*0\r\n", b"*-1\r\n"}
 class Generator:
     rows = COMMANDS
     quiet = [[b"INCR", b"{t}1"], [b"SET", b"a", b"quiet"], [b"GET"], [b"nosuch"],
-             [b"APPEND", b"b", b"x"]]  # while no answers are wanted
+             [b"APPEND", b"b", b"x"]]  # commands for blocks without replies
 
     def __init__(self, seed, profile):
         self.rng = random.Random("%s %s" % (profile, seed))
@@ -338,10 +337,10 @@ class Generator:
         self.weights = [row[0] for row in self.rows]
         self.in_multi = [False, False]
         self.watching = [False, False]
-        self.one_slot = [True, True]  # the transaction keeps to one slot
+        self.one_slot = [True, True]  # all keys of the transaction are in one slot
 
     def command(self, conn):
-        """The next command: mostly from the table; transactions are steered so that they end."""
+        """The next command, mostly from the table; inside a transaction, EXEC is drawn more often."""
         rng = self.rng
         if self.in_multi[conn] and rng.random() < 0.15:
             return [case(rng, b"EXEC")]
@@ -365,14 +364,14 @@ class Generator:
         return argv
 
     def skips(self, conn, name, words):
-        """What has no place here now."""
+        """True if the command is not allowed in the present state."""
         if self.in_multi[conn] and (name in SPANNING or words[:11] in SPANNING):
             return True
-        # Other databases are refused as in cluster mode.
+        # heatsink refuses other databases; a plain server accepts them.
         return self.profile == "plain" and words == b"SELECT"
 
     def arguments(self, conn, name):
-        """Who draws the arguments: that says which keys may be mixed."""
+        """The drawer of arguments, which decides which keys may be mixed."""
         rng = self.rng
         if name == b"WATCH" or self.in_multi[conn] and self.watching[conn]:
             return Arguments(rng, True, False)
@@ -387,14 +386,14 @@ class Generator:
         return [self.rng.choice(ODD)] if kind == "odd" else getattr(arguments, kind)()
 
     def may_bend(self, conn, name):
-        """Not where another argument would be another key: slots have rules, and tests, of their
-        own; nor where it could mean a long sleep or a changed server."""
+        """False where another argument would be another key, because slot rules have separate tests, and where it
+        could cause a long sleep or change the server."""
         if self.profile == "plain" and (self.in_multi[conn] or name in PAIRS or name == b"SELECT"):
             return False
         return name not in UNBENT
 
     def bend(self, argv):
-        """Wrong arity or an odd argument."""
+        """Makes a wrong arity or inserts an odd argument."""
         rng = self.rng
         name = argv[0].upper()
         fixed = name in SPLIT or name in (b"WATCH", b"MSETNX")
@@ -430,7 +429,7 @@ class Generator:
         return Step(conn, [argv], joined=joined and name != b"QUIT")
 
     def special(self, conn):
-        """Now and then a step that is more than a command, or None."""
+        """Sometimes a macro or a block without replies; mostly None."""
         kind = self.rng.random()
         if kind < 0.015:
             return Step(conn, [self.scan()], macro="scan")
@@ -455,7 +454,7 @@ class Generator:
         return argv
 
     def silent_block(self, conn):
-        """CLIENT REPLY OFF … ON answers once; SKIP drops one answer."""
+        """CLIENT REPLY OFF … ON gives one reply; SKIP drops one reply."""
         rng = self.rng
         chosen = [rng.choice(self.quiet) for _ in range(rng.choice([1, 2, 3]))]
         if rng.random() < 0.5:

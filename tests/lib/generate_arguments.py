@@ -1,4 +1,4 @@
-"""Draws the arguments of generate_types.py's commands, a method for each kind."""
+"""Draws the arguments of the commands in generate_types.py: a method for each kind of argument."""
 
 import hashlib
 
@@ -11,7 +11,7 @@ from generate_values import (
 
 
 class Arguments(generate.Arguments):
-    """Draws arguments by kind. `slots`: "any" keys of a command together, or "one" slot's."""
+    """Draws arguments by kind. `slots`: "any": keys of any slots together; "one": all keys in one slot."""
 
     def __init__(self, generator, slots, mixed, tagged_only):
         super().__init__(generator.rng, tagged_only, mixed)
@@ -20,7 +20,7 @@ class Arguments(generate.Arguments):
         self.scripts = generator.scripts
 
     def pick(self, kind, alone):
-        """A key, mostly of that type. Keys that stand beside others may have to be of one slot."""
+        """A key, mostly of that type; unless `alone`, it may have to share a slot with other keys."""
         keys = KEYS if self.rng.random() < 0.06 else TYPES[kind]
         if self.tagged_only or self.one_slot and not alone and not self.mixed:
             keys = [key for key in keys if b"{t}" in key]
@@ -30,8 +30,8 @@ class Arguments(generate.Arguments):
         return [self.pick(kind, False) for _ in range(self.rng.randint(1, most))]
 
     def __getattr__(self, name):
-        """hash_key; and beside other keys: hash_beside (one), hash_two, hash_keys (up to three),
-        hash_numbered (their number first)."""
+        """Kinds of keys by type, for example hash_key. For commands with several keys: hash_beside (one), hash_two,
+        hash_keys (up to three), hash_numbered (preceded by their number)."""
         kind, _, what = name.partition("_")
         if kind not in TYPES:
             raise AttributeError(name)
@@ -49,7 +49,7 @@ class Arguments(generate.Arguments):
             number = self.rng.choice([b"0", b"-1", b"abc", b"9", b"1"])
         return [number] + keys
 
-    # Keys of any type. The names of generate.py's kinds, with our keys.
+    # Keys of any type: generate.py's kinds with this module's keys.
 
     def any_key(self):
         return [self.any(True)]
@@ -72,7 +72,7 @@ class Arguments(generate.Arguments):
         return [arg for _ in range(self.rng.choice([1, 1, 2, 3]))
                 for arg in (self.pick("string", False), self.rng.choice(generate.VALUES))]
 
-    # Small things.
+    # Numbers and words.
 
     def word(self, *words):
         return case(self.rng, self.rng.choice(words))
@@ -123,7 +123,7 @@ class Arguments(generate.Arguments):
                 rng.choice([b"0", b"1", b"2", b"10", b"-1"])]
 
     def timeout(self):
-        """Never long: 0 would be for ever."""
+        """A short timeout; 0 would block for ever."""
         return [self.mostly([b"0.001", b"0.001", b"0.01"], [b"-1", b"abc", b"", b"nan"])]
 
     def side(self):
@@ -137,7 +137,7 @@ class Arguments(generate.Arguments):
         count = [self.word(b"COUNT"), self.mostly([b"1", b"2", b"9"], [b"0", b"x"])]
         return [self.word(*self.mostly([[b"MIN"], [b"MAX"]], [[b"MID"]]))] + self.maybe(0.4, count)
 
-    # Chance: all of them or shapes only.
+    # Random picks: all elements, or a number of which only the shape is compared.
 
     def sample(self):
         return self.rng.choice([[], [b"0"], [b"100"], [b"2"], [b"-3"], [b"x"], [b"1", b"2"]])
@@ -233,7 +233,7 @@ class Arguments(generate.Arguments):
                 for arg in (self.mostly([b"GET"], [b"SET"]), self.mostly(BIT_TYPES, NO_BIT_TYPES),
                             rng.choice([b"0", b"#1", b"9"]))]
 
-    # Places.
+    # Geo.
 
     def places(self):
         rng = self.rng
@@ -351,7 +351,7 @@ class Arguments(generate.Arguments):
                                                                              [b"-2", b"x"])]))
 
     def idle(self):
-        """Nothing waits so long in a test, and everything so short."""
+        """Idle times that no entry reaches in a test, or that every entry has reached."""
         return [self.mostly([b"0", b"0", b"0", b"100000000"], [b"-1", b"x"])]
 
     def pending_range(self):
@@ -392,7 +392,7 @@ class Arguments(generate.Arguments):
         return args
 
     def sort_store(self):
-        """Stored is what is sorted by itself: else those of equal weight have no order."""
+        """Options of SORT STORE without BY, because elements of equal weight have no defined order."""
         if self.rng.random() < 0.3:
             return self.sort_options() + [self.word(b"STORE"), self.pick("list", False)]
         return self.sort_options(b"GET", b"BY")
@@ -456,7 +456,7 @@ class Arguments(generate.Arguments):
         return self.rng.choice([[], [b"WITHCODE"], [b"LIBRARYNAME", b"o*"], [b"LIBRARYNAME"],
                                 [b"NOSUCH"], [b"withcode", b"libraryname", b"two"]])
 
-    # All keys of a command at once.
+    # All keys of a command together.
 
     def zset_store(self):
         return [self.pick("zset", False)] + self.combined()

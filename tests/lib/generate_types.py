@@ -1,13 +1,13 @@
-"""Random sequences over everything a Redis server has, for heatsink in front of one.
+"""Random sequences over everything that a Redis server has, for heatsink in front of one.
 
-To the commands of generate.py this adds hashes, lists, sets, sorted sets, streams, bitmaps,
-hyperloglogs, places, SORT, DUMP, scripts and functions, and commands that wait. Each type has keys
-of its own, so that most commands find what they want; now and then one gets a key of any type.
+To the commands of generate.py this adds hashes, lists, sets, sorted sets, streams, bitmaps, hyperloglogs, geo, SORT,
+DUMP, scripts and functions, and blocking commands. Each type has keys of its own, so that most commands find a key of
+the right type; sometimes one gets a key of any type.
 
-What is drawn has one right answer. Servers keep large collections in an order of their own, so
-hashes and sorted sets stay small (long values have a key to themselves), and what is left to
-chance (SPOP, SRANDMEMBER of some) is compared by rules or as a macro (differential.py). Waiting
-commands wait for 10 ms at most, but for the macro in which the other connection ends the wait.
+Every command has one right reply. Servers keep large collections in their own order, so hashes and sorted sets stay
+small (long values have a separate key). Random results (SPOP, SRANDMEMBER) are compared by rules or as a macro
+(differential.py). Blocking commands wait 10 ms at most, except in the macro in which the other connection ends the
+wait.
 
 Profiles:
   engine          one server (redis://): keys of any slots together;
@@ -20,8 +20,8 @@ from generate import Step, case
 from generate_arguments import Arguments
 from generate_values import ANYWHERE, CONTENTS, KEYS, LIBRARIES, PLACES, SCRIPTS, TYPES
 
-# How often, the command's words, and the kinds of its arguments; WORD stands for itself, A/B for
-# one of them. A sequence has much of some groups and little of the others.
+# Group: rows of (weight, the command's words, the kinds of its arguments). A WORD in capitals stands for itself, A/B
+# for one of the two. Each sequence draws some groups often and the others rarely.
 COMMANDS = {
     "hashes": [
         (6, b"HSET", "hash_key field_pairs"), (2, b"HMSET", "hash_key field_pairs"),
@@ -176,7 +176,7 @@ OFTEN = {"strings": 0.3, "transactions": 0.25}
 
 
 class Generator(generate.Generator):
-    """Of the profiles engine and engine-cluster."""
+    """The generator for the profiles engine and engine-cluster."""
 
     groups = {"strings": [row for row in generate.COMMANDS if row[1] != b"SELECT"], **COMMANDS}
     rows = [row for group in groups.values() for row in group]
@@ -189,7 +189,7 @@ class Generator(generate.Generator):
         super().__init__(seed, profile)
         self.cluster = profile != "engine"
         self.watched = [[], []]
-        self.counter = [0]  # of stream entries: most come behind the last
+        self.counter = [0]  # ids of stream entries: most are greater than the last one
         self.scripts = self.rng.sample(SCRIPTS if self.cluster else SCRIPTS + ANYWHERE, 5)
         self.much = self.rng.sample(list(self.groups), 3)
         self.weights = []
@@ -199,7 +199,7 @@ class Generator(generate.Generator):
             self.weights += [row[0] * share / whole for row in group]
 
     def command(self, conn):
-        """As any; but what one connection watches, the other now and then changes."""
+        """As in the base class, but sometimes one connection changes a key that the other watches."""
         if self.watched[1 - conn] and not self.in_multi[conn] and self.rng.random() < 0.3:
             key = self.rng.choice(self.watched[1 - conn])
             return self.rng.choice([[b"SET", key, b"1"], [b"DEL", key], [b"RPUSH", key, b"x"],
@@ -258,12 +258,12 @@ class Generator(generate.Generator):
         return super().special(conn)
 
     def sequence(self, length):
-        """What needs something to be there first gets it."""
+        """A sequence that begins with the functions and scripts that later commands need."""
         first = [Step(0, [argv]) for name in self.much for argv in FIRST.get(name, [])]
         return first + super().sequence(length - len(first))
 
     def wait_and_wake(self, conn):
-        """One connection waits without end for what the other brings."""
+        """A macro: one connection blocks without a timeout until the other one writes."""
         rng = self.rng
         lists = [rng.choice([key for key in TYPES["list"] if b"{t}" in key]) for _ in range(2)]
         zset = rng.choice(TYPES["zset"])
@@ -302,7 +302,7 @@ FIRST = {
     "places": [[b"GEOADD", b"{t}g1", *PLACES[0], b"a", *PLACES[1], b"b"]],
 }
 
-# What heatsink keeps out of transactions, or answers differently inside one; with a Cluster also what
-# writes to all of it.
+# Commands that heatsink refuses in transactions, or answers differently inside one; with a Cluster also those that
+# write to all masters.
 WHOLE = {b"DEBUG", b"LATENCY", b"CLIENT KILL", b"HELLO"}
 SPANNING = WHOLE | generate.SPANNING | {b"PUBSUB", b"FUNCTION"}

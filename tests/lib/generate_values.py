@@ -1,6 +1,7 @@
-"""What generate_types.py draws from: keys by their type, members, scores, ids, places, scripts.
+"""Values for generate_types.py: keys by type, members, scores, ids, geo positions, scripts.
 
-The lists named NO_… hold what their neighbours must not be; they are drawn from now and then."""
+The lists named NO_… contain invalid values of the kind before them; they are drawn sometimes.
+"""
 
 TYPES = {
     "string": [b"{t}1", b"{t}2", b"{t}3", b"a", b"b", b"", b"\x00\xff\r\n\t", b"{}t", b"L" * 300],
@@ -17,7 +18,7 @@ TYPES = {
 }
 KEYS = [key for keys in TYPES.values() for key in keys]
 
-# At most 64 bytes: more would turn a small hash into one without order.
+# At most 64 bytes each: with a longer member, Redis stores a hash without order.
 MEMBERS = [b"a", b"b", b"c", b"d", b"e", b"f", b"one", b"two", b"three", b"", b"a b", b"1", b"2",
            b"3", b"10", b"-7", b"3.5", b"x" * 64, b"\x00\xff\r\n", b"{t}h1", b"weight_*",
            b"9223372036854775807"]
@@ -90,7 +91,7 @@ SCRIPTS = [
     b"return redis.call('SET',KEYS[1],'v','EX',ARGV[1])", b"return redis.acl_check_cmd('get','x')",
     b"return redis.call('SORT',KEYS[1],'ALPHA')",
 ]
-# Outside their own slot: in a Cluster the keys of a script must be on its node.
+# Scripts with keys of other slots: not for a Cluster, where all keys of a script must be on one node.
 ANYWHERE = [b"return redis.call('SET','undeclared','x')",
             b"#!lua flags=allow-cross-slot-keys\nreturn redis.call('SET','undeclared','x')",
             b"return {redis.call('SELECT',0), redis.call('DEL','undeclared')}"]

@@ -1,10 +1,10 @@
-"""A heatsink that answers HEAT from a script: for testing those who show heat.
+"""A fake heatsink that answers HEAT from a script, for testing programs that show heat.
 
-    with FakeHeat(hot_key()) as server:         # RESP3; resp=2 speaks RESP2 and knows no HELLO
+    with FakeHeat(hot_key()) as server:         # RESP3; resp=2 speaks RESP2 and has no HELLO
         ... server.port, server.asked ...
 
-A scene is what there is to see: rows of partitions (the median is added), keys, prefixes, slots, as
-dicts of fields. The scenes here are the ones the golden frames are made of.
+A scene is the data of one answer: rows of partitions (the median is added), keys, prefixes and slots, as dicts of
+fields. The golden frames in tests/integration/golden are made of the scenes here.
 """
 import contextlib
 import statistics
@@ -17,8 +17,8 @@ NOAUTH = b"-NOAUTH Authentication required.\r\n"
 
 
 def encode(value, resp):
-    """A reply as heatsink writes it: reals are doubles in RESP3 and texts in RESP2, maps are flat
-    arrays in RESP2."""
+    """A reply as heatsink writes it: real numbers are doubles in RESP3 and texts in RESP2; maps are flat arrays in
+    RESP2."""
     if isinstance(value, dict):
         parts = [encode(part, resp) for pair in value.items() for part in pair]
         head = b"%%%d\r\n" % len(value) if resp == 3 else b"*%d\r\n" % (2 * len(value))
@@ -36,7 +36,7 @@ def encode(value, resp):
 
 
 class FakeHeat(FakeServer):
-    """`asked` holds every request; `wait_asked` waits for the next that matches."""
+    """`asked`: all requests so far; wait_asked() waits for the next one that matches."""
 
     def __init__(self, scene, resp=3, password=None, heat=True, mischief=None, port=0):
         self.scene, self.resp, self.password, self.heat = scene, resp, password, heat
@@ -46,15 +46,15 @@ class FakeHeat(FakeServer):
         super().__init__(mischief, port)
 
     def hang_up(self):
-        """Closes the connections there are; the next ones are accept_client."""
+        """Closes all connections; new ones are accepted."""
         with self.lock:
             for connection in self.open:
-                with contextlib.suppress(OSError):  # it has gone by itself
+                with contextlib.suppress(OSError):  # the client has closed it already
                     connection.shutdown(2)
             self.open.clear()
 
     def wait_asked(self, *words, since=0, guard_s=120):
-        """The number of the first request from `since` on that begins with these words."""
+        """Waits for a request that begins with these words; returns its number, from `since` on."""
         wanted = [word.encode() for word in words]
 
         def find():
@@ -66,7 +66,7 @@ class FakeHeat(FakeServer):
             return find()
 
     def wait_silent(self, silent_s):
-        """Until nothing is asked for so long."""
+        """Waits until no request has come for silent_s seconds."""
         with self.change:
             asked = -1
             while asked != len(self.asked):
@@ -138,7 +138,7 @@ def partition(number, ops, writes=0.1, p99_us=300.0, queued=0, top_key=b"", shar
 
 
 def with_median(rows):
-    """Adds each row's load and the fleet's median as the last row."""
+    """Adds each row's load, and the median of all partitions as the last row."""
     mean = sum(row["ops"] for row in rows) / len(rows)
     for row in rows:
         row["load"] = row["ops"] / mean if mean else 0.0
@@ -237,7 +237,7 @@ def empty():
 
 
 def sparse():
-    """A server of another version: fields that are missing, fields that nobody knows."""
+    """A server of another version: some fields are missing, some are unknown."""
     return {"version": "9.0", "uptime": 90_061,
             "partitions": [{"id": "0", "ops": 100.0, "colour": "blue", "nested": [1, {"a": 2}]},
                            {"id": "1", "ops": 300.0, "shape": {"round": 1}}],

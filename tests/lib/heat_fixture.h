@@ -1,5 +1,5 @@
-/* For the tests of heat: one worker's heat whose time the test tells, and the last list read from
- * it. */
+/* A fixture for unit tests of heat: the heat table of one worker, a simulated clock, and the last list read from the
+ * table. One thread. */
 #ifndef HS_TESTS_HEAT_FIXTURE_H
 #define HS_TESTS_HEAT_FIXTURE_H
 

@@ -2,15 +2,15 @@
 
     Terminal([sys.executable, job_shell.__file__, "heatsink", "top"])
 
-The job runs in the foreground, in a process group of its own. When it stops, the shell takes the
-terminal back, writes "job stopped by 20" (the signal's number) and reads a line; whatever the line is,
-the job continues in the foreground. When the job ends, the shell ends with the same status.
+The job runs in the foreground, in a process group of its own. When it stops, the shell takes the terminal back, writes
+"job stopped by 20" (the signal's number) and reads a line, whatever it contains; then the job continues in the
+foreground. When the job ends, the shell ends with the same status.
 
-With --pending before the command, the job starts with SIGTSTP blocked and pending, as if Ctrl-Z came
-right after the job had blocked it.
+With --pending before the command, the job starts with SIGTSTP blocked and pending, as if Ctrl-Z came just after the job
+had blocked it.
 
-Other shells put the terminal's settings right when a job stops. This one leaves them as the job did, so
-that a test can look at them.
+Other shells restore the terminal's settings when a job stops. This shell leaves them as the job set them, so that a
+test can check them.
 """
 import os
 import signal
@@ -18,7 +18,7 @@ import sys
 
 
 def run_job(command, pending):
-    """The process id of the job, which is also its process group's."""
+    """Starts the job; returns its process id, which is also its process group."""
     job = os.fork()
     if job == 0:
         os.setpgid(0, 0)
@@ -33,7 +33,7 @@ def run_job(command, pending):
 
 def main(args):
     pending = args[0] == "--pending"
-    signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # of tcsetpgrp while the job has the terminal
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # tcsetpgrp would stop the shell while the job has the terminal
     job = run_job(args[pending:], pending)
     while True:
         _, status = os.waitpid(job, os.WUNTRACED)

@@ -1,5 +1,6 @@
-/* A world for the topology monitor: servers that are a few lines here, on a clock that the test moves. What the
- * monitor asks is written down in `said`, "a: INFO; b: CLUSTER SLOTS; ", and what it tells its host is kept. */
+/* A fixture for unit tests of the topology monitor (engine/redis/monitor.h): simulated servers on a simulated clock.
+ * The monitor's requests are recorded in `requests_text`, "a: INFO; b: CLUSTER SLOTS; ", and its calls to its host
+ * are stored in the world. One thread. Limit: SERVERS servers; a request that they do not know gets an error. */
 #ifndef HS_TESTS_MONITOR_WORLD_H
 #define HS_TESTS_MONITOR_WORLD_H
 
@@ -20,21 +21,21 @@ enum { SERVERS = 6, MS = 1000, S = 1000 * MS, REFRESH_MS = 10000 };
 
 /* Server number 0 is node a at a:1, 1 is b at b:2 and so on. */
 struct server {
-	struct hs_upstream *upstream; /* NULL: nobody is connected */
-	bool opened;		      /* just now */
+	struct hs_upstream *upstream; /* NULL: not connected */
+	bool opened;		      /* the connection is not up yet */
 	bool down;		      /* refuses connections */
 	bool silent;		      /* accepts requests and does not answer */
-	uint64_t up_us;		      /* when it was last connected to */
-	char slots[128];	      /* in short, as make_slots reads it */
+	uint64_t up_us;		      /* time of the last connect */
+	char slots[128]; /* the reply to CLUSTER SLOTS, in the notation of make_slots */
 	int epoch;
-	bool failing; /* says that the cluster is down */
-	bool replica; /* says so in INFO */
+	bool failing; /* reports cluster_state:fail */
+	bool replica; /* reports the role in INFO */
 	unsigned keys;
 	const char *maxmemory;
-	bool old; /* its CONFIG GET takes one name */
+	bool old; /* an old server: CONFIG GET takes one name only */
 	const char *commands;
 	unsigned commands_count;
-	struct hs_buf in; /* requests that came */
+	struct hs_buf in; /* received requests, not answered yet */
 };
 
 struct world {
@@ -45,10 +46,10 @@ struct world {
 	struct server servers[SERVERS];
 	char requests_text[1 << 16]; /* "a: INFO; b: CLUSTER SLOTS; …" */
 	size_t requests_text_len;
-	bool pieces; /* replies come byte by byte */
+	bool pieces; /* deliver replies byte by byte */
 
 	uint32_t capacity_asked, routes_told, learned_told, done;
-	struct hs_op *again; /* submitted when another one is done */
+	struct hs_op *again; /* submitted from inside the next `done` */
 	uint16_t capacity;
 	const struct hs_routes *routes;
 	struct hs_learned *learned[8];
@@ -58,7 +59,7 @@ struct world {
 	bool startup_done;
 	uint64_t recounted, recounted_us;
 	struct hs_log log;
-	char lines[4096]; /* of the log */
+	char lines[4096]; /* log lines */
 };
 
 /* ---- the servers ---- */
@@ -140,7 +141,7 @@ static inline void answer(struct server *server, const char *line, struct hs_buf
 	}
 }
 
-/* The next request as words between blanks; false: there is no more. */
+/* The next complete request as words separated by spaces; false: none. */
 static inline bool next_request(struct hs_buf *in, char *line, size_t size)
 {
 	struct hs_walk walk = {in->data, in->len};
@@ -182,7 +183,7 @@ static inline void give(struct world *world, struct server *server, const char *
 
 static inline void note_request(struct world *world, const struct server *server, const char *line)
 {
-	/* Of CONFIG GET the names of all options are too much to read. */
+	/* A CONFIG GET of all options is shortened, because the names would be too long to read. */
 	int len = strncmp(line, "CONFIG GET a", 12) == 0 ? 10 : (int)strlen(line);
 
 	world->requests_text_len +=
@@ -192,7 +193,7 @@ static inline void note_request(struct world *world, const struct server *server
 	assert_true(world->requests_text_len < sizeof world->requests_text);
 }
 
-/* One event of the network, if there is one. */
+/* Runs one event of the network; false: none is pending. */
 static inline bool step(struct world *world)
 {
 	for (struct server *server = world->servers; server < world->servers + SERVERS; server++) {
@@ -227,7 +228,7 @@ static inline void settle(struct world *world)
 	}
 }
 
-/* So much time passes; the monitor is called when it is due. */
+/* Lets time pass; calls the monitor at each of its deadlines. */
 static inline void pass(struct world *world, uint64_t us)
 {
 	uint64_t until_us = world->now_us + us;
@@ -246,7 +247,7 @@ static inline void pass(struct world *world, uint64_t us)
 	world->now_us = until_us;
 }
 
-/* What was asked since the last time; `what` is found in it so often. */
+/* How often `what` occurs in the requests since the last forget(). */
 static inline unsigned count_requests(struct world *world, const char *what)
 {
 	unsigned count = 0;
@@ -272,7 +273,7 @@ static inline void lose(struct world *world, char name)
 	server->upstream = NULL;
 	if (upstream)
 		hs_monitor_down(world->monitor, world->now_us, upstream,
-				"it closed the connection");
+				"the server closed the connection");
 }
 
 /* ---- the host ---- */
@@ -470,7 +471,7 @@ static inline void destroy(struct world *world)
 	hs_mem_free(&world);
 }
 
-/* Who has the slot, by the last routes. */
+/* The owner of the slot by the last routes, as the server's letter; '-': none. */
 static inline char owner(const struct world *world, uint16_t slot)
 {
 	uint16_t node = world->routes->node_of_slot[slot];

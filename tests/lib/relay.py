@@ -1,22 +1,21 @@
-"""A relay that stands between a client and a server and makes trouble when told to.
+"""A relay between a client and a server that injects faults when a test asks for them.
 
     with Redis() as redis, Relay(redis.port) as relay:
-        fault = relay.cut_after("INCR")         # the server answers, nobody hears it
+        fault = relay.cut_after("INCR")         # the server runs it, the reply is lost
         ... a client at relay.port ...
         fault.wait()                            # until it has happened
 
-Without faults every byte passes as it came. A fault is for requests: `match` is a command ("GET",
-"CLUSTER SLOTS"), a function of the arguments, or None for any; `times` says how often, None for
-always. The oldest fault that matches takes the request. To know where a request and its reply begin
-and end the relay reads RESP, and expects one reply a request; pushes pass by. After a command that
-ends that (SUBSCRIBE, MONITOR, PSYNC) a connection is passed on unread. So are all of them with
-parse=False, for TLS: then only what concerns connections is left.
+Without faults every byte passes unchanged. A fault applies to requests: `match` is a command ("GET", "CLUSTER SLOTS"),
+a function of the arguments, or None for any request; `times` is the number of requests, None for all. If several
+faults match, the oldest one applies. The relay parses RESP to find the ends of requests and replies, and expects one
+reply per request; pushes are passed on. After a command that breaks this rule (SUBSCRIBE, MONITOR, PSYNC) the relay
+passes the connection on without parsing. With parse=False, for TLS, it parses no connection; then only the faults of
+whole connections work.
 
-For a connection or all of them, at any time: cut_all, pause and resume (a network that drops
-packets), refuse and listen (a port where nobody is). `requests` is what came by last, `passed` how many
-ever did.
+Faults of one or all connections, at any time: cut_all, pause and resume (a network that drops packets), refuse and
+listen (a port without a server). `requests` has the last requests, `passed` counts all.
 
-It is told what to do from the test's thread; two threads a connection do it.
+The test's thread gives orders; two threads per connection carry them out. wait() methods fail after GUARD_S.
 """
 import collections
 import socket
@@ -27,13 +26,13 @@ from servers import GUARD_S, ReservedPort
 CHUNK = 1 << 16
 REQUESTS_KEPT = 10000
 
-# One reply a request ends with these.
+# After these commands the server sends more than one reply per request.
 UNREAD = {b"SUBSCRIBE", b"PSUBSCRIBE", b"SSUBSCRIBE", b"MONITOR", b"PSYNC", b"SYNC"}
-RAW = object()  # in the list of expected replies: from here on they are not told apart
+RAW = object()  # in the list of expected replies: from here on replies are not parsed
 
 
 class Garbled(Exception):
-    """Not RESP."""
+    """The data is no valid RESP."""
 
 
 # ---- where requests and replies end ----
@@ -51,12 +50,12 @@ def _number(line):
 
 
 def read_request(data, at):
-    """(arguments, end), with end -1 when there is more to come."""
+    """(arguments, end of the request); end -1: incomplete."""
     line, at = _line(data, at)
     if line is None:
         return None, -1
     if not line.startswith(b"*"):
-        return bytes(line).split(), at  # inline
+        return bytes(line).split(), at  # an inline command
     args = []
     for _ in range(_number(line)):
         line, at = _line(data, at)
@@ -71,7 +70,7 @@ def read_request(data, at):
 
 
 def reply_end(data, at):
-    """Where the reply at `at` ends, or -1 when there is more to come."""
+    """The end of the reply at `at`, or -1 if it is incomplete."""
     left = 1
     while left:
         line, end = _line(data, at)
@@ -89,7 +88,7 @@ def reply_end(data, at):
         elif kind == b"%":
             left += 2 * _number(line)
         elif kind == b"|":
-            left += 2 * _number(line) + 1  # and what the attributes are about
+            left += 2 * _number(line) + 1  # the attributes and the reply that they belong to
         elif kind not in (b"+", b"-", b":", b"_", b",", b"#", b"("):
             raise Garbled(bytes(line[:100]))
         at = end
@@ -103,18 +102,18 @@ def _matcher(match):
     return lambda args: [word.upper() for word in args[:len(words)]] == words
 
 
-# ---- trouble ----
+# ---- faults of requests ----
 
 class Fault:
-    """What happens to a request. Either `asked(link)` is called instead of passing it on, and it
-    was the last one of its connection; or `answered(link, reply)` gets the server's reply."""
+    """A fault of a request. Either asked(link) is called instead of passing the request on, which is then the last one
+    of its connection; or answered(link, reply) gets the server's reply."""
 
     def __init__(self, relay, match, times, asked=None, answered=None):
         self.relay, self.matches, self.times = relay, _matcher(match), times
         self.asked, self.answered = asked, answered
-        self.hits = 0   # how often it happened
-        self.taken = 0  # requests it will happen to, or has
-        self.sent = 0   # bytes it made up
+        self.hits = 0   # times that the fault happened
+        self.taken = 0  # requests to which it has happened or will happen
+        self.sent = 0   # bytes sent in place of replies
         self.go_on = threading.Event()
 
     def hit(self):
@@ -123,14 +122,14 @@ class Fault:
             self.relay.change.notify_all()
 
     def wait(self, hits=1, guard_s=GUARD_S):
-        """Until it has happened that often."""
+        """Waits until the fault has happened this often."""
         with self.relay.change:
             if not self.relay.change.wait_for(lambda: self.hits >= hits, guard_s):
                 raise AssertionError(f"the fault was met {self.hits} times, not {hits}")
         return self
 
     def release(self):
-        """Of hold(): the replies it holds go on their way, and later ones are not held."""
+        """Ends hold(): held replies are sent, and later ones are not held."""
         self.remove()
         self.go_on.set()
 
@@ -145,10 +144,10 @@ class Link:
     def __init__(self, relay, number, client, server):
         self.relay, self.number = relay, number
         self.ends = (client, server)
-        self.expected = collections.deque()  # one a request: its fault, None, or RAW
-        self.raw = not relay.parse           # requests are not looked at
-        self.silent = False                  # no more requests get through
-        self.at_work = 2                     # threads
+        self.expected = collections.deque()  # for each request in flight: its fault, None, or RAW
+        self.raw = not relay.parse           # requests are not parsed
+        self.silent = False                  # further requests are dropped
+        self.at_work = 2                     # running threads of this connection
         self.threads = [threading.Thread(target=self._run, args=(self._up,), daemon=True),
                         threading.Thread(target=self._run, args=(self._down,), daemon=True)]
         for thread in self.threads:
@@ -191,7 +190,7 @@ class Link:
             pass
 
     def _requests(self, server, data):
-        """Passes on every whole request; the rest."""
+        """Passes on every complete request; returns the remaining bytes."""
         at = 0
         while not self.raw:
             args, end = read_request(data, at)
@@ -240,11 +239,11 @@ class Link:
 
 class Relay:
     def __init__(self, target, parse=True):
-        self.target = target  # the server's port; may be changed for connections to come
+        self.target = target  # the server's port; a change applies to new connections
         self.parse = parse
         self.change = threading.Condition()
         self.faults, self.links = [], set()
-        self.accepted = self.passed = 0  # connections, requests
+        self.accepted = self.passed = 0  # numbers of connections and requests
         self.requests = collections.deque(maxlen=REQUESTS_KEPT)  # (connection's number, arguments)
         self.running, self.closed = True, False
         self.reserved = ReservedPort()
@@ -261,7 +260,7 @@ class Relay:
     # ---- connections ----
 
     def listen(self):
-        """Takes connections, again after refuse()."""
+        """Accepts connections, also again after refuse()."""
         self.listener = socket.socket()
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.listener.bind(("127.0.0.1", self.port))
@@ -270,7 +269,7 @@ class Relay:
         self.thread.start()
 
     def refuse(self):
-        """Whoever connects from now on is refused; who is connected stays."""
+        """New connections are refused; open ones stay."""
         if self.listener:
             self.listener.shutdown(socket.SHUT_RDWR)
             self.thread.join()
@@ -306,14 +305,14 @@ class Relay:
             self.change.notify_all()
 
     def cut_all(self):
-        """Ends every connection there is; new ones are taken."""
+        """Ends all connections; new ones are accepted."""
         with self.change:
             links = list(self.links)
         for link in links:
             link.cut()
 
     def pause(self):
-        """Nothing gets through in either direction until resume()."""
+        """No byte passes in either direction until resume()."""
         with self.change:
             self.running = False
 
@@ -327,18 +326,18 @@ class Relay:
             self.change.wait_for(lambda: self.running or self.closed)
 
     def wait(self, what, condition, guard_s=GUARD_S):
-        """Until condition(relay) holds; looked at whenever something happens here."""
+        """Waits until condition(relay) holds, which is checked after every event of the relay."""
         with self.change:
             if not self.change.wait_for(lambda: condition(self), guard_s):
                 raise AssertionError("never happened at the relay: " + what)
 
     def wait_change(self, seconds=0.05):
-        """Until something happens here, or for a moment: for those who also watch something else."""
+        """Waits for an event of the relay, at most `seconds`, for callers that also watch something else."""
         with self.change:
             self.change.wait(seconds)
 
     def count(self, match):
-        """How many of the requests kept match."""
+        """The number of recorded requests that match."""
         matches = _matcher(match)
         with self.change:
             return sum(1 for _, args in self.requests if matches(args))
@@ -361,7 +360,7 @@ class Relay:
     # ---- faults ----
 
     def take(self, link, args):
-        """The fault for this request, if there is one."""
+        """The fault for this request, or None."""
         with self.change:
             self.requests.append((link.number, args))
             self.passed += 1
@@ -379,7 +378,7 @@ class Relay:
         return fault
 
     def cut_before(self, match=None, times=1):
-        """The connection ends; the server never sees the request."""
+        """Closes the connection before the request reaches the server."""
         def asked(link):
             link.cut()
             fault.hit()
@@ -387,8 +386,7 @@ class Relay:
         return fault
 
     def cut_after(self, match=None, times=1, reply_bytes=0):
-        """The server has done the request and answered; that many bytes of the reply pass, then the
-        connection ends."""
+        """Lets the server run the request, passes `reply_bytes` bytes of the reply, then closes the connection."""
         def answered(link, reply):
             if reply_bytes:
                 link.ends[0].sendall(reply[:reply_bytes])
@@ -398,7 +396,7 @@ class Relay:
         return fault
 
     def hold(self, match=None, times=1, seconds=None):
-        """The reply, and what follows it on that connection, waits for release(), or so long."""
+        """Holds the reply and all later ones of the connection until release(), or for `seconds`."""
         def answered(link, reply):
             fault.hit()
             fault.go_on.wait(seconds)
@@ -407,15 +405,15 @@ class Relay:
         return fault
 
     def swallow(self, match=None, times=1):
-        """The request disappears, and all that follows on its connection, which stays open."""
+        """Drops the request and all later ones of its connection, which stays open."""
         def asked(_):
             fault.hit()
         fault = self._fault(match, times, asked=asked)
         return fault
 
     def answer(self, data, match=None, times=1):
-        """These bytes, or what this function returns, come instead of the server's reply. The server
-        has done the request."""
+        """Replaces the server's reply by these bytes, or by the result of this function. The server has run the
+        request."""
         def answered(link, _):
             reply = data() if callable(data) else data
             fault.sent += len(reply)
@@ -425,8 +423,8 @@ class Relay:
         return fault
 
     def endless(self, match=None, times=1, head=b"$536870912\r\n", chunk=b"x" * CHUNK):
-        """Instead of the reply comes the head, and then the chunk again and again until the other
-        side closes. `sent` counts."""
+        """Replaces the reply by the head and an endless repetition of the chunk, until the client closes. `sent`
+        counts the bytes."""
         def answered(link, _):
             fault.hit()
             piece = head

@@ -1,7 +1,8 @@
-"""A small RESP client that keeps the bytes: every reply comes back with exactly what was on the
-wire, so that two servers can be compared byte for byte. It knows RESP2 and RESP3, no command.
+"""A small RESP client that keeps the bytes: every reply has exactly the bytes of the wire, so that two servers can be
+compared byte for byte. It knows RESP2 and RESP3 and no command.
 
-Sockets have a guard (GUARD_S): a server that does not answer fails the test instead of hanging it.
+A server that does not answer within GUARD_S (120 s) fails the test with TimeoutError; no call hangs for ever. A
+connection is used by one thread at a time.
 """
 
 import socket
@@ -14,7 +15,7 @@ class Closed(Exception):
 
 
 class Reply:
-    """One whole reply: `raw` bytes, its type byte `kind`, and its `items` if it is an aggregate."""
+    """One complete reply: `raw` bytes, type byte `kind`, and `items` if it is an aggregate."""
 
     __slots__ = ("raw", "kind", "items")
 
@@ -80,7 +81,7 @@ class Connection:
 
     @property
     def address(self):
-        """Our own end as the server's CLIENT LIST shows it."""
+        """This end's address, as the server's CLIENT LIST shows it."""
         return "%s:%d" % self.socket.getsockname()
 
     def send(self, data):
@@ -103,7 +104,7 @@ class Connection:
             self._fill()
 
     def exactly(self, count):
-        """The next bytes, whatever they are. Many of them are joined once, not with each read."""
+        """The next `count` bytes. Pieces are joined once, because a join per read is slow for large replies."""
         parts, have = [], len(self.buffer) - self.at
         while have < count:
             parts.append(self.buffer[self.at:])
@@ -116,7 +117,7 @@ class Connection:
         return data
 
     def read(self):
-        """The next reply, whatever it is."""
+        """The next reply or push."""
         line = self._line()
         kind = line[0]
         if kind in b"$!=":
@@ -136,17 +137,17 @@ class Connection:
         return Reply(attribute.raw + reply.raw, reply.kind, reply.items)
 
     def call(self, *args):
-        """One request and its reply."""
+        """Sends a request; returns its reply."""
         self.send(encode(*args))
         return self.read()
 
     def call_all(self, requests):
-        """Requests sent together, and their replies."""
+        """Sends requests together; returns their replies."""
         self.send(b"".join(encode(*request) for request in requests))
         return [self.read() for _ in requests]
 
     def read_to_end(self):
-        """Everything up to the server's close."""
+        """All bytes up to the end of the connection."""
         data = self.buffer[self.at:]
         self.buffer, self.at = b"", 0
         while True:
@@ -159,7 +160,7 @@ class Connection:
             data += more
 
     def is_closed(self):
-        """True when the server closes; fails by the guard when it does not."""
+        """True when the server closes the connection; TimeoutError after the guard time if it does not."""
         try:
             return self.socket.recv(1) == b""
         except ConnectionResetError:

@@ -1,4 +1,4 @@
-/* Sets of rules out of lines as the configuration file has them, for tests. */
+/* Makes rule sets for unit tests from lines in the form of the configuration file. */
 #ifndef HS_TESTS_LIB_RULES_H
 #define HS_TESTS_LIB_RULES_H
 
@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-/* The set and one rule more, in the place of the set; on an error the set stays as it is. */
+/* Replaces the set by one with an additional rule. On an error, returns it, fills `error`, and leaves the set. */
 static inline int rules_add(const struct hs_rules **rules, struct hs_bytes line, char *error,
 			    size_t error_size)
 {
@@ -18,7 +18,7 @@ static inline int rules_add(const struct hs_rules **rules, struct hs_bytes line,
 	int status;
 
 	hs_wire_request_init(&words);
-	hs_buf_append(&text, " ", 1); /* a star that begins a line is no inline command */
+	hs_buf_append(&text, " ", 1); /* so that a rule that begins with * is no RESP array */
 	hs_buf_append_bytes(&text, line);
 	hs_buf_append(&text, "\n", 1);
 	hs_check(hs_wire_request_parse(&words, text.data, text.len, true) > 0);
@@ -32,7 +32,7 @@ static inline int rules_add(const struct hs_rules **rules, struct hs_bytes line,
 	return status;
 }
 
-/* The same of lines that are right. */
+/* A set of valid lines; an invalid one aborts. The caller owns the set. */
 static inline const struct hs_rules *rules_of(size_t count, const char *const *lines)
 {
 	const struct hs_rules *rules = hs_rules_create();

@@ -1,6 +1,6 @@
-/* For tests written as scripts: what clients send and what must have come back. Replies are
- * compared byte for byte and then forgotten, so that every line of a script says only what is new.
- */
+/* For unit tests written as scripts of requests and expected replies, in the simulated world (sim/world.h). received()
+ * compares all bytes that a client has received since the last call, and discards them, so each line of a script shows
+ * only new bytes. A difference fails the test with both texts. */
 #ifndef HS_TESTS_SCRIPT_H
 #define HS_TESTS_SCRIPT_H
 
@@ -16,9 +16,9 @@
 
 #include <cmocka.h>
 
-/* Everything the client has heard since it was looked at last is exactly this. */
+/* Asserts the exact bytes received since the last call. `text` is a literal; it may contain zero bytes. */
 #define received(client, text) received_bytes(client, (text), sizeof(text) - 1, __FILE__, __LINE__)
-/* Nothing has come. */
+/* Asserts that the client has received nothing. */
 #define silent(client) received(client, "")
 
 static inline void received_bytes(struct hs_sim_client *client, const char *text, size_t len,

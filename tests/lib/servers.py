@@ -1,4 +1,5 @@
-"""Real servers for tests: processes on free ports, in folders of their own, ended with the test.
+"""tests/lib: the helpers that tests share. Front door of the folder for integration tests: real servers as processes on
+free ports, in folders of their own, ended with the test.
 
     with Heatsink("--workers", "2") as server, Redis() as redis:
         server.client().set("a", "1")           # python3-redis
@@ -7,10 +8,27 @@
         server.start()                          # the same data folder, a new port
         self.assertEqual(server.stop(), 0)
 
-Nothing here waits by the clock: a server is ready when it says so in its log, and gone when its
-process has ended. GUARD_S only turns a hang into a failure; it is long because sanitizers,
-valgrind and busy machines are slow. HEATSINK names the binary; HEATSINK_WRAP puts a command in
-front of it ("valgrind -q").
+What is in the folder. The headers and .c files are for unit tests: *_world.h are fixtures in which the test plays the
+engine, the servers or the cluster and single-steps the code under test, in one thread, with a simulated clock; they
+may include internal headers of their module. The Python modules are for integration tests; tools/run-tests puts the
+folder on PYTHONPATH. Servers: servers, cluster, relay (faults in between), fake and heat (servers that answer from a
+script), tls, disks. Clients and terminals: resp, terminal, job_shell. Comparisons: generate* and differential* (random
+sequences against Redis), simulated* (scripts against Redis and the simulator). Checks: checks, cases, source_rules,
+counters. src/ and sim/ never include this folder; fuzz/ does.
+
+What a helper must not do: use a fixed port, sleep for a fixed time, or end a process that it has not started. Ports
+come from the kernel, waits are for a log line, a reply or the end of a process.
+
+Which process runs what: each test module is one Python process; the servers are its child processes and share its
+process group. A reader thread per child collects the output, so that no child blocks on a full pipe.
+
+When a server hangs: a server that is not ready within GUARD_S (120 s) fails the test with its log and is killed; a
+reply that does not come raises TimeoutError after the same time; a server that does not end in close() fails the test
+and is killed. A test that hangs in another way is ended by run-tests after 900 s, with all processes of its group.
+GUARD_S is long, because sanitizers, valgrind and busy machines are slow: a passing test never waits for it.
+
+HEATSINK names the binary; HEATSINK_WRAP is a command in front of it ("valgrind -q"). One module is run alone with
+`tools/run-tests test_NAME`.
 """
 import os
 import re
@@ -30,24 +48,24 @@ from resp import Connection
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 GUARD_S = 120
 
-STARTS = 5  # of a server whose port is taken
+STARTS = 5  # attempts to start a server whose port was taken meanwhile
 TAKEN = re.compile("address already in use", re.I)
 
-# heatsink says this when it has heard from the server, or the cluster, behind it.
+# heatsink logs this when it has reached the server, or the cluster, behind it.
 ENGINE_MET = r" cluster: \d+ shards|: Redis \d"
 
-# A server that printed one of these is broken, whatever it answered.
+# Output of a broken server, even if its replies were right.
 ALARMS = re.compile(r"impossible state|Sanitizer|runtime error:|Assertion .* failed")
 
 
 def note(said):
-    """Tells of trouble with a test's surroundings that was overcome: the report shows it, though the
-    test passes."""
+    """Prints a note about a problem of the test's environment that was overcome. The report of run-tests shows notes
+    of passing tests."""
     print("\n" + textwrap.indent(said, "note: "), file=sys.stderr, flush=True)
 
 
 def again_if_taken(start):
-    """Runs start(), again while the server it starts finds its port taken by another program."""
+    """Runs start(), and repeats it if another program has taken the port."""
     for attempts_left in reversed(range(STARTS)):
         try:
             return start()
@@ -63,8 +81,8 @@ def heatsink_path():
 
 
 class ReservedPort:
-    """A free port that nobody else gets while it is held. Bound and not listening, with
-    SO_REUSEADDR, it does not stand in the way of the server it is meant for."""
+    """A free port, reserved until release(): bound with SO_REUSEADDR but not listening, so that no other program gets
+    it and the intended server can still use it."""
 
     def __init__(self):
         self.socket = socket.socket()
@@ -77,11 +95,11 @@ class ReservedPort:
 
 
 class Process:
-    """A child process whose output is read all the time, line by line, into `log`."""
+    """A child process; a thread reads its output line by line into `log`."""
 
     def __init__(self, command, env=None, cwd=None):
         self.log = []
-        self.ended = False  # its output has
+        self.ended = False  # the output has ended
         self.change = threading.Condition()
         self.child = subprocess.Popen(command, env=env, cwd=cwd, stdin=subprocess.DEVNULL,
                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -99,7 +117,7 @@ class Process:
             self.change.notify_all()
 
     def wait_log(self, pattern, guard_s=GUARD_S):
-        """The match of the first line that has `pattern`, waiting for it to come."""
+        """Waits for a line that matches `pattern`, earlier ones included; returns the match."""
         wanted, seen, found = re.compile(pattern), 0, None
 
         def look():
@@ -119,7 +137,7 @@ class Process:
         return "\n".join(self.log)
 
     def wait(self, guard_s=GUARD_S):
-        """Its exit status, once it has ended and everything it printed is in the log."""
+        """Waits for the end of the process and of its output; returns the exit status."""
         try:
             code = self.child.wait(guard_s)
         except subprocess.TimeoutExpired:
@@ -137,7 +155,7 @@ class Process:
 
 
 class Server:
-    """What the two servers have in common: start, stop, clients, a folder."""
+    """Base class of both servers: start, stop, clients, data folder."""
 
     def __init__(self, *args, data=None):
         self.args = [str(arg) for arg in args]
@@ -185,18 +203,18 @@ class Server:
         return client
 
     def raw(self):
-        """A plain connection that keeps the bytes (resp.Connection); closed with the server."""
+        """A resp.Connection, which keeps the bytes; closed with the server."""
         connection = Connection(self.port, guard_s=GUARD_S)
         self.clients.append(connection)
         return connection
 
     def rss_bytes(self):
-        """Its resident memory."""
+        """The resident memory of the process."""
         with open(f"/proc/{self.pid}/status", encoding="ascii") as status:
             return int(re.search(r"VmRSS:\s+(\d+) kB", status.read()).group(1)) * 1024
 
     def stop(self):
-        """SIGTERM; the exit status."""
+        """Sends SIGTERM and waits for the end; returns the exit status."""
         self._close_clients()
         self.process.signal(signal.SIGTERM)
         return self.process.wait()
@@ -211,7 +229,7 @@ class Server:
         self.clients = []
 
     def close(self):
-        """Ends it, if it still runs, and removes a folder that was made for it."""
+        """Ends the server if it still runs, and removes its folder unless the test gave one."""
         self._close_clients()
         if self.running():
             self.process.signal(signal.SIGTERM)
@@ -226,10 +244,9 @@ class Server:
 
 
 class Heatsink(Server):
-    """heatsink serve with these arguments. start() after stop() or kill9() goes on with the same
-    data, on another port unless asked for the same one. HTTP is on a free port too, `http_port`,
-    unless an argument says otherwise. With --tls-port there is a `tls_port`, and no `port` unless
-    --port is there too (lib/tls.py)."""
+    """heatsink serve with these arguments. start() after stop() or kill9() uses the same data, on another port unless
+    same_port. HTTP is on a free port, `http_port`, unless an argument says otherwise. With --tls-port there is a
+    `tls_port`, and a `port` only with --port as well (lib/tls.py)."""
 
     http_port = tls_port = None
 
@@ -242,7 +259,7 @@ class Heatsink(Server):
         self.process = Process([*wrap, heatsink_path(), "serve", "--port", str(port),
                                 "--http", "0", "--data", self.data, *self.args])
         try:
-            self.wait_log(" try: redis-cli ")  # the last it says of itself
+            self.wait_log(" try: redis-cli ")  # the last line of a start
             self.port, self.tls_port, self.http_port = (
                 int(found.group(1)) if (found := re.search(rf" {what} on \S+:(\d+)",
                                                            self.process.text())) else None
@@ -253,13 +270,13 @@ class Heatsink(Server):
         return self
 
     def wait_engine(self):
-        """Until it has heard from the server, or the cluster, behind it. A start waits two seconds for
-        that; until it comes, commands are turned away."""
+        """Waits until heatsink has reached the server, or the cluster, behind it. A start waits two seconds for that;
+        later, commands are refused until it has."""
         self.wait_log(ENGINE_MET)
         return self
 
     def check(self):
-        """Fails when the server printed what a healthy one never prints."""
+        """Fails if the server has printed a sanitizer report or a failed assertion."""
         if ALARMS.search(self.process.text()):
             raise AssertionError(f"heatsink is broken:\n{self.process.text()}")
 
@@ -269,8 +286,8 @@ class Heatsink(Server):
 
 
 class Redis(Server):
-    """redis-server, without persistence unless the arguments say otherwise. cluster=True makes it
-    a cluster of one node that owns every slot."""
+    """redis-server, without persistence unless the arguments say otherwise. cluster=True makes it a cluster of one
+    node that owns every slot."""
 
     def __init__(self, *args, cluster=False, data=None):
         self.cluster = cluster

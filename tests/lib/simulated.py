@@ -1,29 +1,30 @@
-"""Scripts of clients that run against a real Cluster and against the simulated one (sim/cluster.h), and
-what each client hears, made comparable: ids and addresses are replaced by the node's number.
+"""Scripts of clients that run against a real Cluster and against the simulated one (sim/cluster.h). The replies and
+pushes of each client are made comparable: ids and addresses are replaced by the node's number.
 
-A script is lines:
+A script is a list of lines:
 
-    connect a 0          a connection, in RESP2; `connect a 0 3` in RESP3
-    a: GET x@0           a request; several with " ; " between them are sent together
-    a~ BLPOP x@0 0       the same, and nobody waits for the reply
-    a? 1                 reads so many replies of what was sent so
-    a> 1                 reads until so many pushes have come
-    blocked a            waits until the server knows that the connection waits
+    connect a 0          opens connection a to node 0, in RESP2; `connect a 0 3` in RESP3
+    a: GET x@0           sends a request; several with " ; " between them are sent together
+    a~ BLPOP x@0 0       sends a request without waiting for the reply
+    a? 1                 reads this many replies to requests sent with a~
+    a> 1                 reads until this many pushes have come
+    blocked a            waits until the server reports the connection as blocked
     close a
-    sync                 replicas have what their masters have
-    agree                all nodes have heard of all changes
-    pass 5               so many ms pass
-    failover 3           node 3 is asked to take over, and has
+    sync                 waits until replicas have all data of their masters
+    agree                waits until all nodes know all changes of the topology
+    pass 5               lets 5 ms pass
+    failover 3           makes node 3 take over, and waits until it has
     stall 0 | thaw 0     SIGSTOP, SIGCONT
-    + a: GET x@0         what is heard belongs to the line before, as with sync and agree
+    + a: GET x@0         as without "+", but the output counts for the line before (so does that of sync and agree)
 
-x@0 is the key x in a slot that node 0 owns at the beginning, x@0b one in another slot of it; $slot0 and
-$slot0b are their numbers, $id0 the id of a node, $addr0 its host and port, $client_a the id of a connection.
+x@0 is the key x in a slot that node 0 owns at the beginning, x@0b one in another slot of it; $slot0 and $slot0b are
+their numbers, $id0 the id of a node, $addr0 its host and port, $client_a the id of a connection. 'a_b is the word
+"a b", and '' the empty word.
 
-'a_b is the word "a b", and '' the empty one.
+After every line except a~, each connection that is not in a transaction sends PING: everything before the reply to it
+belongs to this line.
 
-Behind every line but a~ each connection that is not in a transaction is sent PING: so what comes before its
-reply came because of what was done before, be it asked for or not.
+To "hear" a reply or push means to receive it, in the names below.
 """
 import os
 import re
@@ -45,7 +46,7 @@ CLIENT = re.compile(r"\$client_(\w)")
 
 
 def find_tags():
-    """For each master the hash tags of two slots that it owns at the beginning."""
+    """For each master, hash tags of two slots that it owns at the beginning."""
     tags = {}
     for number in range(100000):
         node = slot_of(f"t{number}") * MASTERS // SLOTS
@@ -62,7 +63,7 @@ TAGS = find_tags()
 
 
 class Names:
-    """What differs between two Clusters that do the same: ids, addresses, numbers of connections."""
+    """Translates names that differ between two equivalent Clusters: ids, addresses, connection ids."""
 
     def __init__(self, ids, addresses):
         self.ids, self.addresses, self.clients = ids, addresses, {}
@@ -76,7 +77,7 @@ class Names:
                        for number, identity in enumerate(ids)]
 
     def fill(self, text):
-        """A line of a script as it is sent."""
+        """A script line with names replaced by this Cluster's values."""
         text = KEY.sub(lambda m: "%s{%s}" % (m[1], TAGS[int(m[2]), m[3]]), text)
         text = SLOT.sub(lambda m: str(slot_of(TAGS[int(m[1]), m[2]])), text)
         text = ID.sub(lambda m: self.ids[int(m[1])], text)
@@ -90,7 +91,7 @@ class Names:
 
 
 class Bytes(Connection):
-    """Reads replies out of bytes that are there."""
+    """A reader of replies from bytes already received."""
 
     def __init__(self, data):  # pylint: disable=super-init-not-called
         self.buffer, self.at, self.closed = data, 0, False
@@ -102,11 +103,11 @@ class Bytes(Connection):
 
 
 class Client:
-    """What a world knows of a connection."""
+    """A world's state of a connection."""
 
     def __init__(self, node):
         self.node, self.in_multi, self.closed = node, False, False
-        self.waits = False  # replies are outstanding that nobody reads yet
+        self.waits = False  # replies are outstanding, to be read by a later line
         self.spoke, self.expected = False, 0
 
     def note(self, words):
@@ -118,8 +119,8 @@ class Client:
 
 
 def join(script, heard):
-    """What was heard, line by line; what the nodes tell each other in their own time belongs to the line
-    before. Returns (number of the first line, {name: [bytes]}) for each."""
+    """The output line by line, as (number of the line, {name: [bytes]}). The output of sync, agree and "+" lines is
+    added to the line before, because nodes exchange changes with varying delay."""
     joined = []
     for number, (line, replies) in enumerate(zip(script, heard)):
         if joined and (line in ("sync", "agree") or line[0] == "+"):
@@ -131,7 +132,7 @@ def join(script, heard):
 
 
 class World:
-    """Runs a script. `heard` has, for each line, what each connection heard: {name: [bytes]}."""
+    """Runs a script. `heard`: for each line the output of each connection, {name: [bytes]}."""
 
     def __init__(self):
         self.clients, self.heard, self.token, self.names = {}, [], 0, None
@@ -174,9 +175,9 @@ class World:
         client.expected, client.spoke = len(requests), wait
 
     def listen(self):
-        """What every connection hears up to the reply to a PING, or without one in a transaction. Who has
-        asked comes first: what it has asked for is done then, and the cycle of the server over in
-        which that was."""
+        """Output of every connection up to the reply to its PING (in a transaction: its replies). The connection that
+        sent the line's requests comes first: after its PING the requests have run and the server's event loop cycle
+        is over."""
         heard = {}
         self.settle()
         for name, client in self.clients.items():
@@ -207,7 +208,7 @@ class World:
         raise NotImplementedError
 
     def read(self, name, count, of=None):
-        """So many replies, or pushes, and what comes before the last one."""
+        """Reads `count` replies, or pushes if `of` is b">", and everything before the last one."""
         client, replies = self.clients[name], []
         try:
             while count > 0:
@@ -234,7 +235,7 @@ class World:
 
 
 class Real(World):
-    """redis-server nodes."""
+    """The world of real redis-server nodes."""
 
     def __init__(self, cluster):
         super().__init__()
@@ -252,7 +253,7 @@ class Real(World):
             self.clean_up()
 
     def clean_up(self):
-        """As at the beginning: roles, slots, no data."""
+        """Restores the initial roles and slots, and deletes all data."""
         cluster = self.cluster
         for node in cluster.nodes:
             if node.frozen:
@@ -293,7 +294,7 @@ class Real(World):
         try:
             self.connections[name].send(data)
         except OSError:
-            pass  # it is closed: the reader sees it
+            pass  # the server has closed it: the reader notices that
 
     def reader(self, name):
         return self.connections[name]
@@ -313,7 +314,7 @@ class Real(World):
         self.cluster.wait_synced()
 
     def agree(self):
-        """All nodes that answer name the same owners. They need not know yet who follows whom."""
+        """Waits until all nodes that answer name the same owners; they need not agree on replicas."""
         def agreed():
             views = [{row.id: row.ranges for row in node.rows() if row.ranges}
                      for node in self.cluster.answering()]
@@ -321,8 +322,8 @@ class Real(World):
         self.wait(agreed)
 
     def wait_epochs(self):
-        """All nodes that answer know the epochs of all masters. A node that moves a slot before it does may claim it
-        with an epoch that is no newer than the last owner's: then nobody owns it in the end."""
+        """Waits until all nodes that answer know the epochs of all masters. A node that moves a slot earlier may claim
+        it with an epoch that is no newer than the last owner's, and the slot ends without an owner."""
         def known():
             views = [{row.id: row.epoch for row in node.rows() if row.ranges}
                      for node in self.cluster.answering()]
@@ -337,8 +338,8 @@ class Real(World):
         self.wait(lambda: now_us() >= until)
 
     def failover(self, number):
-        """A node may take over once only in some time: Redis counts the votes of the last time with
-        those of the next (four node timeouts)."""
+        """A manual failover. The same node can take over once in four node timeouts only, because Redis counts the
+        votes of the last failover with those of the next."""
         node = self.cluster.nodes[int(number)]
         master = self.wait_known(node)
         node.call("CLUSTER", "FAILOVER")
@@ -346,7 +347,7 @@ class Real(World):
         self.cluster.wait_synced()
 
     def wait_known(self, node):
-        """Until all nodes know whom this one follows; the master."""
+        """Waits until all nodes know this node's master; returns the master."""
         master = self.cluster.node(node.myself().master)
         self.wait(lambda: all(row.master == master.id for other in self.cluster.nodes
                               for row in other.rows() if row.id == node.id))
@@ -362,7 +363,7 @@ class Real(World):
 
 
 class Alone(Real):
-    """A redis-server without a cluster, which is node 0."""
+    """The world of one redis-server that is not in a Cluster; it is node 0."""
 
     def __init__(self, server):
         World.__init__(self)
@@ -387,7 +388,7 @@ class Alone(Real):
 
 
 class Simulated(World):
-    """tests/drivers/simulated.c. `mistake` switches a rule of the servers off."""
+    """The simulated world (tests/drivers/simulated.c). `mistake`: the rule of the servers to switch off."""
 
     DRIVER = "simulated"
 
@@ -416,7 +417,7 @@ class Simulated(World):
         return super().run(script)
 
     def exchange(self, line):
-        """Says it, and takes what comes up to "done"."""
+        """Sends a line to the driver; processes its output up to "done"."""
         nodes = []
         self.say(line)
         self.child.stdin.flush()

@@ -1,28 +1,27 @@
-"""Scripts with servers that stop, crash, lose what was not replicated, or hear of nobody, for
-tests/integration/test_sim_cluster.py, and the two worlds that obey them. Beside the lines of
+"""Scripts with servers that freeze, crash, lose unreplicated writes, or are cut off from the others, for
+tests/integration/test_sim_cluster.py, and the two worlds that run them. In addition to the lines of
 tests/lib/simulated.py they have:
 
-    lag 3                replica 3 stands still, and its master forgets it: it gets nothing more
-    takeover 3 [FORCE]   CLUSTER FAILOVER TAKEOVER, or FORCE, at node 3, which has what it has
-    crash 0 [big]        kill -9: the connections of its clients are gone; with data that take a while to load
-    restart 0 [empty | loading]   with its data, without, or at the loading of it
-    loaded 0             it has loaded its data
-    down 0               all nodes that answer hold node 0, and nobody else, for failed
-    alone 0              node 0 hears of no other node (which stand still), but not long enough to mind
-    minority 0           it has noticed
-    together             the others are back
+    lag 3                freezes replica 3 and makes its master drop it: it gets no further writes
+    takeover 3 [FORCE]   CLUSTER FAILOVER TAKEOVER, or FORCE, at node 3, with the data that it has
+    crash 0 [big]        kill -9: its connections are lost; big: with data that take a while to load
+    restart 0 [empty | loading]   starts with its data, without, or stays in the loading state
+    loaded 0             waits until it has loaded its data
+    down 0               waits until all nodes that answer call node 0 failed, and no other node
+    alone 0              freezes all other nodes, for less than node 0's node timeout
+    minority 0           waits until node 0 has noticed that it is alone
+    together             thaws the other nodes
     strict 3             CONFIG SET replica-serve-stale-data no
-    unlinked 3           replica 3 has noticed that its master is away
-    still 0 ok           the state of node 0's Cluster has been this since the line before that changed it
+    unlinked 3           waits until replica 3 has noticed that its master is away
+    still 0 ok           checks that node 0's state has been this one since the last line that changed it
 
-Some states of Redis last for a time of Redis's own: a master that starts refuses requests for two seconds. `still`
-finds out whether a script was quick enough; if not, it is run again.
+Some states of Redis are short: a master that starts refuses requests for two seconds. `still` detects a script that
+was too slow for such a state; then the script runs again.
 
-What is left out: two parts of a Cluster that run at the same time and do not hear of each other. Redis 7.0 has no
-command that closes the bus, and a relay between all of the nodes cannot tell who connects. Each side is compared
-by itself: `alone` is the one, `down` the other. A write to a master that was replaced while it stood still is left
-out as well: Redis answers it as before or with MOVED, depending on what it reads first, and the simulated Cluster
-always hears of the others first.
+Not covered: two parts of a Cluster that run at the same time without contact. Redis 7.0 has no command that closes the
+bus, and a relay between all nodes cannot tell which node connects. Each side is tested by itself, with `alone` and
+`down`. A write to a frozen master that was replaced meanwhile is not covered either: Redis answers it as before or with
+MOVED, depending on what it reads first, and the simulated Cluster always reads the other nodes' messages first.
 """
 import os
 import shutil
@@ -111,12 +110,12 @@ FAULTS = {
 
 
 class Missed(Exception):
-    """A state of Redis that does not last was over too early."""
+    """A short state of Redis was over too early; the script must run again."""
 
 
 class Faults(World):
-    """What both worlds remember of nodes that do not serve. Those that are `mute` run, and PING may fail there:
-    a node that is loading, and a replica that does not serve what may be old."""
+    """State of both worlds about nodes that do not serve. `mute` nodes run, but PING may fail there: a loading node,
+    and a replica with replica-serve-stale-data no."""
 
     def __init__(self, *args):
         super().__init__(*args)
@@ -151,8 +150,8 @@ class Faults(World):
 
 
 class RealFaults(Faults, Real):
-    ATTEMPTS = 8        # of a script that was too slow for a state of Redis
-    SHORT_MS = 500      # as node timeout, while something shall be noticed
+    ATTEMPTS = 8        # runs of a script that is too slow for a short state of Redis
+    SHORT_MS = 500      # node timeout while nodes must notice a failure or a return
     BIG = ("DEBUG", "POPULATE", "2000", "fill", "2048")
     LOADING = ("--key-load-delay", "20000", "--loading-process-events-interval-bytes", "1024")
     APPEND_ONLY = ("--appendonly", "yes")
@@ -175,7 +174,7 @@ class RealFaults(Faults, Real):
             node.call("CONFIG", "SET", "cluster-node-timeout", ms)
 
     def notice(self, condition):
-        """Until the nodes have noticed who is away, or back, which takes a node timeout or two."""
+        """Waits until the nodes have noticed a failure or a return, which takes one or two node timeouts."""
         self.set_timeout(self.SHORT_MS)
         self.wait(condition)
         self.set_timeout(self.cluster.node_timeout_ms)
@@ -183,7 +182,7 @@ class RealFaults(Faults, Real):
             raise Missed
 
     def agree(self, *but):
-        """All that answer name the same owners, and are well if all of them do."""
+        """Waits until all nodes that answer name the same owners, and report ok if all nodes answer."""
         if self.stalled or self.crashed:
             super().agree()
         elif but:  # a slot has no owner
@@ -193,7 +192,7 @@ class RealFaults(Faults, Real):
                         self.cluster._agreed())
 
     def down(self, number):
-        """As all nodes say: this one has failed, and nobody else is even suspected."""
+        """Waits until all nodes call this node failed and suspect no other one."""
         failed = self.cluster.nodes[int(number)].id
         self.notice(lambda: all(("fail" in row.flags) == (row.id == failed) and "fail?" not in row.flags
                                 for node in self.answering() for row in node.rows()) and
@@ -234,7 +233,7 @@ class RealFaults(Faults, Real):
         self.wait(node.is_master)
 
     def crash(self, number, how=""):
-        """It keeps what it has in an append-only file, for a start with its data."""
+        """Kills the node; an append-only file keeps its data for the restart."""
         node = self.cluster.nodes[int(number)]
         if how == "big":
             node.call(*self.BIG)
@@ -292,7 +291,7 @@ class RealFaults(Faults, Real):
             self.mute = set()
 
     def clean_up(self):
-        """Nodes run, with the roles and slots of the beginning, and without data."""
+        """Restores the beginning: all nodes run with their initial roles and slots, without data."""
         cluster = self.cluster
         for node in cluster.nodes:
             if not node.running():

@@ -1,23 +1,23 @@
-"""The same scripts against heatsink in front of a real Cluster and against the simulated heatsink in front of the
-simulated one (tests/drivers/simulated_heatsink.c). Clients talk to heatsink; slots move, and servers fail, behind it.
-The lines are those of tests/lib/simulated.py and simulated_faults.py without those that name a node's state, and:
+"""Runs scripts against heatsink in front of a real Cluster, and against the simulated heatsink in front of the
+simulated Cluster (tests/drivers/simulated_heatsink.c). Clients talk to heatsink; behind it slots move and servers
+fail. The lines are those of tests/lib/simulated.py and simulated_faults.py without those about one node's state, and:
 
-    connect a [3]           to heatsink
-    begin_move x@0b 1       the slot of the key begins to move to node 1
-    move x@0b               this key has moved
-    end_move x@0b           all keys of the slot have, and the slot is node 1's
-    behind SET x@0 1        a command of somebody else, at the server that has the key
-    seen a x@0 1            client a asks for the key until it gets this value; what it hears on the way is
-                            not compared. `*` is any answer that is no error
-    moment 300              up to so many µs pass in the simulation
+    connect a [3]           connects to heatsink
+    begin_move x@0b 1       starts the migration of the key's slot to node 1
+    move x@0b               moves this key
+    end_move x@0b           moves all keys of the slot; then node 1 owns it
+    behind SET x@0 1        runs a command directly at the server that owns the key
+    seen a x@0 1            client a reads the key until it gets this value; its replies are not compared.
+                            `*` is any reply except an error
+    moment 300              lets up to 300 µs pass in the simulation
 
-What a client hears is compared as one sequence: a push comes some time after the reply that it belongs to, so a
-script says when it waits for one (`a> 1`). Of an error -UNKNOWN the text behind this word is not compared: it tells what
-became of a connection.
+The output of a client is compared as one sequence: a push follows the reply that it belongs to with some delay, so a
+script says when it waits for one (`a> 1`). The text of an -UNKNOWN error is not compared, because it names the cause
+of a lost connection.
 
-Timing decides whether a pipeline that meets a slot on the move can be run in order: if a server sends a command on
-and runs the client's next one itself, heatsink refuses the former with "not run". Then the other requests must be
-answered as if nobody had asked for the refused ones (leave_out_refused).
+Timing decides whether a pipeline on a migrating slot can run in order: if a server redirects one command and runs the
+client's next one itself, heatsink refuses the first with "not run". Then the other requests must be answered as if the
+refused ones had not been sent (leave_out_refused).
 """
 import random
 import re
@@ -29,15 +29,15 @@ from resp import Closed, Connection, encode
 from simulated import MASTERS, SLOTS, Bytes, Client, Simulated
 from simulated_faults import RealFaults
 
-NODE = 9  # of clients: none
-TIMEOUT_MS = 60000  # of requests to servers
-# As in the driver.
+NODE = 9  # a client of heatsink belongs to no node
+TIMEOUT_MS = 60000  # timeout of requests to servers
+# The rules that the driver has as well.
 RULES = [f"{key} cache stale={stale} ttl=1m admit=all jitter=0% refresh-ahead=0"
          for key, stale in (("key0", "1s"), ("key1", "1m"))]
 
 
 class Proxied:
-    """What both worlds have in common."""
+    """Parts that both worlds share."""
 
     def connect(self, name, *resp3):
         self.open(name)
@@ -47,7 +47,7 @@ class Proxied:
         self.reader(name).read()
 
     def listen(self):
-        """Who has asked hears its replies. Nobody is asked for pushes: they come in their own time."""
+        """Reads the replies of the clients that sent requests. Pushes are not waited for: they have a delay."""
         heard = {name: self.read(name, client.expected) for name, client in self.clients.items() if client.spoke}
         for name in heard:
             self.clients[name].spoke = False
@@ -55,7 +55,7 @@ class Proxied:
 
     def run_line(self, line):
         verb, *rest = line.split(" ")
-        if verb in ("connect", "moment"):  # nobody waits for anything
+        if verb in ("connect", "moment"):  # these lines have no output
             getattr(self, verb)(*rest)
             return {}
         return super().run_line(line)
@@ -72,7 +72,7 @@ class Proxied:
         self.wait(is_seen)
 
     def sequences(self, script):
-        """All that each client hears, in order."""
+        """Runs the script; returns the whole output of each client, in order."""
         sequences = {}
         for heard in self.run(script):
             for name, replies in heard.items():
@@ -89,9 +89,10 @@ def has_refusals(sequences):
 
 
 def leave_out_refused(script, sequences):
-    """The script without the requests that heatsink refused, and without the moves that made it refuse them; and what
-    clients heard of the others. A refused EXEC is a DISCARD. None: nobody can tell, because a refused command may have
-    run in one of its slots, or because of pushes. Clients that pipeline at the same time must not share keys."""
+    """The script without the refused requests and without the moves that caused the refusals, and the clients' output
+    for the other requests. A refused EXEC becomes a DISCARD. None: the other replies cannot be predicted, because a
+    refused command may have run in one of its slots, or because there are pushes. Clients that pipeline at the same
+    time must not share keys."""
     heard = {name: list(replies) for name, replies in sequences.items()}
     lines, left, unread = [], {name: [] for name in heard}, {}
     for line in script:
@@ -167,7 +168,7 @@ class RealHeatsink(Proxied, RealFaults):
         self.cluster.end_move([slot], to)
 
     def crash(self, number):
-        """Also one that stands still."""
+        """Kills the node, also if it is frozen."""
         self.cluster.nodes[int(number)].kill9()
         self.crashed.add(int(number))
 
@@ -181,7 +182,7 @@ class RealHeatsink(Proxied, RealFaults):
 
 
 class WaitingBytes(Bytes):
-    """Lets time pass until there is a whole reply."""
+    """A reader that lets simulated time pass until a complete reply has come."""
 
     def __init__(self, world):
         super().__init__(b"")

@@ -1,5 +1,6 @@
-"""Scripts for tests/integration/test_sim_heatsink.py, in the language of tests/lib/simulated_heatsink.py, and random
-ones: a few clients, few keys, a slot that moves key by key and comes back."""
+"""Scripts for tests/integration/test_sim_heatsink.py, in the language of tests/lib/simulated_heatsink.py: one per
+situation, and random ones with a few clients, few keys, and a slot that moves key by key and comes back.
+"""
 import random
 
 ROUNDS = 80
@@ -81,7 +82,7 @@ SCRIPTS = {
 class Random:
     def __init__(self, seed):
         self.draw = random.Random(seed)
-        self.owner, self.moving = 0, None  # of the slot 0b, and the keys that have not moved yet
+        self.owner, self.moving = 0, None  # owner of slot 0b; keys not moved yet (None: no migration)
 
     def key(self, slots=("0", "0b", "0b", "1", "2")):
         return f"{self.draw.choice(NAMES)}@{self.draw.choice(slots)}"
@@ -90,7 +91,7 @@ class Random:
         return [self.key(slots) for _ in range(self.draw.randint(1, 3))]
 
     def command(self, slots):
-        """Those with several keys name one of the slot on the move at most: else they wait for the end of it."""
+        """A command. With several keys, at most one is in the migrating slot: others would wait for its end."""
         draw, value = self.draw, self.draw.randint(0, 99)
         key, several = self.key(slots), self.keys([slot for slot in slots if self.moving is None or slot != "0b"])
         return draw.choice((
@@ -104,12 +105,12 @@ class Random:
     def requests(self):
         if self.draw.randint(0, 4):
             return [self.command(("0", "0b", "0b", "1", "2")) for _ in range(self.draw.randint(1, 6))]
-        key = self.key()  # a transaction is about one key
+        key = self.key()  # all commands of a transaction use one key
         watch = [f"WATCH {key}"] if self.draw.randint(0, 1) else []
         return watch + ["MULTI", f"INCR {key}", f"GET {key}", f"APPEND {key} 1", "EXEC"]
 
     def move(self):
-        """The next step of a move, or of the way back."""
+        """The next step of the migration there or back."""
         if self.moving is None:
             self.moving = self.draw.sample(NAMES, len(NAMES))
             return [f"begin_move x@0b {1 - self.owner}"]

@@ -1,10 +1,10 @@
-"""Scripts whose answers depend on what happens first, for tests/integration/test_sim_cluster.py, the two worlds that
-run_line them, and all that Redis was seen to answer: what is heard in the lines with a question mark. Beside the lines of
+"""Scripts whose replies depend on timing, for tests/integration/test_sim_cluster.py, the two worlds that run them, and
+all replies that Redis was seen to give to the lines with a question mark. In addition to the lines of
 tests/lib/simulated.py they have:
 
-    moment 400           some time passes, of any length: up to so many µs in the simulation
-    takes_over 5         node 5 is asked to take over; nobody waits for it
-    taken_over 5         it has
+    moment 400           lets some time pass, of any length: up to 400 µs in the simulation
+    takes_over 5         asks node 5 to take over, without waiting for it
+    taken_over 5         waits until it has
 """
 import random
 
@@ -13,7 +13,7 @@ from simulated import Simulated
 from simulated_faults import RealFaults
 from simulated_scripts import BEGIN_MOVE, migrate
 
-# Title: the script, and the sets of answers. Each of them has been observed from redis-server 7.0.15.
+# Title: (script, set of possible replies). Each of them was observed with redis-server 7.0.15.
 RACES = {
     "a replica that lags": (
         ["connect a 0", "connect r 3", "r: READONLY", "a: SET x@0 1", "sync", "a~ SETRANGE y@0 999999 a ; SET x@0 2",
@@ -31,7 +31,7 @@ RACES = {
 
 
 def shorten(raw):
-    """-MOVED 123 <1> is MOVED 1."""
+    """Shortens "-MOVED 123 <1>" to "MOVED 1"."""
     if raw.startswith((b"-MOVED ", b"-ASK ")):
         word, _, node = raw[1:].split()
         return word + b" " + node.strip(b"<>")
@@ -44,9 +44,9 @@ def answers(script, heard):
 
 
 class RealRaces(RealFaults):
-    """How long moments are follows from the seed."""
+    """The seed decides the length of each moment."""
 
-    EXCHANGES = 150  # at most, in a moment
+    EXCHANGES = 150  # a moment lasts at most this many PINGs to another node
 
     def __init__(self, cluster, seed):
         super().__init__(cluster)
@@ -79,7 +79,7 @@ class SimulatedRaces(Simulated):
         self.settle()
 
     def run_line(self, line):
-        """Nothing is heard of in a moment but by who asks."""
+        """A moment and takes_over have no output: other connections are not read."""
         verb = line.split(" ")[0]
         if verb in ("moment", "takes_over"):
             getattr(self, verb)(line.split(" ")[1])

@@ -1,5 +1,6 @@
 """Random scripts for tests/integration/test_sim_cluster.py, in the language of tests/lib/simulated.py: a few
-connections in all modes of tracking, few keys, a slot that moves key by key, transactions, failovers."""
+connections in all modes of tracking, few keys, a slot that moves key by key, transactions, failovers.
+"""
 import random
 
 ROUNDS = 60
@@ -52,7 +53,7 @@ class Script:
             f"SETRANGE {key} 1 ab", f"GETRANGE {key} 0 -1", f"COPY {key} {key}"))
 
     def requests(self, name):
-        """What a connection sends at once."""
+        """The requests that a connection sends together."""
         draw, mode = self.draw, self.modes.get(name, "")
         if name in self.in_multi:
             self.in_multi.discard(name)
@@ -74,7 +75,7 @@ class Script:
         return caching + [self.command() for _ in range(draw.randint(1, 3))]
 
     def move(self):
-        """The next step of a move of slot 0b from node 0 to node 1, or one back."""
+        """The next step of the migration of slot 0b from node 0 to node 1, or back."""
         if not self.moving and self.moved == 0:
             self.lines += ["z: CLUSTER SETSLOT $slot0b IMPORTING $id0",
                            "y: CLUSTER SETSLOT $slot0b MIGRATING $id1"]
@@ -91,7 +92,7 @@ class Script:
 
 
 def script(seed, fails_over=False):
-    """One with a failover is about node 2, whose replica takes over once; the others are about node 0."""
+    """A random script. With a failover it uses node 2, whose replica takes over once; otherwise node 0."""
     master = 2 if fails_over else 0
     self = Script(seed, master)
     draw = self.draw

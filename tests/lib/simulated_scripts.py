@@ -1,6 +1,6 @@
-"""Scripts for tests/integration/test_sim_cluster.py, one for each rule that the simulated Cluster must
-follow. tests/lib/simulated.py says how they are written. Those that leave a slot or a role elsewhere are
-undone by the test."""
+"""Scripts for tests/integration/test_sim_cluster.py, one for each rule that the simulated Cluster must follow, in the
+language of tests/lib/simulated.py. The test restores slots and roles that a script has changed.
+"""
 
 BEGIN_MOVE = ["connect y 0", "connect z 1",
               "z: CLUSTER SETSLOT $slot0b IMPORTING $id0",
@@ -258,7 +258,7 @@ CHANNELS = {
         "connect a 0", "connect b 0", "a: SUBSCRIBE x", "a: GET x@0 ; CLIENT ID", "b: PUBLISH x one",
         "a: PSUBSCRIBE y*", "b: PUBLISH y1 two", "a: UNSUBSCRIBE x ; PUNSUBSCRIBE y*", "a: GET x@0",
         "a: SUBSCRIBE x ; RESET ; GET x@0"],
-    # r has a channel of its own: what goes to a replica may arrive late, also behind its SSUBSCRIBE.
+    # Only r uses its channel: messages reach a replica with a delay, possibly after its SSUBSCRIBE.
     "shard channels": [
         "connect a 0 3", "connect b 0", "connect c 1", "connect r 3 3", "a: SSUBSCRIBE x@0 ; SSUBSCRIBE x@1",
         "b: SPUBLISH x@0 one", "c: SPUBLISH x@0 two ; SSUBSCRIBE x@0",
@@ -295,7 +295,7 @@ WAITS = {
     "blpop elsewhere": ["connect a 0", "connect b 1", "a: BLPOP x@1 0 ; BLPOP x@0 x@0b 0"],
 }
 
-# Each replica takes over once: see Real.failover.
+# Each replica takes over once only: see Real.failover.
 FAILOVERS = {
     "failover": [
         "connect a 0 3", "connect w 0", "connect l 0", "connect r 3 3", "connect q 3 3", "connect o 1",

@@ -1,4 +1,4 @@
-/* A map of slots for tests: the slots in even parts on so many partitions. */
+/* A slot map for unit tests: the slots in equal ranges over this many partitions. */
 #ifndef HS_TESTS_SLOTS_H
 #define HS_TESTS_SLOTS_H
 

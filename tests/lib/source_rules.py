@@ -1,14 +1,17 @@
-"""The source_rules's rules as code: which folder may include which, what may stand below the I/O line,
-how long a file may be. Each check takes the tree (or the objects) it looks at and returns a list
-of violations, empty when all is well, so that a test can try it on a planted mistake.
+"""The rules of this repository as code: which folder may include which, which symbols code below the I/O line may use,
+and how long a file may be. The "I/O line" divides the folders: code below it must not read a clock, a file, a socket,
+a random source or another thread's state, so that the simulator can run it (docs/ARCHITECTURE.md).
+
+Each check takes the tree (or the objects) to check and returns a list of violations, empty if there are none, so that
+a test can apply it to a planted mistake. tests/integration/test_source_rules.py runs all checks.
 """
 import glob
 import os
 import re
 import subprocess
 
-# From the ground up. A folder includes itself and what stands on lower floors, nothing beside it.
-# serve is the driver that starts engines and the HTTP side, so it stands on them.
+# The layers, lowest first. A folder may include itself and folders of lower layers, and none of its own layer. serve
+# is the driver that starts the engines and HTTP, so it is above them.
 LAYERS = (
     ("base",),
     ("wire",),
@@ -35,9 +38,9 @@ LINES_MAX = 1000
 CORE_HEADER_LINES_MAX = 300
 MITIGATIONS = ("absorb", "spread", "isolate")  # a folder in them is a stage
 
-# All that code below the I/O line may ask of the C library: memory, bytes, text, numbers, and which
-# instructions the processor has (__cpu_model). None of these reads a clock, a file, a socket, another
-# thread or chance. A new one goes here only if the same is true of it.
+# The symbols of the C library that code below the I/O line may use: memory, bytes, text, numbers, and the processor's
+# features (__cpu_model). None of them reads a clock, a file, a socket, another thread or a random source; add a symbol
+# only if the same holds for it.
 PURE_SYMBOLS = set("""
     memchr memcmp memcpy memmove memset memrchr memmem bcmp
     strlen strnlen strcmp strncmp strcasecmp strncasecmp strchr strrchr strstr strspn strcspn
@@ -61,11 +64,11 @@ PURE_SYMBOLS = set("""
 # its table). The simulator runs all others.
 WITH_IO = ("conn.c", "names.c", "redis.c", "monitor_thread.c", "scripts.c")
 
-# The two files that end the process when it must not go on say so on standard error.
+# The two files that end the process on a broken invariant print the reason on standard error.
 MAY_ABORT = {"base/check.c": {"stderr", "fprintf", "fwrite", "abort"},
               "base/mem.c": {"stderr", "fprintf", "fwrite", "abort"}}
 
-# What a compiler adds when it instruments.
+# Symbols that a compiler adds for instrumentation.
 INSTRUMENTED = re.compile(r"__(asan|ubsan|tsan|sanitizer|gcov|llvm)_|__lsan_")
 
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
@@ -83,7 +86,7 @@ def read(root, path):
 
 
 def folder_of(path):
-    """The folder a source belongs to: src/wire/reply.c and wire/reply.h are wire, sim/x.c is sim."""
+    """The folder of a source: wire for src/wire/reply.c and wire/reply.h, sim for sim/x.c."""
     parts = path.split("/")
     return parts[1] if parts[0] == "src" else parts[0]
 
@@ -108,14 +111,14 @@ def include_violations(root):
 
 
 def stage_of(path):
-    """The folder of the stage that a source belongs to: absorb/cache; None: it belongs to none."""
+    """The stage's folder (absorb/cache) of a source; None if it belongs to no stage."""
     parts = path.removeprefix("src/").split("/")
     return "/".join(parts[:2]) if parts[0] in MITIGATIONS and len(parts) > 2 else None
 
 
 def stage_violations(root):
-    """A stage knows the core and the ground that its folder shares, and no other stage. That the core knows no
-    stage is in LAYERS."""
+    """A stage includes the core and the files that its parent folder shares, and no other stage. LAYERS ensures that
+    the core includes no stage."""
     violations = []
     for path in sources(root):
         if folder_of(path) not in MITIGATIONS:
@@ -129,13 +132,13 @@ def stage_violations(root):
 
 
 def undefined_symbols(obj):
-    """What an object file asks others for."""
+    """The undefined symbols of an object file."""
     listing = subprocess.run(["nm", "-u", "-P", obj], check=True, capture_output=True, text=True)
     return {line.split()[0].split("@")[0] for line in listing.stdout.splitlines() if line}
 
 
 def impure_symbols(obj, source):
-    """Those that code below the I/O line must not ask for. `source` is its path within src/."""
+    """Undefined symbols that code below the I/O line must not use. `source`: the path within src/."""
     allowed = PURE_SYMBOLS | MAY_ABORT.get(source, set())
     return sorted(symbol for symbol in undefined_symbols(obj)
                   if symbol not in allowed and not symbol.startswith("hs_")
@@ -143,7 +146,7 @@ def impure_symbols(obj, source):
 
 
 def purity_violations(root, build):
-    """Looks at every object below the I/O line; one that is missing is a complaint too."""
+    """Checks every object below the I/O line; a missing object is a violation, too."""
     violations, seen = [], 0
     for path in sources(root, [f"src/{folder}" for folder in PURE]):
         if not path.endswith(".c"):
@@ -162,7 +165,7 @@ def purity_violations(root, build):
 
 
 def sans_io_violations(root, build):
-    """Beyond the I/O line, these too know no clock, socket, thread or chance: the simulator runs them."""
+    """Files above the I/O line that the simulator runs: they use no clock, socket, thread or random source, either."""
     violations = []
     for path in sources(root, ("src/upstream", "src/engine/redis")):
         obj = os.path.join(build, "obj", path[:-2] + ".o")
@@ -175,8 +178,8 @@ def sans_io_violations(root, build):
 
 
 def mutable_globals(obj):
-    """Variables that outlive a call: what lies in .data, .bss and their kin. Constant tables with
-    pointers in them lie in .data.rel.ro and are fine."""
+    """Mutable global variables: objects in .data, .bss and similar sections. Constant tables with pointers are in
+    .data.rel.ro and are allowed."""
     listing = subprocess.run(["objdump", "-t", obj], check=True, capture_output=True, text=True)
     found = re.findall(r" O (\.(?:data|bss|tdata|tbss|data\.rel\.local)|\*COM\*)\s+[0-9a-f]+ (\S+)$",
                        listing.stdout, re.M)
@@ -213,9 +216,9 @@ def unfinished_violations(root):
 
 
 def mirror_violations(root):
-    """tests/unit/test_X.c tests a module X: a file X.c or X.h, a folder X, or both as folder_file;
-    test_X_aspect.c tests an aspect of it. Every folder below the I/O line that has code has a test."""
-    names = {}  # what a test may be called, and the folder it then speaks for
+    """tests/unit/test_X.c tests a module X: a file X.c or X.h, a folder X, or folder_file; test_X_aspect.c tests an
+    aspect of it. Every folder with code below the I/O line has a test."""
+    names = {}  # allowed name of a test: the folder that it tests
     for path in sources(root):
         folder, stem = folder_of(path), os.path.splitext(os.path.basename(path))[0]
         below = os.path.basename(os.path.dirname(path))

@@ -1,8 +1,10 @@
-/* Stages made for the tests of core/stage.h, in a core whose engine is the test.
+/* A fixture for unit tests of core/stage.h: three identical test stages in a row, in a core whose engine is played by
+ * the test.
  *
- * Three stages, all alike, stand in a row. Each writes down at which points the core calls it, and does what the
- * test orders: it answers, takes, holds, marks or rewrites a command, asks for `flush` at a point, or ends at a point
- * every request that it has taken. The engine keeps operations until the test answers them. Single-threaded. */
+ * Each stage records at which points the core calls it, and does what the test orders: it answers, takes, holds,
+ * marks or rewrites a command, asks for `flush` at a point, or ends at a point all requests that it has taken. The
+ * engine holds operations until the test answers them. One thread; the world is one static variable, reset by
+ * open_world. Limits: OPS operations, POINTS_BYTES of recorded points. */
 #ifndef HS_TESTS_STAGE_WORLD_H
 #define HS_TESTS_STAGE_WORLD_H
 
@@ -61,18 +63,18 @@ enum ending {
 	ENDINGS,
 };
 
-/* What a stage does next at a point. */
+/* The test's orders to a stage. */
 struct orders {
 	enum hs_stage_result admit, depart;
-	const char *reject; /* what `admit` rejects the command with; NULL: see `admit` */
-	enum hs_part_taken
-		take;	   /* how `depart` takes a part; HS_PART_FREE: the test says so later */
-	enum point end_at; /* where it ends every request that it has taken, and how */
+	const char
+		*reject; /* the error with which `admit` rejects the command; NULL: it does not */
+	enum hs_part_taken take; /* HS_PART_FREE: the test itself calls hs_stage_delay or _divert */
+	enum point end_at;	 /* the point at which it ends all taken requests */
 	enum ending end_by;
-	enum point flush_at; /* where it asks for `flush`, so many times */
+	enum point flush_at; /* the point at which it asks for `flush`; `flushes`: how often */
 	int flushes;
 	bool asks_members;   /* `depart` asks for the requests that an internal call stands for */
-	const char *rewrite; /* the key that departing operations get; NULL: their own */
+	const char *rewrite; /* the new key of departing operations; NULL: unchanged */
 	bool mark;
 	bool answer_arrived; /* puts its own reply in place of the engine's */
 };
@@ -89,7 +91,7 @@ struct session_state {
 };
 
 struct request_state {
-	uint32_t departed; /* the number of the request, plus the stage's */
+	uint32_t departed; /* the request's number plus the stage's index */
 };
 
 static struct {
@@ -104,10 +106,10 @@ static struct {
 	struct hs_now now;
 	struct hs_op *ops[OPS];
 	size_t ops_count;
-	const char *at_once; /* how operations are answered inside submit; NULL: by hand */
+	const char *at_once; /* reply given inside submit; NULL: the test answers later */
 	struct orders orders[STAGES];
 	struct stage_state *stage_states[STAGES];
-	bool all_points; /* the rarer ones are written down, too */
+	bool all_points; /* rare points are recorded, too */
 	bool lost_permission;
 	struct hs_event *told;
 	char points_seen[POINTS_BYTES];
@@ -116,7 +118,7 @@ static struct {
 		[64];	  /* the commands and first arguments of the EXEC that `admit` saw last */
 	char hot_key[16]; /* the key that `hot` saw last */
 	char members_text
-		[64]; /* whom the last internal call stands for: "CLIENT:NUMBER", + if followed */
+		[64]; /* requests of the last internal call: "CLIENT:NUMBER", + if followed */
 	uint32_t closed;
 } world;
 
@@ -128,7 +130,7 @@ static inline void note_point(const struct stage_state *stage_state, const char 
 		 point, stage_state->index);
 }
 
-/* What was seen since the last look. */
+/* Asserts the points recorded since the last call. */
 static inline void expect_points(const char *expected)
 {
 	assert_string_equal(world.points_seen, expected);
@@ -163,7 +165,7 @@ static inline void end_request(struct stage_state *stage_state, struct hs_reques
 	}
 }
 
-/* Does what the stage was told to do at this point. */
+/* Carries out the test's orders for this point. */
 static inline void act(struct stage_state *stage_state, enum point point)
 {
 	struct orders *orders = &world.orders[stage_state->index];
@@ -450,7 +452,7 @@ static inline bool lost_permission(void *self, const struct hs_session *session,
 	return world.lost_permission && stage_state->index == 1;
 }
 
-/* The stage has taken every request that an internal call of its own stands for. */
+/* The members of an internal call are the requests that its stage has taken. */
 static inline void askers(void *self, const struct hs_request *internal, hs_stage_member *tell_of,
 			  void *context)
 {
@@ -574,7 +576,7 @@ static inline int open_world(void **state)
 	return 0;
 }
 
-/* The engine answers reads at once, and requests are counted. */
+/* As open_world; the engine answers reads at once, and heat is counted. */
 static inline int open_counting_world(void **state)
 {
 	(void)state;
@@ -624,7 +626,7 @@ static inline void answer(size_t number, const char *text)
 	hs_core_complete(world.core, world.now, world.ops[number]);
 }
 
-/* Nothing of the client, or of the core itself, is in flight. */
+/* Asserts that neither the client nor the core itself has anything in flight. */
 static inline void is_idle(void)
 {
 	const struct hs_session *sessions[] = {world.core->self, world.client};

@@ -1,7 +1,8 @@
-/* A world for the subscriber: a script. Nodes are named by letters, servers are played by the test, time
- * is a number. What the subscriber does is written down, one line each, and compared:
+/* A fixture for unit tests of the subscriber (engine/redis/subscriber.h). Nodes are named by letters, the test plays
+ * the servers, and the clock is a number. Everything that the subscriber does is recorded, one line each, and
+ * compared:
  *     open a       close a       a> SUBSCRIBE x       done 0 +OK       message x hello
- * A tracking connection is written with a star: a*. */
+ * The name of a tracking connection has a star: a*. One thread. Limits: CONNS_MAX connections, OPS_MAX operations. */
 #ifndef HS_TESTS_SUBSCRIBER_WORLD_H
 #define HS_TESTS_SUBSCRIBER_WORLD_H
 
@@ -30,8 +31,8 @@ struct world {
 	struct hs_subscriber *subscriber;
 	struct hs_log log;
 	uint64_t now_us;
-	struct hs_buf text;    /* what happened */
-	bool quiet;	       /* requests are not written down */
+	struct hs_buf text;    /* recorded lines */
+	bool quiet;	       /* do not record requests */
 	uint64_t requests;     /* sent */
 	char line_logged[256]; /* the last one */
 	struct hs_upstream *open[CONNS_MAX];
@@ -84,7 +85,7 @@ static inline void world_close(void *context, struct hs_upstream *upstream)
 	forget(world, upstream);
 }
 
-/* "*2 $9 SUBSCRIBE $1 x" as words. */
+/* Records RESP requests as words. */
 static inline void world_send(void *context, struct hs_upstream *upstream)
 {
 	struct world *world = context;
@@ -199,8 +200,8 @@ static inline void expect_at(struct world *world, const char *wanted, int at)
 }
 #define expect(world, wanted) expect_at(world, wanted, __LINE__)
 
-/* "a b": nodes a and b with an equal share of the slots each; partitions in that order, unless
- * `first` says which one is partition 0. */
+/* "a b": nodes a and b with equal shares of the slots. Partitions are in the same order; `first` is the node of
+ * partition 0. */
 static inline struct hs_routes *create_routes(const char *nodes, uint16_t first)
 {
 	uint16_t count = (uint16_t)((strlen(nodes) + 1) / 2);
@@ -257,7 +258,7 @@ static inline void down(struct world *world, const char *name)
 
 static inline void say_bytes(struct world *world, const char *name, struct hs_bytes bytes)
 {
-	/* A copy of its own, so that what is kept of it beyond the call is found by a sanitizer. */
+	/* A copy that is freed after the call, so that a sanitizer finds later uses of the bytes. */
 	char *data = hs_mem_dup(bytes.data, bytes.len);
 
 	hs_subscriber_receive(world->subscriber, world->now_us, conn(world, name), data, bytes.len);
@@ -269,7 +270,7 @@ static inline void say(struct world *world, const char *name, const char *bytes)
 	say_bytes(world, name, hs_bytes_of(bytes));
 }
 
-/* A push of words: push(world, "a", "subscribe x"), with a number behind. */
+/* Sends a push of words, push(world, "a", "subscribe x"); a confirmation gets its number appended. */
 static inline void push(struct world *world, const char *name, const char *words)
 {
 	struct hs_buf body = {0}, all = {0};
@@ -340,7 +341,7 @@ static inline void tick(struct world *world, uint64_t us)
 	hs_subscriber_tick(world->subscriber, world->now_us);
 }
 
-/* Time goes by as it does, in steps; servers that are open answer pings. */
+/* Lets time pass in steps of the subscriber's tick. */
 static inline void pass(struct world *world, uint64_t us)
 {
 	for (uint64_t i = 0; i < us; i += HS_SUBSCRIBER_TICK_US)

@@ -1,13 +1,13 @@
-"""A terminal for tests: a program runs in a pseudo terminal, and what it paints can be read.
+"""A terminal for tests: a program runs in a pseudo terminal, and the test reads its screen.
 
     with Terminal(["heatsink", "top"], rows=24, cols=80) as terminal:
         terminal.wait(lambda: "OPS/S" in terminal.text())
         terminal.type("q")
         self.assertEqual(terminal.end(), 0)
 
-It understands what ncurses sends to an xterm; a sequence that it does not know fails the test.
-Nothing waits by the clock: `wait` reads until what is wanted is on the screen. The guard only turns
-a hang into a failure.
+It understands the sequences that ncurses sends to an xterm; an unknown sequence fails the test. There are no fixed
+sleeps: `wait` reads until the expected text is on the screen, and fails the test after the guard time. The program
+runs in a session of its own and is killed when the context ends.
 """
 import codecs
 import fcntl
@@ -28,7 +28,7 @@ UNFINISHED = re.compile(r"\x1b(?:\[[?>!]?[0-9;]*|\][^\x07]*|[()])?$")
 
 
 class Screen:
-    """The cells of an xterm, each a character and the SGR codes it was written with."""
+    """The cells of an xterm: each has a character and its SGR codes."""
 
     def __init__(self, rows, cols):
         self.row = self.col = 0
@@ -47,7 +47,7 @@ class Screen:
         return "\n".join("".join(char for char, _ in line).rstrip() for line in self.cells)
 
     def styles(self, row):
-        """Every SGR code that is in use on this row."""
+        """All SGR codes in use on this row."""
         return {code for _, style in self.cells[row] for code in style}
 
     def put(self, char):
@@ -86,7 +86,7 @@ class Screen:
             self.row -= 1
 
     def scroll(self, top, count):
-        """Lines from `top` to the region's end move up; down when count is negative."""
+        """Moves the lines from `top` to the region's end up; down if count is negative."""
         bottom = self.region[1] + 1
         lines = self.cells[top:bottom]
         blank = [[(" ", ())] * self.cols for _ in range(min(abs(count), len(lines)))]
@@ -97,7 +97,7 @@ class Screen:
             self.cells[row][col] = (" ", ())
 
     def control(self, private, numbers, final):
-        """One control sequence."""
+        """Applies one control sequence."""
         values = [int(number or 0) for number in numbers.split(";")] if numbers else []
         first = values[0] if values else 0
         count = max(1, first)
@@ -171,11 +171,11 @@ class Terminal(Screen):
         self.before = termios.tcgetattr(self.slave)
         self.decoder = codecs.getincrementaldecoder("utf-8")("strict")
         self.rest = ""
-        self.seen = ""  # everything that was sent
-        # What ncurses and top would obey, and the terminal of whoever runs the tests had.
+        self.seen = ""  # all output so far
+        # Variables of the developer's terminal that would change the behaviour of ncurses and top.
         inherited = {name: value for name, value in os.environ.items() if name not in
                      ("LINES", "COLUMNS", "NO_COLOR", "TERMINFO", "ESCDELAY")}
-        # setsid makes the pseudo terminal the program's own, so that signals of keys reach it.
+        # setsid makes it the program's controlling terminal, so that keys cause signals.
         self.child = subprocess.Popen(["setsid", "--ctty", *command], stdin=self.slave,
                                       stdout=self.slave, stderr=self.slave,
                                       env={**inherited, "TERM": "xterm",
@@ -191,7 +191,7 @@ class Terminal(Screen):
         self.hang_up()
 
     def hang_up(self):
-        """The window is closed."""
+        """Closes the terminal, as a closed window does."""
         for descriptor in (self.master, self.slave):
             if descriptor is not None:
                 os.close(descriptor)
@@ -201,7 +201,7 @@ class Terminal(Screen):
         fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
 
     def change_size(self, rows, cols):
-        """As a window's border that is dragged: the program gets SIGWINCH."""
+        """Changes the size as a user does by dragging: the program gets SIGWINCH."""
         self.resize(rows, cols)
         self.set_size(rows, cols)
 
@@ -209,7 +209,7 @@ class Terminal(Screen):
         os.write(self.master, text.encode())
 
     def read(self, guard_s):
-        """Takes in what the program sent; False when nothing came in that time."""
+        """Reads output of the program; False if none came in that time."""
         if not select.select([self.master], [], [], guard_s)[0]:
             return False
         data = self.decoder.decode(os.read(self.master, 1 << 16))
@@ -244,13 +244,13 @@ class Terminal(Screen):
             self.read(0.05)
 
     def wait_text(self, *texts, gone=None):
-        """Waits until all of these are on the screen at once, and `gone` is not. A frame may come
-        in pieces, so what is to be looked at together must be waited for together."""
+        """Waits until all these texts are on the screen at the same time, and `gone` is not. A frame may come in
+        pieces, so texts that are checked together must be waited for together."""
         self.wait(lambda: all(text in self.text() for text in texts)
                   and (gone is None or gone not in self.text()))
 
     def end(self, guard_s=GUARD_S):
-        """Waits for the program's end; its exit status."""
+        """Waits for the program's end; returns its exit status."""
         end = time.monotonic() + guard_s
         while self.child.poll() is None:
             if time.monotonic() > end:
@@ -261,7 +261,7 @@ class Terminal(Screen):
         return self.child.returncode
 
     def restored(self):
-        """What is not as it was before the program; empty when all is."""
+        """The terminal settings that the program has not restored; empty if it restored all."""
         wrong = []
         if termios.tcgetattr(self.slave) != self.before:
             wrong.append("the line's settings are not as they were")

@@ -1,6 +1,4 @@
-"""TLS for tests: certificates made anew, servers with a TLS port, and a client whose every byte is in
-the test's hand.
-"""
+"""TLS for tests: freshly made certificates, servers with a TLS port, and a client that controls every byte."""
 
 import contextlib
 import os
@@ -16,7 +14,7 @@ MAKE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "make-certificat
 
 
 class Certificates:
-    """A folder of certificates; make-certificates says which."""
+    """A folder of certificates; the head of make-certificates lists them."""
 
     def __init__(self):
         self.folder = tempfile.mkdtemp(prefix="heatsink-tls-")
@@ -29,17 +27,17 @@ class Certificates:
         shutil.rmtree(self.folder)
 
     def copy(self, source, target):
-        """As if somebody had renewed it: the same name, other bytes."""
+        """Replaces a file by another one, as a renewal does."""
         shutil.copy(self.path(source), self.path(target))
 
     def options(self, name="server", auth="yes"):
-        """What a server is told of them."""
+        """The server options that name these certificates."""
         return ["--tls-cert-file", self.path(name + ".pem"), "--tls-key-file",
                 self.path(name + ".key"), "--tls-ca-cert-file", self.path("ca.pem"),
                 "--tls-auth-clients", auth]
 
     def context(self, name="client", version=None):
-        """A client's view: who it is, and that it believes our authority. name=None: nobody."""
+        """A client context that trusts the authority and presents the certificate `name`; None: no certificate."""
         context = ssl.create_default_context(cafile=self.path("ca.pem"))
         if name:
             context.load_cert_chain(self.path(name + ".pem"), self.path(name + ".key"))
@@ -48,14 +46,14 @@ class Certificates:
         return context
 
     def redis_py(self, name="client"):
-        """The same as arguments for server.client()."""
+        """The same settings as arguments for server.client()."""
         return {"ssl": True, "ssl_ca_certs": self.path("ca.pem"),
                 "ssl_certfile": self.path(name + ".pem"), "ssl_keyfile": self.path(name + ".key")}
 
 
 @contextlib.contextmanager
 def server(certificates, *args, plain=True, auth="yes", data=None):
-    """A heatsink with a TLS port, and a plain one beside it unless told otherwise."""
+    """A heatsink with a TLS port, and a plain port if `plain`."""
     ports = [servers.ReservedPort(), servers.ReservedPort()]
     try:
         with servers.Heatsink("--port", ports[0].number if plain else 0,
@@ -68,14 +66,13 @@ def server(certificates, *args, plain=True, auth="yes", data=None):
 
 
 class Connection(resp.Connection):
-    """RESP over TLS. `socket` is the plain one below, so that a test can send what TLS never would,
-    hold bytes back or close one direction; `clean` tells whether the server said goodbye. With
-    handshake=False nothing is said before handshake() is called."""
+    """RESP over TLS. `socket` is the plain socket below, so that a test can send invalid TLS, hold bytes back or close
+    one direction. `clean`: the server sent close_notify. With handshake=False nothing is sent before handshake()."""
 
     def __init__(self, port, context, handshake=True, guard_s=resp.GUARD_S):
         super().__init__(port, guard_s)
         self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        context.options &= ~ssl.OP_IGNORE_UNEXPECTED_EOF  # an end without a goodbye is seen
+        context.options &= ~ssl.OP_IGNORE_UNEXPECTED_EOF  # an end without close_notify is an error
         self.ssl = context.wrap_bio(self.incoming, self.outgoing, server_hostname="localhost")
         self.clean = False
         if handshake:
@@ -86,7 +83,7 @@ class Connection(resp.Connection):
                 raise
 
     def flush(self, piece=None):
-        """Sends what TLS has to send, in pieces of that size."""
+        """Sends pending TLS bytes, in pieces of this size."""
         data = self.outgoing.read()
         for at in range(0, len(data), piece or max(1, len(data))):
             self.socket.sendall(data[at:at + (piece or len(data))])
@@ -120,13 +117,13 @@ class Connection(resp.Connection):
         self.flush(piece)
 
     def goodbye(self):
-        """TLS's own half-close."""
+        """Sends close_notify, which closes this direction."""
         with contextlib.suppress(ssl.SSLWantReadError):
             self.ssl.unwrap()
         self.flush()
 
     def _read_some(self):
-        """Plain bytes; empty at the end."""
+        """Decrypted bytes; empty at the end of the connection."""
         while True:
             try:
                 data = self.ssl.read(1 << 16)

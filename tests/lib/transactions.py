@@ -1,11 +1,12 @@
-"""Named cases of MULTI, EXEC and WATCH on two connections: (connection, command) in order. The
-words of a command have no spaces in them."""
+"""Named cases of MULTI, EXEC and WATCH on two connections, as lists of (connection, command) in order. Words of a
+command contain no spaces.
+"""
 
 import generate
 
 
 def steps(cases):
-    """(name, steps) of each, for the executor."""
+    """(name, steps) of each case, for the executor (differential.py)."""
     for name, lines in cases.items():
         yield name, [generate.Step(conn, [line.encode().split()], joined=True)
                      for conn, line in lines]
@@ -90,7 +91,7 @@ CASES = {
         (0, "GET {t}a"), (0, "CLIENT GETNAME"), (0, "EXEC"), (0, "CLIENT GETNAME")],
 }
 
-# Commands that other partitions, other workers or the process answer, at their place in EXEC.
+# Commands that other partitions, other workers or the control thread answer, in their place within EXEC.
 SPANNING = {
     "keys at their place": [
         (0, "SET other 1"), (0, "SET {t}a 1"), (0, "MULTI"), (0, "KEYS *a"), (0, "SET {t}aa 1"),
@@ -130,7 +131,7 @@ SPANNING = {
     "the table of commands": [(0, "MULTI"), (0, "COMMAND COUNT"), (0, "SET {t}a 1"), (0, "EXEC")],
 }
 
-# Over what only a server behind heatsink has.
+# Commands that only a server behind heatsink has.
 MORE = {
     "collections": [
         (0, "MULTI"), (0, "HSET {t}h a 1 b 2"), (0, "RPUSH {t}l 1 2 3"), (0, "ZADD {t}z 1.5 x"),
@@ -186,7 +187,7 @@ MORE = {
         (0, "EXEC")],
 }
 
-# The same, in front of servers.
+# The same as SPANNING, in front of servers.
 SPANNING_MORE = {
     "scripts on all nodes": [
         (0, "SCRIPT FLUSH"), (0, "MULTI"), (0, "SCRIPT LOAD return(1)"), (0, "SET {t}a 1"),
@@ -201,7 +202,7 @@ SPANNING_MORE = {
         (0, "MULTI"), (0, "WAIT 1 0"), (0, "EXEC")],
 }
 
-# With one server behind heatsink: keys of any slots, and what concerns all of them.
+# With one server behind heatsink: keys of any slots, and commands about all keys.
 TOGETHER = {
     "any keys": [
         (0, "MULTI"), (0, "MSET a 1 b 2 c 3"), (0, "RENAME a d"), (0, "SUNIONSTORE e f g"),

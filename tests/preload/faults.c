@@ -1,5 +1,6 @@
-/* faults.h for a whole server: LD_PRELOAD=faults.so FAULTS_CONTROL=file FAULTS_JOURNAL=file. The control
- * file holds a struct faults_control; a test writes to it while the server runs. */
+/* faults.h for a whole server: LD_PRELOAD=faults.so FAULTS_CONTROL=file FAULTS_JOURNAL=file (tests/lib/disks.py sets
+ * them). The control file holds a struct faults_control, mapped by both sides; a test writes to it while the server
+ * runs. Without a control file all calls are passed on unchanged. */
 #include "tests/lib/faults.h"
 
 #include <sys/mman.h>

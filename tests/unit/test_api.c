@@ -307,7 +307,7 @@ static void test_history_is_bounded(void **state)
 	    "seconds=79", 400);
 	hs_buf_append(&world->body, "", 1);
 	assert_string_equal(world->body.data,
-			    "seconds=79: with 256 partitions an answer holds 78 at most\n");
+			    "seconds=79: with 256 partitions, an answer can have at most 78\n");
 	json_decref(ask(world, hs_api_history, hs_api_history_parameters, HS_API_HISTORY_PARAMETERS,
 			"seconds=78", 200));
 	json_decref(ask(world, hs_api_history, hs_api_history_parameters, HS_API_HISTORY_PARAMETERS,

@@ -273,7 +273,7 @@ static void test_tls_ends_and_the_socket_stays_open(void **state)
 
 	(void)state;
 	assert_string_equal(world->received, "+last\r\n");
-	assert_string_equal(world->why, "it closed the connection");
+	assert_string_equal(world->why, "the server closed the connection");
 	end(world);
 }
 

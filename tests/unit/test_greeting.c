@@ -190,7 +190,7 @@ static void test_an_unexpected_node_id(void **state)
 
 	(void)state;
 	expect_failed(&anybody, OTHER_ID, HS_LIT(HELLO_3 "$40\r\n" MYID "\r\n"),
-		      "another node is there than the cluster says: " MYID);
+		      "another node than the cluster lists answers at this address: " MYID);
 }
 
 static void test_the_server_refuses(void **state)
@@ -200,7 +200,7 @@ static void test_the_server_refuses(void **state)
 	(void)state;
 	expect_failed(&anybody, "", HS_LIT("-NOAUTH HELLO must be called with …\r\n"),
 		      HS_LOGIN_REFUSED
-		      " as 'default': check engine-user, engine-password (it wants a "
+		      " as 'default': check engine-user, engine-password (it requires a "
 		      "password: NOAUTH)");
 	expect_failed(&user, "", HS_LIT("-WRONGPASS invalid username-password pair\r\n"),
 		      HS_LOGIN_REFUSED
@@ -270,9 +270,9 @@ static void test_malformed_replies(void **state)
 
 	(void)state;
 	expect_failed(&anybody, "", HS_LIT("HTTP/1.1 400 Bad Request\r\n"),
-		      "it does not speak RESP");
-	expect_failed(&anybody, "", HS_LIT(HELLO_3 "?\r\n"), "it does not speak RESP");
-	expect_failed(&anybody, "", HS_LIT("%1\r\n+id\r\n?\r\n"), "it does not speak RESP");
+		      "the server does not speak RESP");
+	expect_failed(&anybody, "", HS_LIT(HELLO_3 "?\r\n"), "the server does not speak RESP");
+	expect_failed(&anybody, "", HS_LIT("%1\r\n+id\r\n?\r\n"), "the server does not speak RESP");
 }
 
 static void test_answers_that_are_too_long(void **state)
@@ -289,7 +289,7 @@ static void test_answers_that_are_too_long(void **state)
 	assert_int_equal(answered.step, HS_GREETING_MORE);
 	answered = answer(&anybody, "", (struct hs_bytes){bytes, BYTES + 1}, 1000, 1000);
 	assert_int_equal(answered.step, HS_GREETING_FAILED);
-	assert_string_equal(answered.why, "it does not speak RESP");
+	assert_string_equal(answered.why, "the server does not speak RESP");
 	hs_mem_release(bytes);
 }
 

@@ -604,7 +604,7 @@ static void test_answers_are_bounded(void **state)
 	assert_int_equal(hs_http_stats(world->http)->unread_bytes, 3 * LARGE);
 	ask(world, GET("/large"));
 	assert_heard(world, "HTTP/1.1 503 ");
-	assert_heard(world, "3145728 bytes of answers wait to be read");
+	assert_heard(world, "3145728 bytes of other answers are still being sent");
 	/* A health check is answered all the same. */
 	ask(world, GET("/small"));
 	assert_heard(world, "200 OK");

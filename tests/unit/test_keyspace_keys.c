@@ -193,8 +193,8 @@ static void test_damaged_records_are_errors(void **state)
 	"-ERR damaged data: the record of key '" key "' in slot " slot                             \
 	" fails its checksum; write or delete the key, or restore it from a backup\r\n"
 	TEST_SCRIPT(store, {"SET a x", "+OK\r\n"},
-		    {"GET b", "-ERR the key holds a type this version does not know\r\n"},
-		    {"SET b x", "-ERR the key holds a type this version does not know\r\n"},
+		    {"GET b", "-ERR the key holds a type that this heatsink does not know\r\n"},
+		    {"SET b x", "-ERR the key holds a type that this heatsink does not know\r\n"},
 		    {"GET c", DAMAGED("c", "7365")}, {"MGET a c a", DAMAGED("c", "7365")},
 		    {"EXISTS c", DAMAGED("c", "7365")}, {"APPEND c x", DAMAGED("c", "7365")},
 		    {"PERSIST c", DAMAGED("c", "7365")}, {"SETNX c x", DAMAGED("c", "7365")},

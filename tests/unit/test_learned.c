@@ -509,8 +509,9 @@ static struct hs_learned *learn_numbers(int first, int count, int step, struct h
 		hs_buf_printf(&reply, "*6\r\n+c%d\r\n:1\r\n*0\r\n:0\r\n:0\r\n:0\r\n",
 			      first + i * step);
 	learned = hs_learned_create(hs_buf_bytes(&reply), before, error, sizeof error);
-	assert_string_equal(error,
-			    learned ? "" : "the server's commands are too many: at most 16384");
+	assert_string_equal(error, learned ? ""
+					   : "too many different commands learned from servers "
+					     "since the start: at most 16384");
 	hs_buf_deinit(&reply);
 	return learned;
 }
@@ -541,22 +542,22 @@ static void test_malformed_tables(void **state)
 	static const struct {
 		const char *reply, *error;
 	} cases[] = {
-		{"", "the server's reply to COMMAND is no reply"},
-		{"*1\r\n", "the server's reply to COMMAND is no reply"},
-		{"*0\r\n+x", "the server's reply to COMMAND is no reply"},
-		{"?\r\n", "the server's reply to COMMAND is no reply"},
+		{"", "the server's reply to COMMAND is invalid"},
+		{"*1\r\n", "the server's reply to COMMAND is invalid"},
+		{"*0\r\n+x", "the server's reply to COMMAND is invalid"},
+		{"?\r\n", "the server's reply to COMMAND is invalid"},
 		{"-NOPERM no\r\n", "the server refuses COMMAND: NOPERM no"},
-		{"+OK\r\n", "the server's reply to COMMAND names no commands"},
-		{":1\r\n", "the server's reply to COMMAND names no commands"},
-		{"*0\r\n", "the server's reply to COMMAND names no commands"},
-		{"*-1\r\n", "the server's reply to COMMAND names no commands"},
-		{"*1\r\n*1\r\n$1\r\na\r\n", "the server's reply to COMMAND names no commands"},
+		{"+OK\r\n", "the server's reply to COMMAND lists no commands"},
+		{":1\r\n", "the server's reply to COMMAND lists no commands"},
+		{"*0\r\n", "the server's reply to COMMAND lists no commands"},
+		{"*-1\r\n", "the server's reply to COMMAND lists no commands"},
+		{"*1\r\n*1\r\n$1\r\na\r\n", "the server's reply to COMMAND lists no commands"},
 		{"*1\r\n*6\r\n*0\r\n:1\r\n*0\r\n:0\r\n:0\r\n:0\r\n",
-		 "the server's reply to COMMAND names no commands"},
+		 "the server's reply to COMMAND lists no commands"},
 		{"*1\r\n*6\r\n$3\r\na|b\r\n:1\r\n*0\r\n:0\r\n:0\r\n:0\r\n",
-		 "the server's reply to COMMAND names no commands"},
+		 "the server's reply to COMMAND lists no commands"},
 		{"*1\r\n*6\r\n$3\r\na b\r\n:1\r\n*0\r\n:0\r\n:0\r\n:0\r\n",
-		 "the server's reply to COMMAND names no commands"},
+		 "the server's reply to COMMAND lists no commands"},
 	};
 	struct hs_learned *before = learn(2, 7);
 

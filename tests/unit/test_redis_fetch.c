@@ -656,7 +656,7 @@ static void test_a_server_without_resp3(void **state)
 
 	(void)state;
 	flow_world_forget(flow_world, pipe);
-	hs_flow_down(flow_world->flow, flow_world->now, pipe, "it refuses us: NOPROTO no");
+	hs_flow_down(flow_world->flow, flow_world->now, pipe, "the server refuses the connection: NOPROTO no");
 	failed(a, "-NOTRACKING h:1 does not speak RESP3; not sent");
 	b = start_fetch(flow_world, 1, "GET b");
 	failed(b, "-NOTRACKING"); /* at once */
@@ -686,7 +686,7 @@ static void test_a_connection_that_cannot_be_opened(void **state)
 	pipe = pipe_to(flow_world, 1);
 	flow_world_forget(flow_world, pipe);
 	hs_flow_down(flow_world->flow, flow_world->now, pipe,
-		     "it refuses us: ERR max number of clients");
+		     "the server refuses the connection: ERR max number of clients");
 	up(flow_world, 1);
 	sent(flow_world, 1, "GET a");
 	reply(flow_world, 1, "$1\r\n1\r\n");

@@ -220,7 +220,7 @@ static void test_moved_to_an_unknown_address(void **state)
 		}
 		pass(flow_world, 100);
 	}
-	failed(b, "-CLUSTERDOWN slot on the move (MOVED 1 ?:2); not run\r");
+	failed(b, "-CLUSTERDOWN slot is migrating (MOVED 1 ?:2); not run\r");
 	flow_world_destroy(&flow_world);
 }
 
@@ -239,7 +239,7 @@ static void test_moved_in_circles_ends(void **state)
 		pass(flow_world, 100);
 	}
 	/* Not an error that a cluster client would follow. */
-	failed(a, "-CLUSTERDOWN slot on the move (MOVED 1 h:1); not run\r");
+	failed(a, "-CLUSTERDOWN slot is migrating (MOVED 1 h:1); not run\r");
 	flow_world_destroy(&flow_world);
 }
 
@@ -440,7 +440,7 @@ static void test_parked_are_limited_too(void **state)
 	a = get(flow_world, 2, 1, "GET a");
 	b = get(flow_world, 3, 1, "GET a");
 	assert_false(a->done);
-	failed(b, "-BUSY 1 requests wait for slots on the move");
+	failed(b, "-BUSY 1 requests wait for migrating slots");
 	flow_world_destroy(&flow_world);
 }
 

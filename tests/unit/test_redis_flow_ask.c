@@ -70,7 +70,7 @@ static void test_no_retry_when_a_later_command_of_its_client_ran(void **state)
 	reply(flow_world, 1, "-ASK 1 h:2\r\n");
 	sent(flow_world, 2, "ASKING|SET a 1|ASKING|SET a 3");
 	reply(flow_world, 2, "+OK\r\n-MOVED 1 h:1\r\n+OK\r\n-MOVED 1 h:1\r\n");
-	failed(a, "-CLUSTERDOWN slot on the move (MOVED 1 h:1); not run\r");
+	failed(a, "-CLUSTERDOWN slot is migrating (MOVED 1 h:1); not run\r");
 	pass(flow_world, 100);
 	sent(flow_world, 1, "SET a 3");
 	reply(flow_world, 1, "+OK\r\n");
@@ -165,7 +165,7 @@ static void test_ask_not_followed_when_a_later_command_of_its_client_ran(void **
 	got(b, "+OK\r\n");
 	sent(flow_world, 2, "ASKING|SET a 1");
 	reply(flow_world, 2, "+OK\r\n-ASK 1 h:1\r\n");
-	failed(a, "-CLUSTERDOWN slot on the move (ASK 1 h:1); not run\r");
+	failed(a, "-CLUSTERDOWN slot is migrating (ASK 1 h:1); not run\r");
 	flow_world_destroy(&flow_world);
 }
 
@@ -204,7 +204,7 @@ static void test_a_transaction_that_is_sent_on(void **state)
 	sent(flow_world, 2, "");
 	reply(flow_world, 1, "+OK\r\n");
 	got(later, "+OK\r\n");
-	failed(exec, "-CLUSTERDOWN slot on the move (ASK 1 h:2); not run\r");
+	failed(exec, "-CLUSTERDOWN slot is migrating (ASK 1 h:2); not run\r");
 	flow_world_destroy(&flow_world);
 }
 

@@ -65,13 +65,13 @@ static void test_changes(void **state)
 	check("0-99 a, 100-16383 b", "0-89 a, 90-16383 b", "10 slots moved");
 	check("0-99 a, 100-16383 b", "0-98 a, 99-16383 b", "1 slot moved");
 	check("0-99 a, 100-16383 b", "0-49 a, 50-99 c, 100-16383 b",
-	      "c:3 is new, as partition 2; 50 slots moved");
+	      "c:3 joined as partition 2; 50 slots moved");
 	check("0-99 a, 100-16383 b", "0-16383 b",
-	      "a:1 has no slots any more: partition 0 is gone; 100 slots moved");
+	      "a:1 has lost its last slot: partition 0 is removed; 100 slots moved");
 	check("0-99 a, 100-16383 b", "100-16383 b",
-	      "a:1 has no slots any more: partition 0 is gone; 100 slots are served by nobody");
-	check("100-16383 b", "0-16383 b", "all slots are served again");
-	check("0-16383 a b", "0-16383 a c", "other replicas than before");
+	      "a:1 has lost its last slot: partition 0 is removed; 100 slots have no server");
+	check("100-16383 b", "0-16383 b", "all slots have a server again");
+	check("0-16383 a b", "0-16383 a c", "the replicas changed");
 }
 
 /* A cluster that is rebuilt completely is one line, too. */
@@ -90,7 +90,7 @@ static void test_many_changes(void **state)
 	after = make(one.data, before);
 	hs_monitor_describe_change(before, after, &text);
 	hs_buf_append(&text, "", 1);
-	assert_non_null(strstr(text.data, "partition 8 is gone; and more"));
+	assert_non_null(strstr(text.data, "partition 8 is removed; and more"));
 	assert_null(strstr(text.data, "partition 9"));
 	assert_string_equal(strstr(text.data, "and more"), "and more"); /* the end */
 	assert_null(memchr(text.data, '\n', text.len));

@@ -64,8 +64,8 @@ static void test_config_get(void **state)
 	configure(world, &second, "GET", "maxmemory", NULL);
 	pass(world, 0);
 	assert_int_equal(world->done, 3);
-	check_reply(&first, "is not the same at all servers");
-	check_reply(&second, "is not the same at all servers");
+	check_reply(&first, "differs between servers");
+	check_reply(&second, "differs between servers");
 	assert_int_equal(count_requests(world, "c: CONFIG GET;"), 2);
 	destroy(world);
 }
@@ -116,7 +116,7 @@ static void test_config_set(void **state)
 	/* in the server's own notation */
 	assert_string_equal(server_at(world, 'c')->maxmemory, "1024");
 	assert_int_equal(count_requests(world, "CONFIG SET"), 1);
-	assert_non_null(strstr(world->lines, "c:3: set maxmemory as CONFIG SET had it\n"));
+	assert_non_null(strstr(world->lines, "c:3: restored maxmemory to the last CONFIG SET\n"));
 	/* A node that disconnects during CONFIG SET counts as failed. */
 	server_at(world, 'c')->silent = true;
 	configure(world, &config, "SET", "maxmemory", "1kb");
@@ -126,8 +126,8 @@ static void test_config_set(void **state)
 	assert_int_equal(world->done, 2);
 	check_reply(
 		&config,
-		"-ERR CONFIG SET took effect at 3 of 4 servers; the others are tried again when "
-		"they answer: c:3: it closed the connection\r\n");
+		"-ERR CONFIG SET took effect at 3 of 4 servers; the others are retried when "
+		"they answer: c:3: the server closed the connection\r\n");
 	destroy(world);
 }
 

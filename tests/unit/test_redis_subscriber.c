@@ -121,7 +121,7 @@ static void test_a_lost_connection_is_opened_again(void **state)
 	down(&world, "a");
 	expect(&world, "open a\n"); /* at once */
 	assert_string_equal(world.line_logged,
-			    "a:1: gone: messages to subscribers are lost until it is back");
+			    "a:1: pub/sub stream lost: gone; messages are lost until it is back");
 	world.line_logged[0] = '\0';
 	down(&world, "a");
 	tick(&world, 2 * HS_SUBSCRIBER_OPEN_US_MIN - 1);
@@ -139,7 +139,7 @@ static void test_a_lost_connection_is_opened_again(void **state)
 	push(&world, "a", "message x back");
 	expect(&world, "a> SUBSCRIBE x\nmessage x back\n");
 	down(&world, "a"); /* lost again at once: not reported again, and retried after a pause */
-	assert_string_equal(world.line_logged, "a:1: it sends messages to subscribers again");
+	assert_string_equal(world.line_logged, "a:1: pub/sub stream resubscribed");
 	expect(&world, "");
 	pass(&world, HS_SUBSCRIBER_OPEN_US_MAX);
 	expect(&world, "open a\n");
@@ -168,7 +168,7 @@ static void test_a_recovered_connection_resets_the_backoff(void **state)
 	down(&world, "a");
 	expect(&world, "open a\n");
 	assert_string_equal(world.line_logged,
-			    "a:1: gone: messages to subscribers are lost until it is back");
+			    "a:1: pub/sub stream lost: gone; messages are lost until it is back");
 	stop(&world);
 }
 
@@ -342,14 +342,14 @@ static void test_listen_fails_when_it_is_refused_or_late(void **state)
 	start(&world, true);
 	subscribe(&world, 0, "SUBSCRIBE", "x");
 	pass(&world, HS_SUBSCRIBER_CONFIRM_US_MAX);
-	expect(&world, "done 0 -CLUSTERDOWN cannot listen to it: none of the engine's servers has "
+	expect(&world, "done 0 -CLUSTERDOWN cannot subscribe: none of the engine's servers has "
 		       "answered yet\n");
 	route(&world, "a");
 	subscribe(&world, 0, "SUBSCRIBE", "x");
 	down(&world, "a");
 	expect(&world, "open a\n");
 	tick(&world, HS_SUBSCRIBER_CONFIRM_US_MAX);
-	expect(&world, "done 0 -CLUSTERDOWN cannot listen to it: gone\n");
+	expect(&world, "done 0 -CLUSTERDOWN cannot subscribe: gone\n");
 	tick(&world, HS_SUBSCRIBER_IDLE_US);
 	subscribe(&world, 1, "SUBSCRIBE", "x");
 	subscribe(&world, 0, "SUBSCRIBE", "y");
@@ -364,7 +364,7 @@ static void test_listen_fails_when_it_is_refused_or_late(void **state)
 	subscribe(&world, 1, "SUBSCRIBE", "z");
 	tick(&world, HS_SUBSCRIBER_CONFIRM_US_MAX);
 	expect(&world, "a> SUBSCRIBE z\n"
-		       "done 1 -CLUSTERDOWN cannot listen to it: the server does not answer\n"
+		       "done 1 -CLUSTERDOWN cannot subscribe: the server does not answer\n"
 		       "a> PING\na> UNSUBSCRIBE z\n");
 	push(&world, "a", "subscribe z");
 	say(&world, "a", "+PONG\r\n");
@@ -481,7 +481,7 @@ static void test_a_shard_channel_without_an_owner(void **state)
 	world.text.len = 0;
 	tick(&world, 1000000);
 	assert_string_equal(world.line_logged,
-			    "1 shard channels had no server for 30 s: their subscribers are told");
+			    "1 shard channels had no server for 30 s: their clients are unsubscribed");
 	unsubscribe(&world, 0, "SSUBSCRIBE", "b");
 	hs_buf_append(&world.text, "", 1);
 	assert_non_null(strstr(world.text.data, "unlistened b\n"));

@@ -95,7 +95,7 @@ static void test_everything_may_have_changed_while_a_master_is_not_tracked(void 
 	down(&world, "a*");
 	expect(&world, "open a*\nchanged-all\n");
 	assert_string_equal(world.line_logged,
-			    "a:1: gone: invalidations are lost until it is back");
+			    "a:1: invalidation stream lost: gone; all tracked keys are invalidated every second until it is back");
 	tick(&world, HS_SUBSCRIBER_CHANGED_ALL_US - 100000);
 	expect(&world, "b*> CLUSTER INFO\n");
 	say(&world, "b*", "+cluster_state:ok\r\n");
@@ -266,7 +266,7 @@ static void test_a_master_that_refuses_tracks_nothing(void **state)
 		expect(&world, "surprise\n");
 	}
 	tick(&world, HS_SUBSCRIBER_CONFIRM_US_MAX);
-	expect(&world, "done 1 -CLUSTERDOWN cannot watch which keys change: a:1: it says that the "
+	expect(&world, "done 1 -CLUSTERDOWN cannot track keys: a:1: it reports that the "
 		       "cluster is "
 		       "down\nchanged-all\na*> CLUSTER INFO\nb*> CLUSTER INFO\n");
 	say(&world, "b*", "+cluster_state:ok\r\n");
@@ -303,7 +303,7 @@ static void test_track_fails_when_it_is_refused_or_late(void **state)
 	start(&world, true);
 	track(&world, 0);
 	tick(&world, HS_SUBSCRIBER_CONFIRM_US_MAX);
-	expect(&world, "done 0 -CLUSTERDOWN cannot watch which keys change: none of the engine's "
+	expect(&world, "done 0 -CLUSTERDOWN cannot track keys: none of the engine's "
 		       "servers has answered yet\n");
 	route(&world, "a b");
 	track(&world, 0);
@@ -320,7 +320,7 @@ static void test_track_fails_when_it_is_refused_or_late(void **state)
 	down(&world, "b*");
 	tick(&world, HS_SUBSCRIBER_CONFIRM_US_MAX);
 	expect(&world, "open a*\nopen b*\na*> CLIENT TRACKING ON BCAST\n"
-		       "done 0 -CLUSTERDOWN cannot watch which keys change: b:1: gone\n"
+		       "done 0 -CLUSTERDOWN cannot track keys: b:1: gone\n"
 		       "close a*\n");
 	/* The connection was lost once, and then the server does not answer. */
 	tick(&world, HS_SUBSCRIBER_OPEN_US_MAX);
@@ -333,7 +333,7 @@ static void test_track_fails_when_it_is_refused_or_late(void **state)
 	world.text.len = 0;
 	tick(&world, HS_SUBSCRIBER_CONFIRM_US_MAX);
 	expect(&world,
-	       "done 0 -CLUSTERDOWN cannot watch which keys change: b:1: it does not answer\n"
+	       "done 0 -CLUSTERDOWN cannot track keys: b:1: it does not answer\n"
 	       "close a*\nclose b*\n");
 	stop(&world);
 }

@@ -223,10 +223,10 @@ static void test_wrong_replies(void **state)
 		const char *what;
 	} cases[] = {
 		{"", HS_EPROTO, "cut short"},
-		{"HTTP/1.1 400 Bad Request\r\n", HS_EPROTO, "not one of RESP"},
-		{"*0\r\n+OK\r\n", HS_EPROTO, "not one of RESP"},
-		{"+OK\r\n", HS_EPROTO, "no array"},
-		{"*-1\r\n", HS_EPROTO, "no array"},
+		{"HTTP/1.1 400 Bad Request\r\n", HS_EPROTO, "is not RESP"},
+		{"*0\r\n+OK\r\n", HS_EPROTO, "is not RESP"},
+		{"+OK\r\n", HS_EPROTO, "not an array"},
+		{"*-1\r\n", HS_EPROTO, "not an array"},
 		{"*0\r\n", HS_EINVAL, "has no slots"},
 		{"-ERR This instance has cluster support disabled\r\n", HS_EINVAL,
 		 "answered with \"ERR This instance has cluster support disabled\""},
@@ -252,12 +252,12 @@ static void test_wrong_replies(void **state)
 		{"*1\r\n*3\r\n:0\r\n:1\r\n*4\r\n" IP ":1\r\n" ID_1 "*2\r\n+ip\r\n:1\r\n", HS_EPROTO,
 		 "metadata must be pairs"},
 		{"*1\r\n*3\r\n:0\r\n:1\r\n*3\r\n" IP ":0\r\n" ID_1, HS_EPROTO,
-		 "slots 0-1 tells no address"},
+		 "slots 0-1 has no address"},
 		{"*1\r\n*3\r\n:0\r\n:1\r\n*3\r\n$1\r\n?\r\n:1\r\n" ID_1, HS_EPROTO,
-		 "slots 0-1 tells no address"},
+		 "slots 0-1 has no address"},
 		{"*2\r\n*3\r\n:0\r\n:5\r\n*3\r\n" IP ":1\r\n" ID_1 "*3\r\n:5\r\n:6\r\n*3\r\n" IP
 		 ":2\r\n" ID_2,
-		 HS_EPROTO, "slot 5 is said to be at two nodes"},
+		 HS_EPROTO, "slot 5 is listed at two nodes"},
 		{"*1\r\n*4\r\n:0\r\n:1\r\n*3\r\n" IP ":1\r\n" ID_1 ":1\r\n", HS_EPROTO,
 		 "a node must be"},
 	};

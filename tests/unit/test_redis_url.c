@@ -145,7 +145,7 @@ static void test_invalid_urls(void **state)
 			fail_msg("%s is taken", cases[i].text);
 		snprintf(place, sizeof place, "character %u of", cases[i].at);
 		if (!strstr(why, place) || !strstr(why, cases[i].what) ||
-		    !strstr(why, "a right one: ") || strchr(why, '\n') ||
+		    !strstr(why, "example: ") || strchr(why, '\n') ||
 		    strlen(why) + 1 >= sizeof why)
 			fail_msg("%s: %s", cases[i].text, why);
 		if (strstr(why, "secret"))
@@ -163,7 +163,7 @@ static void test_an_example_is_right(void **state)
 		char why[HS_REDIS_WHY_BYTES];
 
 		assert_true(hs_redis_url_parse(&url, hs_bytes_of(wrong[i]), why, sizeof why) < 0);
-		url = parse(strstr(why, "a right one: ") + strlen("a right one: "));
+		url = parse(strstr(why, "example: ") + strlen("example: "));
 		assert_int_equal(url.kind, i == 0 ? HS_REDIS_SINGLE : HS_REDIS_CLUSTER);
 	}
 }

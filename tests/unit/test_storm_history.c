@@ -200,7 +200,7 @@ static void test_a_window_without_an_order_is_kept(void **state)
 	get(world, "$1\r\n5\r\n");
 	hs_storm_history_close(world->history);
 	text = hs_storm_history_findings(world->history)->text[0];
-	at = strstr(text, "--judge ");
+	at = strstr(text, "--check-history ");
 	assert_non_null(at);
 	hs_buf_printf(&path, "%.*s", (int)strcspn(at + 8, "'"), at + 8);
 	hs_buf_append(&path, "", 1);

@@ -205,20 +205,20 @@ static void test_malformed_replies(void **state)
 	(void)state;
 	give(taker, HS_LIT("+OK\r\nHTTP/1.1 400 Bad Request\r\n"));
 	expect(taker, "+OK\r\n|");
-	assert_string_equal(taker->upstream.close_reason, "what it answers is not RESP");
+	assert_string_equal(taker->upstream.close_reason, "the server's reply is not RESP");
 	destroy(taker);
 
 	taker = create();
 	give(taker, HS_LIT("+O"));
 	assert_null(taker->upstream.close_reason);
 	give(taker, HS_LIT("K\n"));
-	assert_string_equal(taker->upstream.close_reason, "what it answers is not RESP");
+	assert_string_equal(taker->upstream.close_reason, "the server's reply is not RESP");
 	destroy(taker);
 }
 
 static void test_a_reply_beyond_the_limit(void **state)
 {
-	static const char reason[] = "its reply is larger than any may be";
+	static const char reason[] = "the server's reply exceeds the size limit";
 	struct taker *taker = create();
 	char bytes[REPLY_BYTES_MAX + 1];
 

@@ -1,28 +1,28 @@
-/* The fetch pipe of a node: for operations whose value a cache keeps (hs_op.track). The server tracks what is
- * read on it and tells on the same connection, in order with the replies, when that changes.
+/* The fetch pipe of a node: for reads and SETs whose value a cache wants to store (hs_op.track). The server tracks
+ * the keys that are read on this connection and sends invalidations on it, in order with its replies.
  *
  *     up ──► CLIENT TRACKING ON OPTIN
  *     fetch ──► CACHING YES, PTTL, CACHING YES, GET ──► reply ──► cache entry ──► invalidate ──► changed
- *     now and then ──► PING ──► reply: every change before the PING was told
+ *     check ──► PING ──► reply: every change before the PING was reported
  *
- * A value may be kept as long as its tracking session lasts (struct hs_tracking_session): until the connection is lost,
- * the server flushes, or slots move. Nothing else travels on the pipe: a server remembers what was asked for
- * and no more.
+ * A cache entry is valid as long as its tracking session (base/tracking_session.h): until the connection is lost,
+ * the server flushes, or slots move. No other traffic uses the pipe, so the server tracks only keys that a cache
+ * wants (OPTIN).
  *
- * Why not NOLOOP, so that our own SETs go untold. It hides more: keys that the server evicts, or
- * forgets to track because its table is full, while it runs a command of ours. Those would be missed
- * for ever. So the server tells of our SET too, and that message must be known from one about another
- * client's write right behind it. The key is read before the SET in the same transaction: it is tracked, and
- * the server tells of the SET behind the reply to EXEC (compose has the whole run). Up to the reply to a PING
- * behind it the key must be told of exactly once. More often: another client has changed it since. Not at
- * all: this is a server that we do not understand. The value is not kept then. What is told meanwhile is
- * passed on as any change is; the SET is finished behind it.
+ * Why not NOLOOP, which would suppress the invalidations for our own SETs: it also suppresses those of keys that the
+ * server evicts, or stops tracking because its table is full, while it runs one of our commands. The cache would
+ * miss them for ever. So the server reports our SET as well, and the flow must tell that message from one about
+ * another client's write right behind it. The transaction reads the key before the SET: the key is tracked, and the
+ * server reports the SET behind the reply to EXEC (compose). Between the replies to EXEC and PING the server must
+ * report the key exactly once. Twice or more: another client wrote. Not at all: the server does not work as
+ * expected. In both cases the value is not cached. Each of these invalidations is passed on like any other; the SET
+ * is finished behind them.
  *
- * Why the liveness check is no PING in a cluster. A master that was replaced, or that the others cannot
- * reach, answers PING as before, and hears of no change any more. It does not answer for a key: so the check
- * is EXISTS of a key that was read there.
+ * Why the liveness check is not PING in a Cluster: a master that was replaced or partitioned still answers PING, but
+ * gets no writes any more. It rejects commands for keys that it does not own: so the check is EXISTS of a key that
+ * was read there.
  *
- * A server that refuses any of this serves the operation like any other, and its value is not kept. */
+ * A server that refuses any of these commands serves the operation without tracking, and its value is not cached. */
 #include "base/num.h"
 #include "base/slot.h"
 #include "engine/redis/internal.h"
@@ -31,10 +31,10 @@
 
 #include <stdio.h>
 
-/* Before a server that does not track is asked again. */
+/* Pause before a server that refused to track is asked again. */
 #define REFUSED_US 60000000
 #define IDLE_US 30000000
-#define CHECK_KEY_BYTES_MAX (64 * HS_KIB) /* a longer one is not asked for */
+#define CHECK_KEY_BYTES_MAX (64 * HS_KIB) /* a longer key is not used for checks */
 
 static struct hs_fetch_pipe *fetch_of(struct hs_pipe *pipe)
 {
@@ -56,8 +56,7 @@ bool hs_fetch_pipe_is_for(const struct hs_flow *flow, const struct hs_node *node
 
 /* ---- requests ---- */
 
-/* Of a tracked SET: how many replies are skipped behind this one (op->engine_replies); PING's is its
- * last. */
+/* A tracked SET: how many replies are skipped after this one (op->engine_replies). PING's reply is the last. */
 enum {
 	WRITE_EXEC,
 	WRITE_EXISTS,
@@ -68,10 +67,10 @@ enum {
 	WRITE_REPLIES,
 };
 
-/* The same of a tracked read; its own reply is the last. */
+/* A tracked read; its own reply is the last. */
 enum { READ_CACHING, READ_PTTL, READ_FIRST, READ_REPLIES };
 
-/* A read, and how long its key has to live, both tracked: should that change in between, it is told of.
+/* A read, and its key's TTL, both tracked: the server reports a change in between.
  *
  *     CLIENT CACHING YES, PTTL key, CLIENT CACHING YES, GET key
  *
@@ -79,9 +78,9 @@ enum { READ_CACHING, READ_PTTL, READ_FIRST, READ_REPLIES };
  *
  *     CLIENT CACHING YES, MULTI, EXISTS key, SET key …, EXISTS key, EXEC, PING
  *
- * A write is not tracked, so the second EXISTS has what the SET leaves behind tracked, before anybody
- * else can change it. The first one makes sure that the key is tracked already: so that the server
- * tells of the SET itself, once, between the replies to EXEC and PING. */
+ * A write does not track its key. The second EXISTS does, before another client can change the value. The first one
+ * makes sure that the key is tracked before the SET, so that the server reports the SET once, between the replies to
+ * EXEC and PING. */
 static void compose(struct hs_pipe *pipe, struct hs_op *op, bool asking)
 {
 	const struct hs_bytes key = op->track ? op->argv[1] : (struct hs_bytes){NULL, 0};
@@ -107,7 +106,7 @@ static void compose(struct hs_pipe *pipe, struct hs_op *op, bool asking)
 		hs_compose_line(out, "MULTI");
 		hs_compose(out, 2, exists);
 		hs_pipe_compose_op(out, op);
-		/* A server that does not know MULTI runs it now. */
+		/* If MULTI is refused the server runs the SET at once. */
 		op->engine_mark = start + out->len;
 		hs_compose(out, 2, exists);
 		hs_compose_line(out, "EXEC");
@@ -118,9 +117,9 @@ static void compose(struct hs_pipe *pipe, struct hs_op *op, bool asking)
 	hs_ops_push(&pipe->in_flight, op);
 }
 
-/* ---- beginnings and ends ---- */
+/* ---- opening and closing ---- */
 
-/* The server does not do its part: it is not asked again for a while. */
+/* The server refuses to track: pauses, and reports it once. */
 static void refused(struct hs_flow *flow, struct hs_fetch_pipe *fetch, const char *why)
 {
 	fetch->pipe.upstream.backoff.open_at_us = flow->now.mono_us + REFUSED_US;
@@ -143,14 +142,14 @@ static void up(struct hs_flow *flow, struct hs_pipe *pipe)
 	flow->fetch_pipes++;
 }
 
-/* When it may be opened again. */
+/* Sets when the pipe may be opened again. */
 static void back_off(struct hs_flow *flow, struct hs_fetch_pipe *fetch, bool was_up,
 		     const char *why)
 {
 	struct hs_upstream *upstream = &fetch->pipe.upstream;
 
 	if (flow->now.mono_us < upstream->backoff.open_at_us)
-		return; /* refused: that is known already */
+		return; /* `refused` has set the pause */
 	if (!was_up && strstr(why, "NOPROTO")) {
 		fetch->resp2_only = true;
 		refused(flow, fetch, why);
@@ -179,7 +178,7 @@ void hs_fetch_pipe_invalidate(struct hs_node *node)
 {
 	if (node->fetch.tracking_session)
 		hs_tracking_sessions_invalidate(node->fetch.tracking_session);
-	node->fetch.key.len = 0; /* it may be elsewhere */
+	node->fetch.key.len = 0; /* another node may own its slot */
 }
 
 static void deinit(struct hs_pipe *pipe)
@@ -191,9 +190,9 @@ static void deinit(struct hs_pipe *pipe)
 	hs_buf_deinit(&fetch->key);
 }
 
-/* ---- what is told ---- */
+/* ---- invalidations ---- */
 
-/* What is told now came behind EXEC of a write, or behind PTTL of a read. */
+/* An invalidation that comes now lies behind EXEC's reply of a SET, or behind PTTL's of a read. */
 static bool is_after_its_value(const struct hs_op *op)
 {
 	if (!op || !op->track || op->engine_state & HS_STATE_INTERNAL)
@@ -235,7 +234,7 @@ static void push(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_bytes tex
 
 /* ---- replies ---- */
 
-/* What it is answered if MULTI was refused: the server has run it, or refused it for itself. */
+/* The SET's reply in place of QUEUED: MULTI was refused, and the server ran the SET, or refused it, by itself. */
 static void take_set_reply(struct hs_op *op, struct hs_bytes reply)
 {
 	if (hs_bytes_equal(reply, HS_LIT("+QUEUED\r\n")))
@@ -247,8 +246,8 @@ static void take_set_reply(struct hs_op *op, struct hs_bytes reply)
 	op->engine_state |= HS_STATE_SET_REPLY;
 }
 
-/* Servers before Redis 7 tell of a change in the middle of EXEC's reply, in the place of an element:
- * as many come behind it. */
+/* Servers before Redis 7 put an invalidation inside EXEC's reply, in place of an element: so many elements follow
+ * behind the reply. */
 static uint32_t count_pushes(struct hs_bytes exec)
 {
 	struct hs_bytes rest = hs_parse_reply_elements(exec), element;
@@ -273,11 +272,12 @@ static void take_exec_reply(struct hs_fetch_pipe *fetch, struct hs_op *op, struc
 	if (op->engine_replies > 0) {
 		op->engine_state |= HS_STATE_PUSH_IN_EXEC;
 		fetch->writes_untracked = true;
-		hs_tracking_sessions_invalidate(fetch->tracking_session); /* whatever it told of */
+		/* Which keys it named is not read. */
+		hs_tracking_sessions_invalidate(fetch->tracking_session);
 	}
 }
 
-/* Who may not ask for it does not know. */
+/* TTL of the value. An error (PTTL is not permitted) leaves 0: unknown. */
 static void take_pttl_reply(struct hs_fetch_pipe *fetch, struct hs_op *op, struct hs_bytes reply)
 {
 	int64_t ttl_ms = 0;
@@ -296,7 +296,7 @@ static void skipped(struct hs_pipe *pipe, struct hs_op *op, struct hs_bytes repl
 	if (write && op->engine_state & HS_STATE_PUSH_IN_EXEC) {
 		hs_buf_append_bytes(op->out, reply);
 	} else if (write && op->engine_replies == WRITE_CACHING) {
-		return; /* if it is refused, nothing is told, and the write is not tracked */
+		return; /* refused: no invalidation will come, so the SET is not cached */
 	} else if (write && op->engine_replies == WRITE_ITSELF) {
 		take_set_reply(op, reply);
 	} else if (write && op->engine_replies == WRITE_EXEC) {
@@ -308,18 +308,17 @@ static void skipped(struct hs_pipe *pipe, struct hs_op *op, struct hs_bytes repl
 	}
 }
 
-/* Whether this connection hears of every change of what was just read or written there. */
+/* The server reports every change of the key that was just read or written on this connection. */
 static bool does_track(struct hs_flow *flow, const struct hs_fetch_pipe *fetch,
 		       const struct hs_op *op)
 {
-	/* What was voided since it was sent may concern it: flushed behind the SET, or its slot was
-	 * elsewhere for a while. */
+	/* Another epoch: the session was invalidated while the operation was in flight, by a flush or a moved slot. */
 	return fetch->tracking && !fetch->pipe.upstream.close_reason &&
 	       op->tracking_epoch == hs_tracking_session_epoch(fetch->tracking_session) &&
 	       hs_flow_owner(flow, hs_flow_slot(flow, op)) == fetch->pipe.node;
 }
 
-/* What the next liveness check asks for; another key each time, because slots are lost one by one. */
+/* The next liveness check asks for this key. Another key each time, because slots move one by one. */
 static void note_check_key(struct hs_fetch_pipe *fetch, struct hs_bytes key)
 {
 	if (key.len > CHECK_KEY_BYTES_MAX)
@@ -339,7 +338,7 @@ static void track_in(struct hs_flow *flow, struct hs_fetch_pipe *fetch, struct h
 	op->tracking_session = fetch->tracking_session;
 }
 
-/* The element of EXEC's reply that is the SET's: the second, told changes aside. */
+/* The SET's reply in EXEC's: the second element, pushes left out. */
 static bool find_set_reply(struct hs_bytes exec, struct hs_bytes *own)
 {
 	struct hs_bytes rest = hs_parse_reply_elements(exec);
@@ -352,14 +351,14 @@ static bool find_set_reply(struct hs_bytes exec, struct hs_bytes *own)
 	return false;
 }
 
-/* Of `said`. False: it did not run, and `*reply` says why; empty: nobody knows. */
+/* `said` is EXEC's reply. False: the SET did not run, and `*reply` is the error; empty: unknown error. */
 static bool take_set(struct hs_flow *flow, struct hs_fetch_pipe *fetch, struct hs_op *op,
 		     struct hs_bytes said, struct hs_bytes *reply)
 {
 	*reply = said;
 	if (op->engine_state & HS_STATE_SET_REPLY) {
 		if (said.data[0] != '-')
-			fetch->writes_untracked = true; /* it does without MULTI */
+			fetch->writes_untracked = true; /* it does not need MULTI */
 		return true;
 	}
 	if (said.len == 0 || said.data[0] == '-')
@@ -383,17 +382,17 @@ static void take_check(struct hs_flow *flow, struct hs_fetch_pipe *fetch, struct
 	fetch->checking = false;
 	if (reply.data[0] == '-' && hs_flow_is_redirect(reply, &redirect) && !redirect.ask) {
 		hs_flow_redirected(flow, &fetch->pipe, &redirect);
-		hs_fetch_pipe_invalidate(fetch->pipe.node); /* whatever was known of the slot */
+		hs_fetch_pipe_invalidate(fetch->pipe.node); /* void all entries of the node */
 		return;
 	}
 	if (hs_bytes_begins(reply, HS_LIT("-NOPERM ")))
 		fetch->checks_by_ping = true;
 	else if (reply.data[0] == '-' && !hs_bytes_begins(reply, HS_LIT("-ASK ")))
-		return; /* it does not serve now */
+		return; /* the server does not serve now: unknown */
 	hs_tracking_sessions_caught_up(fetch->tracking_session, op->received.mono_us);
 }
 
-/* Of a request of the engine's own. */
+/* The reply to one of the engine's internal requests. */
 static void take_internal(struct hs_flow *flow, struct hs_fetch_pipe *fetch, struct hs_op *op,
 			  struct hs_bytes reply)
 {
@@ -416,14 +415,14 @@ static void take_read(struct hs_flow *flow, struct hs_fetch_pipe *fetch, struct 
 		      struct hs_bytes said, struct hs_bytes reply)
 {
 	if (fetch->invalidations_of_key > 0)
-		op->ttl_ms = 0; /* that was of another value */
+		op->ttl_ms = 0; /* that TTL was of another value */
 	if (said.len == 0 && reply.data[0] != '-')
 		track_in(flow, fetch, op);
 	else if (said.len > 0 && fetch->tracking)
 		refused(flow, fetch, "CLIENT CACHING is refused");
 }
 
-/* It goes as any other, unless the server's reason holds for all of them. */
+/* Sends the operation again without tracking, unless the error holds for any request. */
 static void send_untracked(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
 			   struct hs_bytes reply)
 {
@@ -451,7 +450,7 @@ static void take_reply(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op 
 	}
 	hs_buf_swap(&kept, op->out);
 	said = hs_buf_bytes(&kept);
-	/* To serve somebody shows as much as to answer us. */
+	/* A successful reply is as good as a liveness check. */
 	if (fetch->tracking && (said.len > 0 ? said.data[0] == '*' : reply.data[0] != '-'))
 		hs_tracking_sessions_caught_up(fetch->tracking_session, op->received.mono_us);
 	if (!(op->command->flags & HS_CMD_WRITE)) {
@@ -477,8 +476,8 @@ bool hs_flow_wants_checks(const struct hs_flow *flow)
 	return flow->fetch_pipes > 0 || flow->replicas_wanted_us > 0;
 }
 
-/* If a cache relies on it. In a cluster not without a key: then there is nothing yet, under this epoch, that
- * was read on it. */
+/* Sends a liveness check if a cache wants one. In a Cluster only with a key: without one, nothing was read in this
+ * epoch. */
 static void check(struct hs_flow *flow, struct hs_fetch_pipe *fetch)
 {
 	const struct hs_upstream *upstream = &fetch->pipe.upstream;
@@ -513,7 +512,7 @@ void hs_flow_check(struct hs_flow *flow, struct hs_now now)
 static void tick(struct hs_flow *flow, struct hs_pipe *pipe)
 {
 	struct hs_fetch_pipe *fetch = fetch_of(pipe);
-	/* What is in flight is waited for. */
+	/* Operations in flight are waited for. */
 	bool is_refused = flow->now.mono_us < pipe->upstream.backoff.open_at_us;
 
 	if (pipe->in_flight.first || pipe->waiting.first || (flow->caching && !is_refused))
@@ -521,7 +520,8 @@ static void tick(struct hs_flow *flow, struct hs_pipe *pipe)
 	else if (pipe->upstream.state == HS_UPSTREAM_UP &&
 		 (is_refused || flow->now.mono_us - fetch->used_us > IDLE_US))
 		hs_flow_close(flow, pipe,
-			      is_refused ? "it does not track" : "nothing is kept any more", true);
+			      is_refused ? "the server refuses to track" : "no rule caches values",
+			      true);
 }
 
 const struct hs_pipe_kind hs_fetch_pipes = {

@@ -1,3 +1,4 @@
+/* The flow's entry points: sends operations to pipes, queues them, applies deadlines. */
 #include "base/address.h"
 #include "base/list.h"
 #include "base/mem.h"
@@ -8,7 +9,7 @@
 
 enum { ERROR_BYTES_MAX = 512 };
 
-/* ---- answers ---- */
+/* ---- finishing ---- */
 
 void hs_flow_finish(struct hs_flow *flow, struct hs_op *op)
 {
@@ -101,7 +102,7 @@ void hs_flow_open(struct hs_flow *flow, struct hs_pipe *pipe)
 		hs_flow_connect(flow, pipe);
 }
 
-/* ---- the way out ---- */
+/* ---- sending ---- */
 
 void hs_flow_count_waiting(struct hs_flow *flow, const struct hs_pipe *pipe, int more)
 {
@@ -130,10 +131,9 @@ void hs_flow_pump(struct hs_flow *flow, struct hs_pipe *pipe)
 	}
 }
 
-/* A node that has been away for longer than anybody waits keeps nobody waiting, as long as it is
- * tried again and again. A server that refuses the password refuses it at the next try, too: nobody
- * waits for it. One that nobody has wanted anything of since it closed a connection, or
- * failed to open one, may be well. */
+/* New operations for this node fail at once: it has been unreachable for longer than the timeout, or refused the
+ * login, and connection attempts go on. Without recent attempts the node may be well again: then the operation waits
+ * for one. */
 static bool is_given_up(const struct hs_flow *flow, const struct hs_node *node)
 {
 	return node->unreachable && node->down_since_us > 0 &&
@@ -153,7 +153,8 @@ const char *hs_flow_unreachable_text(const struct hs_node *node, const char *why
 	return text;
 }
 
-/* It cannot go now. False: refused, or it must not wait, since it must be asked for right before. */
+/* The operation cannot be sent now: queues it on the pipe. False: refused; or `asking`, which must not wait: the
+ * importing node needs ASKING right in front of the command. */
 static bool hold_back(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op, bool asking)
 {
 	const struct hs_node *node = pipe->node;
@@ -161,7 +162,7 @@ static bool hold_back(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *
 
 	if (asking) {
 		hs_flow_open(flow, pipe);
-		return false; /* the owner of the slot is asked again soon */
+		return false; /* it is parked, and the owner is asked again soon */
 	}
 	if (pipe->upstream.state == HS_UPSTREAM_DOWN && is_given_up(flow, node)) {
 		hs_flow_open(flow, pipe);
@@ -183,13 +184,13 @@ bool hs_flow_send(struct hs_flow *flow, struct hs_node *node, struct hs_op *op, 
 {
 	struct hs_pipe *pipe = &node->shared[op->resp == 3];
 
-	/* A node that is asked for a slot on the move does not track: ASKING and CACHING hold for the next
-	 * command each, and it is not the slot's owner yet. */
+	/* An importing node does not track the key: ASKING and CLIENT CACHING each apply to the next command only,
+	 * and the node does not own the slot yet. */
 	if (op->track && !asking && hs_fetch_pipe_is_for(flow, node, op)) {
 		pipe = &node->fetch.pipe;
 	} else if (op->track && node->fetch.resp2_only) {
-		/* It can be had otherwise, and that is no trouble of the server's. */
-		hs_flow_write_error(op, "NOVOUCH %s does not speak RESP3; not sent", node->text);
+		/* The cache reads the value untracked instead: that is no failure of the server. */
+		hs_flow_write_error(op, "NOTRACKING %s does not speak RESP3; not sent", node->text);
 		return false;
 	}
 	op->engine_state &= ~(unsigned)HS_STATE_SCRIPT_RESENT;
@@ -204,7 +205,7 @@ bool hs_flow_send(struct hs_flow *flow, struct hs_node *node, struct hs_op *op, 
 	return true;
 }
 
-/* Without a key: its partition's node; or, when any will do, one that is there. */
+/* An operation without a slot goes to the node of its partition; if any node will do, to one that is not down. */
 static struct hs_node *node_without_slot(struct hs_flow *flow, const struct hs_op *op)
 {
 	struct hs_node *node = hs_flow_node_of_partition(flow, op->partition);
@@ -231,7 +232,7 @@ static bool refuse_unrouted(struct hs_flow *flow, struct hs_op *op)
 	return hs_flow_refuse(flow, op, "%s", text);
 }
 
-/* Sends an operation to whom it concerns now, or parks it. False: refused, the error is in op->out. */
+/* Sends an operation to its node, or parks it. False: refused, the error is in op->out. */
 static bool place(struct hs_flow *flow, struct hs_op *op)
 {
 	uint16_t slot = hs_flow_slot(flow, op);
@@ -255,13 +256,14 @@ bool hs_flow_place_again(struct hs_flow *flow, struct hs_op *op)
 	uint16_t slot = hs_flow_slot(flow, op);
 
 	if (op->engine_state & HS_STATE_INTERNAL)
-		return false; /* for that one node alone */
+		return false; /* meant for one node: never sent elsewhere */
 	if (slot != HS_SLOT_NONE && hs_slot_is_held(hs_flow_slot_state(flow, slot)))
 		return hs_flow_park_retry(flow, op, 0);
 	return place(flow, op);
 }
 
-/* One that has waited in the core has the rest of its time, or a fifth: the server may be well again. */
+/* An operation that waited in the core has the rest of its time, but at least a fifth of it: the server may answer
+ * again. */
 uint64_t hs_flow_deadline(const struct hs_flow *flow, const struct hs_op *op)
 {
 	uint64_t whole_us = flow->options.timeout_us, now_us = op->received.mono_us;
@@ -308,8 +310,8 @@ void hs_flow_flush(struct hs_flow *flow, struct hs_now now)
 
 void hs_flow_close_overdue(struct hs_flow *flow, struct hs_pipe *pipe, const struct hs_op *op)
 {
-	/* A long request goes out piece by piece; a long reply is noted where it comes in. Other bytes do not
-	 * count, as they would in hs_upstream_is_silent: they answered operations before this one. */
+	/* A request that is written in pieces makes progress here, a long reply in hs_flow_receive. Other bytes do
+	 * not count, as they would in hs_upstream_is_silent: they belong to earlier operations. */
 	if (op && pipe->upstream.sent != pipe->sent_seen && op->engine_mark > pipe->upstream.sent)
 		pipe->progress_us = flow->now.mono_us;
 	pipe->sent_seen = pipe->upstream.sent;
@@ -320,7 +322,7 @@ void hs_flow_close_overdue(struct hs_flow *flow, struct hs_pipe *pipe, const str
 			      pipe->kind->timeout_blameless);
 }
 
-/* Those who have waited for so long that they are told. */
+/* Finishes the operations that waited past their deadline. */
 static void expire(struct hs_flow *flow, struct hs_pipe *pipe)
 {
 	char why[HS_UNREACHABLE_BYTES];
@@ -342,8 +344,8 @@ static void expire(struct hs_flow *flow, struct hs_pipe *pipe)
 	hs_flow_close_overdue(flow, pipe, pipe->in_flight.first);
 }
 
-/* No route names a node without slots. While its first slot is moving there, the slot's owner answers ASK for it: the
- * flow keeps the connection as long as commands may still wait to be sent on. */
+/* The connection to a node that the routes do not list. While its first slot migrates there, the slot's owner
+ * answers ASK for it: the flow keeps the connection as long as operations may still be sent behind ASKING. */
 static bool is_abandoned(const struct hs_flow *flow, const struct hs_node *node)
 {
 	return !node->listed && (node->asking_us == 0 ||
@@ -365,7 +367,7 @@ void hs_flow_tick(struct hs_flow *flow, struct hs_now now)
 			hs_flow_pump(flow, pipe);
 			if (is_abandoned(flow, node) && pipe->upstream.state == HS_UPSTREAM_UP &&
 			    !pipe->in_flight.first) {
-				hs_flow_close(flow, pipe, "not part of the cluster any more", true);
+				hs_flow_close(flow, pipe, "the node left the cluster", true);
 			}
 			if (pipe->kind->tick)
 				pipe->kind->tick(flow, pipe);
@@ -376,7 +378,7 @@ void hs_flow_tick(struct hs_flow *flow, struct hs_now now)
 	hs_flow_flush(flow, now);
 }
 
-/* ---- the beginning and the end ---- */
+/* ---- creation and end ---- */
 
 struct hs_flow *hs_flow_create(const struct hs_flow_options *options,
 			       const struct hs_flow_calls *calls, void *context,

@@ -1,9 +1,9 @@
-/* What a server says on a connection with CLIENT TRACKING when keys changed:
+/* Reads the push that a server with CLIENT TRACKING sends when keys changed:
  *
  *     >2 invalidate [key …]     these keys
  *     >2 invalidate null        all keys: FLUSHALL, FLUSHDB
  *
- * Read key by key; the keys lie in the push. */
+ * Pure. One key per call; its bytes lie in the push. */
 #ifndef HS_ENGINE_REDIS_INVALIDATION_H
 #define HS_ENGINE_REDIS_INVALIDATION_H
 
@@ -11,14 +11,14 @@
 
 struct hs_invalidation {
 	struct hs_walk walk;
-	int64_t left; /* keys to come */
-	bool all;     /* there are none: every key may have changed */
+	int64_t left; /* keys not read yet */
+	bool all;     /* no keys follow: every key may have changed */
 };
 
-/* `walk` stands behind the word `invalidate`. HS_EPROTO: it is something else. */
+/* `walk` stands behind the word `invalidate`. HS_EPROTO: malformed. */
 int hs_invalidation_begin(struct hs_invalidation *invalidation, struct hs_walk walk) HS_MUSTCHECK;
 
-/* 1: `key` is the next one; 0: that was the last; HS_EPROTO: what comes is no key. */
+/* 1: `key` is the next key; 0: the end; HS_EPROTO: malformed. */
 int hs_invalidation_next(struct hs_invalidation *invalidation, struct hs_bytes *key) HS_MUSTCHECK;
 
 #endif

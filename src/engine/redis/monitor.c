@@ -1,3 +1,4 @@
+/* The monitor's entry points and its clock: what is due when. */
 #include "engine/redis/monitor_internal.h"
 
 #include "base/mem.h"
@@ -35,7 +36,7 @@ void hs_monitor_leave(struct hs_monitor *monitor)
 	monitor->depth--;
 }
 
-/* ---- when ---- */
+/* ---- due times ---- */
 
 uint64_t hs_monitor_deadline_us(const struct hs_monitor *monitor)
 {
@@ -75,7 +76,7 @@ void hs_monitor_suspect_topology(struct hs_monitor *monitor, uint64_t now_us)
 	hs_monitor_leave(monitor);
 }
 
-/* ---- the beginning and the end ---- */
+/* ---- creation and end ---- */
 
 struct hs_monitor *hs_monitor_create(const struct hs_monitor_options *options,
 				     const struct hs_monitor_calls *calls, void *context)

@@ -1,15 +1,15 @@
-/* Options of the servers (server_options.h), for CONFIG GET and CONFIG SET.
+/* Options of the servers (server_options.h), for a client's CONFIG GET and CONFIG SET.
  *
- *     CONFIG GET ──► round: every listed node is asked ──► what all that answer agree on ──► reply
- *     CONFIG SET ──► round: every listed node is told  ──► OK, or which node did not take it
+ *     CONFIG GET ──► round: CONFIG GET to every listed node ──► the values that all nodes agree on ──► reply
+ *     CONFIG SET ──► round: CONFIG SET to every listed node ──► OK, or the nodes that refused it
  *
- * One round runs at a time. A round of GET answers every GET that waited when it began. A node that
- * fails or leaves counts as answered, with the reason.
+ * One round runs at a time. A round of GET answers every GET that waited when it began. A node that fails or leaves
+ * counts as answered, with the reason.
  *
- * A value that at least one node took is remembered. Each connection to a node begins with a check:
- * where the node says something else than is remembered, it is set again. So replicas, new nodes, and
- * nodes that were restarted have it before they are promoted. While a connection lasts, a value that
- * an operator set at the server itself is left alone. */
+ * A value that at least one node took is remembered. On each new connection to a node the monitor compares the
+ * node's values with the remembered ones and sets them again where they differ. So replicas, new nodes and restarted
+ * nodes have them before they are promoted. While a connection lasts, a value that an operator sets directly at the
+ * server is left alone. */
 #include "engine/redis/monitor_internal.h"
 
 #include "wire/compose.h"
@@ -37,7 +37,7 @@ void hs_monitor_config_compose_set(const struct hs_monitor_node *node, struct hs
 
 void hs_monitor_config_compose_get(const struct hs_monitor_node *node, struct hs_buf *out)
 {
-	/* Before Redis 7 CONFIG GET takes one name: such a server is asked for everything. */
+	/* Before Redis 7 CONFIG GET takes one name: such a server is asked for all options. */
 	if (node->config_get_takes_one) {
 		hs_compose_line(out, "CONFIG GET *");
 		return;
@@ -53,7 +53,7 @@ static bool is_different(const struct hs_monitor_node *node, size_t option)
 {
 	const struct hs_buf *remembered = &node->monitor->config.remembered[option];
 
-	/* A server that has no such option is left alone. */
+	/* A server without this option is left alone. */
 	return remembered->data && node->config[option].data &&
 	       !hs_bytes_equal(hs_buf_bytes(remembered), hs_buf_bytes(&node->config[option]));
 }
@@ -80,7 +80,7 @@ void hs_monitor_config_compose_restore(const struct hs_monitor_node *node, struc
 	}
 }
 
-/* ---- what a node says ---- */
+/* ---- answers of nodes ---- */
 
 static void node_done(struct hs_monitor_node *node, const char *why)
 {
@@ -104,7 +104,7 @@ static void forget_values(struct hs_monitor_node *node)
 		hs_buf_deinit(&node->config[i]);
 }
 
-/* The error of a reply, or NULL. */
+/* The error text of a reply, or NULL. */
 static const char *error_of(struct hs_bytes reply, char *text, size_t text_size)
 {
 	struct hs_bytes error;
@@ -123,23 +123,23 @@ static const char *read_values(struct hs_monitor_node *node, struct hs_bytes rep
 	if (why)
 		return why;
 	if (hs_walk_map(&walk, &count) < 0)
-		return "its answer makes no sense";
+		return "malformed reply";
 	for (int64_t i = 0; i < count; i++) {
 		struct hs_bytes name, value;
 		size_t option;
 
 		if (hs_walk_text(&walk, &name) < 0 || hs_walk_text(&walk, &value) < 0)
-			return "its answer makes no sense";
+			return "malformed reply";
 		option = hs_server_option_find(name);
 		if (option == HS_SERVER_OPTIONS || node->config[option].data)
 			continue;
-		hs_buf_reserve(&node->config[option], 1); /* also of an empty value: it is known */
+		hs_buf_reserve(&node->config[option], 1); /* an empty value is a value, too */
 		hs_buf_append_bytes(&node->config[option], value);
 	}
 	return NULL;
 }
 
-/* A server that takes one name at a time is asked again, in another way. True: it is. */
+/* A server that takes one name at a time is asked again with `*`. True: it was. */
 static bool asks_again(struct hs_monitor_node *node, enum hs_monitor_query query, const char *why)
 {
 	if (node->config_get_takes_one || !why || !strstr(why, "wrong number of arguments"))
@@ -149,7 +149,7 @@ static bool asks_again(struct hs_monitor_node *node, enum hs_monitor_query query
 	return true;
 }
 
-/* What was just set, as the server writes it: 100mb is 104857600. */
+/* Replaces the values just set by the way the server writes them: 100mb becomes 104857600. */
 static void remember_normalized(struct hs_monitor_node *node)
 {
 	struct hs_monitor_config *config = &node->monitor->config;
@@ -194,7 +194,8 @@ void hs_monitor_config_check(struct hs_monitor_node *node, struct hs_bytes reply
 		return;
 	if (why) {
 		hs_log(node->monitor->options.log, HS_LOG_WARN,
-		       "%s: does not tell its options, which CONFIG SET has changed: %s",
+		       "%s: cannot read the options that CONFIG SET has changed, to restore them: "
+		       "%s",
 		       node->text, why);
 		node->config_in_sync = true;
 		return;
@@ -217,17 +218,17 @@ void hs_monitor_config_restored(struct hs_monitor_node *node, struct hs_bytes re
 				      hs_server_options[i].name);
 	}
 	hs_log(node->monitor->options.log, why ? HS_LOG_WARN : HS_LOG_INFO,
-	       why ? "%s: cannot set %.*s as CONFIG SET had it: %s; set it at the server"
-		   : "%s: set %.*s as CONFIG SET had it%s",
+	       why ? "%s: cannot restore %.*s to the last CONFIG SET: %s; set it at the server"
+		   : "%s: restored %.*s to the last CONFIG SET%s",
 	       node->text, (int)names.len, names.data, why ? why : "");
 	hs_buf_deinit(&names);
-	node->config_in_sync = true; /* one that refuses is not asked again on this connection */
+	node->config_in_sync = true; /* a refusal is not repeated on this connection */
 }
 
 void hs_monitor_config_up(struct hs_monitor_node *node)
 {
 	node->config_in_sync = false;
-	node->config_get_takes_one = false; /* it may have come back as something newer */
+	node->config_get_takes_one = false; /* it may return as a newer version */
 	if (node->listed && hs_monitor_config_has_values(node->monitor))
 		hs_monitor_node_request(node, HS_QUERY_CONFIG_CHECK);
 }
@@ -244,7 +245,7 @@ void hs_monitor_config_tick(struct hs_monitor *monitor)
 
 void hs_monitor_config_forget(struct hs_monitor_node *node)
 {
-	node_done(node, "it has left");
+	node_done(node, "its connection was closed");
 	forget_values(node);
 	if (node->monitor->config.writer == node)
 		node->monitor->config.writer = NULL;
@@ -264,7 +265,7 @@ static void finish(struct hs_monitor *monitor)
 		node->config_state = HS_CONFIG_IDLE;
 }
 
-/* The next SET alone, or all GETs up to the next SET. */
+/* One SET, or all GETs in front of the next SET. */
 static void choose(struct hs_monitor_config *config)
 {
 	const struct hs_op *first = config->waiting.first;
@@ -304,7 +305,8 @@ static void begin(struct hs_monitor *monitor)
 		hs_monitor_node_request(node, query);
 	}
 	if (query == HS_QUERY_CONFIG_SET)
-		hs_monitor_poll_soon(monitor); /* nodes that are not listed yet have it soon, too */
+		/* Nodes that are not listed yet get the value soon. */
+		hs_monitor_poll_soon(monitor);
 }
 
 void hs_monitor_config_step(struct hs_monitor *monitor)

@@ -1,4 +1,4 @@
-/* The answers to CONFIG GET and CONFIG SET, when every node has answered or failed (monitor_config.c). */
+/* The replies to CONFIG GET and CONFIG SET, when every node has answered or failed (monitor_config.c). */
 #include "engine/redis/monitor_internal.h"
 
 #include "base/glob.h"
@@ -10,7 +10,7 @@ enum { ERROR_BYTES_MAX = 1024 };
 
 /* ---- CONFIG GET ---- */
 
-/* The first node that told the option, from `node` on; NULL: none did. */
+/* The first node from `node` on that reported the option; NULL: none. */
 static struct hs_monitor_node *teller(struct hs_monitor_node *node, size_t option)
 {
 	while (node && (node->config_state != HS_CONFIG_DONE || !node->config[option].data))
@@ -18,8 +18,8 @@ static struct hs_monitor_node *teller(struct hs_monitor_node *node, size_t optio
 	return node;
 }
 
-/* Why the value is not known, written to `text`; "" where no server has such an option. NULL: it is
- * known, and in `value`. */
+/* The reason why the option has no value, written to `text`; "": no server has the option. NULL: it has one, in
+ * `value`. */
 static const char *unknown(struct hs_monitor *monitor, size_t option, struct hs_bytes *value,
 			   char *text, size_t text_size)
 {
@@ -32,8 +32,8 @@ static const char *unknown(struct hs_monitor *monitor, size_t option, struct hs_
 		while (node && node->config_state != HS_CONFIG_FAILED)
 			node = node->next;
 		if (node)
-			snprintf(text, text_size, "ERR '%s' is not known: %s: %s", name, node->text,
-				 node->config_why);
+			snprintf(text, text_size, "ERR the value of '%s' is unknown: %s: %s", name,
+				 node->text, node->config_why);
 		return text;
 	}
 	*value = hs_buf_bytes(&first->config[option]);
@@ -42,8 +42,8 @@ static const char *unknown(struct hs_monitor *monitor, size_t option, struct hs_
 	if (!other)
 		return NULL;
 	snprintf(text, text_size,
-		 "ERR '%s' is not the same at all servers: '%.*s' at %s, '%.*s' at %s; CONFIG SET "
-		 "makes it so",
+		 "ERR '%s' differs between servers: '%.*s' at %s, '%.*s' at %s; CONFIG SET makes "
+		 "them equal",
 		 name, (int)(value->len < 128 ? value->len : 128), value->data, first->text,
 		 (int)(other->config[option].len < 128 ? other->config[option].len : 128),
 		 other->config[option].data, other->text);
@@ -87,7 +87,7 @@ static void answer_get(struct hs_monitor *monitor, struct hs_op *op)
 
 /* ---- CONFIG SET ---- */
 
-/* Remembers what `writer` took, and asks it how it writes that. */
+/* Remembers the values that `writer` took, and asks it how it writes them. */
 static void remember(struct hs_monitor *monitor, const struct hs_op *op,
 		     struct hs_monitor_node *writer)
 {
@@ -131,14 +131,14 @@ static void answer_set(struct hs_monitor *monitor, struct hs_op *op)
 	if (failed == 0)
 		hs_reply_ok(&reply);
 	else if (took == 0 && same && strncmp(refused->config_why, "ERR ", 4) == 0)
-		hs_reply_error(&reply, refused->config_why); /* the servers' own words */
+		hs_reply_error(&reply, refused->config_why); /* the servers' error, unchanged */
 	else if (took == 0)
 		hs_reply_errorf(&reply, "ERR CONFIG SET took effect at no server: %.*s",
 				(int)whys.len, whys.data);
 	else
 		hs_reply_errorf(&reply,
 				"ERR CONFIG SET took effect at %u of %u servers; the others are "
-				"tried again when they answer: %.*s",
+				"retried when they answer: %.*s",
 				took, took + failed, (int)whys.len, whys.data);
 	hs_buf_deinit(&whys);
 }

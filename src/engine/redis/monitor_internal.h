@@ -1,14 +1,14 @@
-/* Private to the topology monitor: its state, and what its files ask of each other.
+/* Private to the topology monitor (monitor.h): its state, and what its files call in each other.
  *
- *     monitor.c           calls of the driver, and what is due when
- *     monitor_node.c      a node: its connection, and the table of questions, asked one at a time
- *     monitor_poll.c      looking for the topology
- *     monitor_route.c     what follows from a new topology
- *     monitor_learn.c     which commands the servers have
- *     monitor_watch.c     how the servers are
+ *     monitor.c           entry points, due times
+ *     monitor_node.c      one node: its connection, and its queries, one in flight at a time
+ *     monitor_poll.c      polls of the topology
+ *     monitor_route.c     installing a new topology
+ *     monitor_learn.c     the servers' commands
+ *     monitor_watch.c     state of the servers: INFO, CLUSTER INFO, CLUSTER SLOT-STATS
  *     monitor_partition.c what is published of partitions
- *     monitor_keys.c      how many keys there are now, for INFO of clients
- *     monitor_config.c    options of the servers, for CONFIG of clients; monitor_config_answer.c the replies */
+ *     monitor_keys.c      numbers of keys, for a client's INFO
+ *     monitor_config.c    servers' options, for a client's CONFIG; monitor_config_answer.c: its replies */
 #ifndef HS_ENGINE_REDIS_MONITOR_INTERNAL_H
 #define HS_ENGINE_REDIS_MONITOR_INTERNAL_H
 
@@ -23,40 +23,40 @@
 
 enum {
 	HS_MONITOR_TICK_US = 100 * 1000,
-	HS_MONITOR_WATCH_US = 1000 * 1000,     /* between two INFOs */
-	HS_MONITOR_COUNT_EACH = 10,	       /* of them, commands are counted too */
-	HS_MONITOR_STATS_US = 5000 * 1000,     /* between two CLUSTER SLOT-STATS: up to 2 MB each */
-	HS_MONITOR_REPLY_US_MAX = 2000 * 1000, /* a node that takes longer counts as down */
-	HS_MONITOR_KEYS_US_MAX =
-		500 * 1000,		  /* INFO of a client waits so long for numbers of keys */
-	HS_MONITOR_HEDGE_US = 200 * 1000, /* another node is asked beside one that takes so long */
-	HS_MONITOR_IDLE_US = 5000 * 1000, /* a connection for looks alone is kept so long */
-	HS_MONITOR_STALE_POLLS =
-		3, /* so many looks find only older topologies: then one is taken */
-	HS_MONITOR_PARTITIONS_MIN = 16, /* partitions there can be, at least */
+	HS_MONITOR_WATCH_US = 1000 * 1000,     /* interval of INFO */
+	HS_MONITOR_COUNT_EACH = 10,	       /* every so many INFOs, COMMAND COUNT */
+	HS_MONITOR_STATS_US = 5000 * 1000,     /* interval of CLUSTER SLOT-STATS, up to 2 MB each */
+	HS_MONITOR_REPLY_US_MAX = 2000 * 1000, /* reply timeout: then the node counts as down */
+	/* Timeout of a round of INFO keyspace: a client waits for it. */
+	HS_MONITOR_KEYS_US_MAX = 500 * 1000,
+	HS_MONITOR_HEDGE_US = 200 * 1000, /* a poll asks another node as well */
+	HS_MONITOR_IDLE_US = 5000 * 1000, /* a connection used for polls alone */
+	/* After so many polls in a row that find only older topologies, one of those is installed. */
+	HS_MONITOR_STALE_POLLS = 3,
+	HS_MONITOR_PARTITIONS_MIN = 16, /* room for partitions, at least */
 };
-#define HS_MONITOR_REPLY_BYTES_MAX (64 * HS_MIB) /* CLUSTER SLOTS of the largest cluster: 10 MB */
+#define HS_MONITOR_REPLY_BYTES_MAX (64 * HS_MIB) /* the largest cluster: 10 MB */
 #define HS_MONITOR_NEVER UINT64_MAX
 
-/* What a node is asked, the most urgent first (monitor_node.c has the table). */
+/* Queries to a node, the most urgent first (table in monitor_node.c). */
 enum hs_monitor_query {
-	HS_QUERY_EPOCH,		 /* CLUSTER INFO, for how much it knows */
-	HS_QUERY_SLOTS,		 /* CLUSTER SLOTS */
-	HS_QUERY_COMMAND,	 /* COMMAND */
-	HS_QUERY_COMMAND_COUNT,	 /* COMMAND COUNT */
-	HS_QUERY_CLUSTER_STATE,	 /* CLUSTER INFO, for how it is */
-	HS_QUERY_INFO,		 /* INFO */
+	HS_QUERY_EPOCH, /* CLUSTER INFO, for the epoch, in a poll */
+	HS_QUERY_SLOTS,
+	HS_QUERY_COMMAND,
+	HS_QUERY_COMMAND_COUNT,
+	HS_QUERY_CLUSTER_STATE, /* CLUSTER INFO, for cluster_state */
+	HS_QUERY_INFO,
 	HS_QUERY_KEYS,		 /* INFO keyspace, for a client's INFO */
-	HS_QUERY_CONFIG_SET,	 /* CONFIG SET, for a client */
-	HS_QUERY_CONFIG_GET,	 /* CONFIG GET, for a client */
-	HS_QUERY_CONFIG_CHECK,	 /* CONFIG GET, for what is remembered of CONFIG SET */
-	HS_QUERY_CONFIG_RESTORE, /* CONFIG SET of what is remembered and not there */
+	HS_QUERY_CONFIG_SET,	 /* for a client */
+	HS_QUERY_CONFIG_GET,	 /* for a client */
+	HS_QUERY_CONFIG_CHECK,	 /* CONFIG GET, to compare with `remembered` */
+	HS_QUERY_CONFIG_RESTORE, /* CONFIG SET of remembered values */
 	HS_QUERY_SLOT_STATS,	 /* CLUSTER SLOT-STATS */
 	HS_QUERIES,
 	HS_QUERY_NONE = HS_QUERIES,
 };
 
-/* A node in a round of CONFIG. */
+/* A node's part in a round of CONFIG. */
 enum hs_config_state { HS_CONFIG_IDLE, HS_CONFIG_PENDING, HS_CONFIG_DONE, HS_CONFIG_FAILED };
 
 struct hs_monitor_node {
@@ -64,75 +64,76 @@ struct hs_monitor_node {
 	struct hs_monitor_node *next;
 	struct hs_redis_address address;
 	char text[HS_ADDRESS_TEXT_MAX];
-	bool seed;   /* of the URL: never forgotten */
+	bool seed;   /* from the URL: never dropped */
 	bool listed; /* in the topology */
-	bool master; /* there, of this partition */
+	bool master; /* of `partition` */
 	uint16_t partition;
 
 	struct hs_upstream upstream;
 	unsigned queries_due;	     /* bits of enum hs_monitor_query */
-	enum hs_monitor_query query; /* not answered yet */
+	enum hs_monitor_query query; /* in flight */
 	uint64_t query_us, used_us;
 
-	uint64_t epoch; /* the cluster's, as the node says; 0: not said */
-	bool polled;	/* asked for the topology in this look */
-	/* Of the last CLUSTER SLOTS that was taken for the topology of that number. */
+	uint64_t epoch; /* the cluster's current epoch at this node; 0: unknown */
+	bool polled;	/* asked in the running poll */
+	/* Hash of its last CLUSTER SLOTS, and the topology_number that it confirmed. */
 	uint64_t slots_hash, slots_number;
-	bool down;	   /* it was logged that it does not answer */
-	bool was_up;	   /* has answered ever */
-	bool was_lost;	   /* was met and has gone since: it may come back as a newer version */
-	bool cluster_down; /* says that the cluster is down */
-	char why[HS_PARTITION_REASON_BYTES]; /* of `away` */
-	bool has_info;			     /* the next three are there */
+	bool down;			     /* not answering; logged */
+	bool was_up;			     /* has connected once */
+	bool was_lost;			     /* lost since: may return as a newer version */
+	bool cluster_down;		     /* it reports cluster_state:fail */
+	char why[HS_PARTITION_REASON_BYTES]; /* of `down` */
+	bool has_info;			     /* the next three are set */
 	struct hs_node_info info;
 	uint64_t info_us;
 	double cpu;
-	bool recounting;	     /* the round of INFO keyspace waits for it */
-	bool recount_late;	     /* it missed a round; no round waits for it until it answers */
-	bool stats_refused;	     /* it has no CLUSTER SLOT-STATS, or not for this user */
-	uint64_t stats_at_us;	     /* not asked for them before */
-	struct hs_slot_sample stats; /* its last answer */
-	struct hs_slot_sums sums;    /* what came of it */
+	bool recounting;	     /* its INFO keyspace is in flight */
+	bool recount_late;	     /* missed a round: left out until it answers */
+	bool stats_refused;	     /* CLUSTER SLOT-STATS: unknown command, or no permission */
+	uint64_t stats_at_us;	     /* no query before */
+	struct hs_slot_sample stats; /* its last sample */
+	struct hs_slot_sums sums;    /* and the sums of it */
 
 	enum hs_config_state config_state;
 	char config_why[HS_PARTITION_REASON_BYTES]; /* of HS_CONFIG_FAILED */
-	struct hs_buf config[HS_SERVER_OPTIONS];    /* as it last told; no data: not told */
-	bool config_in_sync;			    /* it has what is remembered */
-	bool config_get_takes_one;		    /* its CONFIG GET takes one name */
+	struct hs_buf config[HS_SERVER_OPTIONS];    /* its values; no data: unknown */
+	bool config_in_sync;			    /* has the remembered values */
+	bool config_get_takes_one;		    /* CONFIG GET takes one name (before Redis 7) */
 };
 
-/* One look: nodes are asked one by one until an answer is good. */
+/* One poll of the topology: nodes are asked one by one until an answer is good. */
 struct hs_monitor_poll {
 	bool running;
 	struct hs_monitor_node **order;
 	size_t count, next;
 	uint32_t underway;
-	uint64_t query_us;	   /* when the last node was */
-	struct hs_topology *stale; /* the best of the answers that are older than what is known */
+	uint64_t query_us;	   /* when the last node was asked */
+	struct hs_topology *stale; /* the newest topology found that is older than the known one */
 	uint64_t stale_epoch;
 	size_t failed;
-	char why[2 * HS_REDIS_WHY_BYTES + HS_ADDRESS_TEXT_MAX]; /* of the first that failed */
+	char why[2 * HS_REDIS_WHY_BYTES + HS_ADDRESS_TEXT_MAX]; /* the first failure */
 };
 
-/* The rounds of CONFIG (monitor_config.c). */
+/* Rounds of CONFIG (monitor_config.c). */
 struct hs_monitor_config {
 	struct hs_ops waiting;
-	struct hs_ops round; /* those that the round under way answers; empty: there is none */
-	uint32_t left;	     /* nodes that have not answered in it */
+	struct hs_ops round; /* answered by the running round; empty: none runs */
+	uint32_t left;	     /* nodes yet to answer */
 	/* Values set through heatsink; no data: not set. */
 	struct hs_buf remembered[HS_SERVER_OPTIONS];
-	struct hs_monitor_node *writer; /* is asked how it writes what was set; NULL: nobody */
-	uint32_t written;		/* which options those are, a bit each */
+	/* Node that is asked how it writes the values just set (100mb: 104857600); NULL: none. */
+	struct hs_monitor_node *writer;
+	uint32_t written; /* those options, a bit each */
 };
 
-/* The rounds of INFO keyspace (monitor_keys.c). */
+/* Rounds of INFO keyspace (monitor_keys.c). */
 struct hs_monitor_recount {
-	uint64_t wanted;  /* the number of the last hs_monitor_recount */
-	uint64_t answers; /* the round under way, or the last one, answers calls up to this */
+	uint64_t wanted;  /* number of the last hs_monitor_recount */
+	uint64_t answers; /* number that the running or last round answers */
 	bool running;
-	bool paused;	   /* no round begins before the next tick */
-	uint32_t left;	   /* nodes that have not answered in it */
-	uint64_t began_us; /* when it began */
+	bool paused;   /* no new round before the next tick */
+	uint32_t left; /* nodes yet to answer */
+	uint64_t began_us;
 };
 
 struct hs_monitor {
@@ -141,37 +142,38 @@ struct hs_monitor {
 	void *context;
 	struct hs_prng prng;
 	uint64_t now_us;
-	uint32_t depth; /* of calls from the driver */
-	bool step_due;	/* a round may be complete, or wanted */
+	uint32_t depth; /* nesting of calls from the driver */
+	bool step_due;	/* a round may be complete or due */
 	uint64_t tick_at_us;
 
 	struct hs_monitor_node *nodes;
 	size_t nodes_count;
-	struct hs_topology *topology; /* NULL: not known yet */
-	uint64_t topology_number;     /* another one with each topology */
-	uint64_t epoch;		      /* the highest that the topology was taken from */
-	uint32_t stale_polls;	      /* in a row in which no node knew as much */
+	struct hs_topology *topology; /* NULL: unknown */
+	uint64_t topology_number;     /* increases with each topology */
+	uint64_t epoch;		      /* highest epoch of an installed topology */
+	uint32_t stale_polls;	      /* polls in a row without a node as new as `epoch` */
 	struct hs_monitor_poll poll;
-	uint64_t poll_at_us;   /* when the next one begins; HS_MONITOR_NEVER while one runs */
-	bool topology_suspect; /* since the last look began */
-	/* Between two looks after surprises, longer while they find nothing new; while no node answers. */
+	uint64_t poll_at_us;   /* next poll; HS_MONITOR_NEVER: one runs */
+	bool topology_suspect; /* since the last poll began */
+	/* poll_backoff: between polls of a suspect topology, longer while they find no change. unanswered_backoff:
+	 * between polls while no node answers. */
 	struct hs_backoff poll_backoff, unanswered_backoff;
-	uint64_t watch_at_us;		 /* when INFO is asked next */
-	uint32_t watches;		 /* how often it was */
-	struct hs_slot_samples *samples; /* NULL until a server tells of its slots */
+	uint64_t watch_at_us;		 /* next INFO */
+	uint32_t watches;		 /* rounds of INFO so far */
+	struct hs_slot_samples *samples; /* NULL: no server has reported its slots */
 
 	struct hs_monitor_config config;
 	struct hs_monitor_recount recount;
 
-	struct hs_learned *learned; /* the host's; the last one */
+	struct hs_learned *learned; /* the last one; the host owns it */
 	uint64_t learned_hash;
-	int64_t learned_count;		 /* commands in the reply it was made from */
-	struct hs_monitor_node *learner; /* who is asked; NULL: nobody */
-	/* What was logged, and is not logged again. */
+	int64_t learned_count;		 /* entries in the reply to COMMAND */
+	struct hs_monitor_node *learner; /* node asked for COMMAND; NULL: none */
+	/* Logged once, until the state ends. */
 	bool learn_refused, contact_logged, foreign_logged, waiting, not_single_logged;
 
-	char unavailable_reason[HS_REDIS_WHY_BYTES]; /* as it was told */
-	/* Of partitions, as they were told. */
+	char unavailable_reason[HS_REDIS_WHY_BYTES]; /* as last reported */
+	/* Partitions, as last reported. */
 	bool published[HS_PARTITIONS_MAX];
 	uint8_t states[HS_PARTITIONS_MAX]; /* enum hs_partition_state */
 };
@@ -182,15 +184,15 @@ static inline bool hs_monitor_is_single(const struct hs_monitor *monitor)
 }
 
 /* monitor.c */
-/* Around each call of the driver. A call may come from inside another: rounds end and begin behind the
- * outermost, because the others may be in the middle of the list of nodes. */
+/* Around each call of the driver. Calls may nest: rounds begin and end in the outermost one, because an inner one
+ * may be in the middle of the list of nodes. */
 void hs_monitor_enter(struct hs_monitor *monitor, uint64_t now_us);
 void hs_monitor_leave(struct hs_monitor *monitor);
 __attribute__((format(printf, 2, 3))) void hs_monitor_set_failure_reason(struct hs_monitor *monitor,
 									 const char *format, ...);
 
 /* monitor_node.c */
-/* The node of that address; a new one if there is none. */
+/* The node at this address; creates it. */
 struct hs_monitor_node *hs_monitor_node(struct hs_monitor *monitor,
 					const struct hs_redis_address *address);
 void hs_monitor_node_request(struct hs_monitor_node *node, enum hs_monitor_query query);
@@ -200,18 +202,18 @@ bool hs_monitor_is_error(struct hs_bytes reply, struct hs_bytes *text);
 
 /* monitor_poll.c */
 void hs_monitor_poll_start(struct hs_monitor *monitor);
-void hs_monitor_poll_soon(struct hs_monitor *monitor); /* after a surprise */
+void hs_monitor_poll_soon(struct hs_monitor *monitor); /* a suspect topology */
 void hs_monitor_poll_tick(struct hs_monitor *monitor);
 void hs_monitor_poll_epoch(struct hs_monitor_node *node, struct hs_bytes reply);
 void hs_monitor_poll_slots(struct hs_monitor_node *node, struct hs_bytes reply);
-/* The node does not tell the topology, if it was asked. */
+/* The poll, if it asked this node, goes on to the next one. */
 void hs_monitor_poll_failed(struct hs_monitor_node *node, const char *why);
 void hs_monitor_poll_deinit(struct hs_monitor *monitor);
 
 /* monitor_route.c */
 void hs_monitor_install(struct hs_monitor *monitor,
 			struct hs_topology *topology); /* takes it over */
-/* What is different, in one line. */
+/* Appends the differences, in one line, for the log. */
 void hs_monitor_describe_change(const struct hs_topology *before, const struct hs_topology *after,
 				struct hs_buf *text);
 
@@ -219,14 +221,15 @@ void hs_monitor_describe_change(const struct hs_topology *before, const struct h
 void hs_monitor_learn_from(struct hs_monitor_node *node);
 void hs_monitor_learn_commands(struct hs_monitor_node *node, struct hs_bytes reply);
 void hs_monitor_learn_count(struct hs_monitor_node *node, struct hs_bytes reply);
-/* A number that two replies to COMMAND have in common when they say the same, in whichever order. */
+/* Equal for two replies to COMMAND with the same content in any order. */
 uint64_t hs_monitor_command_hash(struct hs_bytes reply);
 
 /* monitor_watch.c */
 void hs_monitor_watch_tick(struct hs_monitor *monitor);
-void hs_monitor_watch_all(struct hs_monitor *monitor); /* now */
+void hs_monitor_watch_all(struct hs_monitor *monitor); /* starts a round of INFO */
 void hs_monitor_watch_info(struct hs_monitor_node *node, struct hs_bytes reply);
-void hs_monitor_watch_state(struct hs_monitor_node *node, struct hs_bytes reply); /* CLUSTER INFO */
+/* Reply to CLUSTER INFO. */
+void hs_monitor_watch_state(struct hs_monitor_node *node, struct hs_bytes reply);
 void hs_monitor_watch_stats(struct hs_monitor_node *node, struct hs_bytes reply);
 void hs_monitor_watch_up(struct hs_monitor_node *node);
 void hs_monitor_watch_down(struct hs_monitor_node *node, const char *why);
@@ -245,8 +248,8 @@ void hs_monitor_keys_forget(struct hs_monitor_node *node); /* its connection is 
 /* monitor_config.c */
 void hs_monitor_config_step(struct hs_monitor *monitor);
 void hs_monitor_config_tick(struct hs_monitor *monitor);
-void hs_monitor_config_deinit(struct hs_monitor *monitor);	     /* every op is done first */
-bool hs_monitor_config_has_values(const struct hs_monitor *monitor); /* something is remembered */
+void hs_monitor_config_deinit(struct hs_monitor *monitor);	     /* completes all ops */
+bool hs_monitor_config_has_values(const struct hs_monitor *monitor); /* any is remembered */
 void hs_monitor_config_compose_set(const struct hs_monitor_node *node, struct hs_buf *out);
 void hs_monitor_config_compose_get(const struct hs_monitor_node *node, struct hs_buf *out);
 void hs_monitor_config_compose_restore(const struct hs_monitor_node *node, struct hs_buf *out);

@@ -1,14 +1,14 @@
-/* How many keys the masters have now, for the INFO of a client.
+/* How many keys the masters have now, for a client's INFO.
  *
  *     hs_monitor_recount ──► round: INFO keyspace to every master ──► all answered, or 500 ms ──► recounted
  *
- * INFO once a second (monitor_watch.c) is too old for a client that has just written. One round runs at a
- * time. Requests that come during a round are answered by the next one, all together: a master may have
- * answered the round under way before their writes.
+ * INFO once a second (monitor_watch.c) is too old for a client that has just written. One round runs at a time.
+ * Requests that come during a round are answered by the next one, all together: in the running round a master may
+ * have answered before their writes.
  *
- * A master that does not answer in time is left out of later rounds until it has answered something, so
- * that a frozen master delays INFO once. After a round in which a connection failed, the next round begins at
- * the next tick: however often clients ask, a dead master is connected to ten times a second at most. */
+ * A master that does not answer in time is left out of later rounds until it has answered anything: a frozen master
+ * delays INFO once. After a round in which a connection failed, the next one begins at the next tick: however often
+ * clients ask, a dead master is connected to ten times a second at most. */
 #include "engine/redis/monitor_internal.h"
 
 static void node_done(struct hs_monitor_node *node)
@@ -26,7 +26,7 @@ void hs_monitor_keys_answered(struct hs_monitor_node *node, struct hs_bytes repl
 {
 	struct hs_parsed_reply head;
 
-	/* A node that refuses INFO keeps the numbers that it has told in another way. */
+	/* A node that refuses INFO keeps its previous numbers. */
 	if (hs_parse_reply_head(&head, reply.data, reply.len) > 0 && head.type == HS_PARSED_BULK &&
 	    hs_node_info_parse_keyspace(&node->info, head.text) == 0 && node->listed)
 		hs_monitor_publish(node->monitor, node->partition);
@@ -53,7 +53,7 @@ static void begin(struct hs_monitor *monitor)
 		if (!node->recounting)
 			continue;
 		recount->left++;
-		/* Numbers count from the first INFO on, which goes ahead of INFO keyspace. */
+		/* The numbers count only once there was a full INFO, which is asked first. */
 		if (!node->has_info)
 			hs_monitor_node_request(node, HS_QUERY_INFO);
 		hs_monitor_node_request(node, HS_QUERY_KEYS);
@@ -80,8 +80,8 @@ static void give_up(struct hs_monitor *monitor)
 		if (!node->recounting)
 			continue;
 		node->recount_late = true;
-		/* If it were sent later, its answer could be taken for one of the next round, though it
-		 * may be older than the writes that came before that round. */
+		/* Sent later, its answer could be taken for one of the next round, and be older than the writes in
+		 * front of that round. */
 		node->queries_due &= ~(1u << HS_QUERY_KEYS);
 		node_done(node);
 	}

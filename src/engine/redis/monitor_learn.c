@@ -1,16 +1,15 @@
-/* Which commands the servers have: one node is asked for COMMAND at the start, after a node was away, and when
- * COMMAND COUNT says another number than before. */
+/* Which commands the servers have. One node is asked for COMMAND at the start, after a node was lost, and when
+ * COMMAND COUNT differs from the count known so far (a module was loaded). */
 #include "engine/redis/monitor_internal.h"
 
 #include "base/hash.h"
 
 enum { HASH_DEPTH_MAX = 16 };
 
-/* ---- whether the commands are the same ---- */
+/* ---- comparing replies to COMMAND ---- */
 
-/* A server keeps its commands and their subcommands in tables whose order is another one in each
- * process. So lists of lists are summed up, and only plain elements count by their places. Returns
- * the bytes read, or 0 for what is no reply. */
+/* Each server process lists its commands and subcommands in an order of its own. So nested lists are added up, and
+ * only plain elements count by their position. Returns the bytes read; 0: malformed. */
 static size_t hash_element(struct hs_bytes reply, int depth, uint64_t *hash)
 {
 	struct hs_parsed_reply head;
@@ -48,7 +47,7 @@ uint64_t hs_monitor_command_hash(struct hs_bytes reply)
 	return hash_element(reply, 0, &hash) > 0 ? hash : 0;
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
 void hs_monitor_learn_from(struct hs_monitor_node *node)
 {
@@ -64,8 +63,7 @@ static void learn_refused(struct hs_monitor_node *node, const char *why)
 
 	if (!monitor->learn_refused)
 		hs_log(monitor->options.log, HS_LOG_WARN,
-		       "%s does not tell its commands (%s): only those that heatsink knows itself "
-		       "can be used",
+		       "%s: COMMAND failed (%s): only heatsink's built-in commands can be used",
 		       node->text, why);
 	monitor->learn_refused = true;
 }
@@ -88,8 +86,8 @@ static void learn(struct hs_monitor_node *node, struct hs_bytes reply)
 	}
 	if (monitor->learned)
 		hs_log(monitor->options.log, HS_LOG_INFO,
-		       "%s has other commands than before: %zu beside heatsink's own", node->text,
-		       hs_learned_count(learned));
+		       "%s has changed its commands: %zu beside heatsink's built-in ones",
+		       node->text, hs_learned_count(learned));
 	monitor->learned = learned;
 	monitor->learned_hash = hash;
 	monitor->learned_count = count;
@@ -110,7 +108,7 @@ void hs_monitor_learn_commands(struct hs_monitor_node *node, struct hs_bytes rep
 	hs_monitor_end_startup(node->monitor);
 }
 
-/* A module that was loaded while the server ran has brought commands. */
+/* A module loaded while the server runs adds commands. */
 void hs_monitor_learn_count(struct hs_monitor_node *node, struct hs_bytes reply)
 {
 	struct hs_parsed_reply head;

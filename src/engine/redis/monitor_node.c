@@ -1,15 +1,14 @@
-/* A node as the monitor knows it: a connection that is opened when something is wanted of the node, and
- * one request under way. Any failure ends the connection; each part of the monitor is told, and wants
- * its answer again when its time has come. */
+/* A node of the monitor: a connection, opened when a query is due, and one query in flight. Any failure closes the
+ * connection; each part of the monitor is notified and makes its query due again in its next round. */
 #include "engine/redis/monitor_internal.h"
 
 #include "base/mem.h"
 #include "wire/compose.h"
 
-/* ---- questions ---- */
+/* ---- the table of queries ---- */
 
 static const struct query_row {
-	const char *line; /* the request; NULL: `compose` makes it */
+	const char *line; /* the request; NULL: `compose` writes it */
 	void (*answered)(struct hs_monitor_node *node, struct hs_bytes reply);
 	void (*compose)(const struct hs_monitor_node *node, struct hs_buf *out);
 } query_rows[HS_QUERIES] = {
@@ -62,7 +61,7 @@ struct hs_monitor_node *hs_monitor_node(struct hs_monitor *monitor,
 	return node;
 }
 
-/* The next time something is wanted of it, it is connected to again. */
+/* Closes the connection and drops its queries. The next query opens it again. */
 static void disconnect(struct hs_monitor_node *node)
 {
 	struct hs_monitor *monitor = node->monitor;
@@ -93,7 +92,7 @@ void hs_monitor_node_destroy(struct hs_monitor_node *node)
 	hs_mem_release(node);
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
 static bool wants(const struct hs_monitor_node *node, enum hs_monitor_query query)
 {
@@ -155,19 +154,20 @@ void hs_monitor_node_tick(struct hs_monitor_node *node)
 	bool busy = node->upstream.state != HS_UPSTREAM_UP || node->query != HS_QUERY_NONE ||
 		    node->queries_due != 0;
 
-	/* The whole answer has its time: the first bytes do not prolong it, as in hs_upstream_is_silent. */
+	/* The timeout holds for the whole reply: unlike hs_upstream_is_silent, first bytes do not extend it. */
 	if (node->query != HS_QUERY_NONE &&
 	    monitor->now_us - node->query_us > HS_MONITOR_REPLY_US_MAX) {
-		failed(node, "it does not answer in time");
+		failed(node, "it did not answer in time");
 	} else if (!node->listed && !node->seed && !monitor->poll.running) {
 		hs_monitor_node_destroy(node);
 	} else if (!busy && !node->master && monitor->now_us - node->used_us > HS_MONITOR_IDLE_US &&
-		   !hs_monitor_config_has_values(monitor)) { /* else a restart of it is noticed */
+		   /* Else the connection stays, to notice a restart. */
+		   !hs_monitor_config_has_values(monitor)) {
 		disconnect(node);
 	}
 }
 
-/* ---- what happens to its connection ---- */
+/* ---- connection events ---- */
 
 static struct hs_monitor_node *node_of(struct hs_upstream *upstream)
 {
@@ -192,13 +192,12 @@ void hs_monitor_down(struct hs_monitor *monitor, uint64_t now_us, struct hs_upst
 		     const char *why)
 {
 	hs_monitor_enter(monitor, now_us);
-	upstream->state = HS_UPSTREAM_DOWN; /* it has gone by itself */
+	upstream->state = HS_UPSTREAM_DOWN; /* closed by the driver or the server */
 	failed(node_of(upstream), why);
 	hs_monitor_leave(monitor);
 }
 
-/* Whoever takes the answer must not hang up: that waits until all that was received is read
- * (hs_upstream_close). */
+/* `answered` must not disconnect while received bytes are being read: it sets a close reason (hs_upstream_close). */
 static void take(void *context, struct hs_bytes reply, bool owned)
 {
 	struct hs_monitor_node *node = context;
@@ -206,7 +205,7 @@ static void take(void *context, struct hs_bytes reply, bool owned)
 
 	(void)owned;
 	if (query == HS_QUERY_NONE) {
-		hs_upstream_close(&node->upstream, "it answers with something that is no reply");
+		hs_upstream_close(&node->upstream, "it sent a reply without a request");
 		return;
 	}
 	node->query = HS_QUERY_NONE;

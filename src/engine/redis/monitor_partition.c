@@ -1,9 +1,9 @@
-/* What is published of partitions: where each is, whether it is served, and the numbers of its nodes. */
+/* Publishes partitions: address, state, and the sums over their nodes. */
 #include "engine/redis/monitor_internal.h"
 
 #include <stdio.h>
 
-/* What is known of the server that serves a partition, and why in `why` unless it is well. */
+/* The state of the server of a partition; `why` is set unless it is OK. */
 static enum hs_partition_state state_of(const struct hs_monitor_node *node, const char **why)
 {
 	if (node->down) {
@@ -11,7 +11,7 @@ static enum hs_partition_state state_of(const struct hs_monitor_node *node, cons
 		return HS_PARTITION_DOWN;
 	}
 	if (node->cluster_down) {
-		*why = "it says that the cluster is down";
+		*why = "it reports that the cluster is down";
 		return HS_PARTITION_DOWN;
 	}
 	if (!node->has_info) {
@@ -29,7 +29,7 @@ static enum hs_partition_state state_of(const struct hs_monitor_node *node, cons
 	return HS_PARTITION_OK;
 }
 
-/* The worst of its masters counts. */
+/* The worst state of its masters counts. */
 static void add_state(struct hs_engine_partition *sum, const struct hs_monitor_node *node)
 {
 	const char *why = "";
@@ -60,7 +60,7 @@ static struct hs_engine_partition sum_of(struct hs_monitor *monitor, uint16_t pa
 			sum.replica_lag_bytes = info->lag_bytes;
 		if (!node->master)
 			continue;
-		/* One that does not tell INFO may still tell of its slots. */
+		/* a node that refuses INFO may report its slots */
 		sum.keys += info->role == HS_NODE_UNKNOWN ? node->sums.keys : info->keys;
 		sum.expires += info->expires;
 		sum.bytes_used += info->memory_bytes;
@@ -74,7 +74,7 @@ static struct hs_engine_partition sum_of(struct hs_monitor *monitor, uint16_t pa
 	return sum;
 }
 
-/* How many slots cannot be served, for CLUSTER INFO. */
+/* Slots without a working server, for CLUSTER INFO. */
 static void count_failed_slots(struct hs_monitor *monitor)
 {
 	const struct hs_topology *topology = monitor->topology;

@@ -1,14 +1,14 @@
-/* Looking for the topology. Every node of a cluster knows it, so they are asked one by one in random order,
- * connected ones that do not say that the Cluster is down first, until an answer is good:
+/* Polls of the topology. Every node of a Cluster knows it, so nodes are asked one by one until an answer is good: in
+ * random order, connected nodes first unless they report that the Cluster is down.
  *
- *     no answer, no cluster       the next node; after 200 ms another one is asked beside it
- *     another cluster's           the next node
- *     older than what is known    the next node; it is taken if three looks in a row find none newer
+ *     no answer, or no cluster    the next node; after 200 ms another one is asked beside it
+ *     another Cluster             the next node
+ *     older than what is known    the next node; installed if three polls in a row find none newer
  *     the same                    done
  *     a change                    new routes and partitions
  *
- * The cluster's epoch, which grows whenever slots get another owner, says how old an answer is: a node that
- * was cut off from the others must not bring back a topology of the past. */
+ * The Cluster's epoch grows whenever slots change owners and tells how old an answer is: a node that was partitioned
+ * from the others must not bring back an old topology. */
 #include "engine/redis/monitor_internal.h"
 
 #include "base/hash.h"
@@ -23,14 +23,14 @@ static const struct hs_backoff_limits unanswered_limits = {.first_us = 100 * 100
 
 static void ask_another(struct hs_monitor *monitor);
 
-/* ---- when ---- */
+/* ---- due time ---- */
 
 void hs_monitor_poll_soon(struct hs_monitor *monitor)
 {
 	uint64_t at_us;
 
 	if (hs_monitor_is_single(monitor) || monitor->poll.running || !monitor->topology)
-		return; /* it is looked for anyway */
+		return; /* a poll is running or due anyway */
 	if (monitor->now_us > monitor->poll_backoff.open_at_us + 10 * poll_limits.max_us)
 		hs_backoff_clear(&monitor->poll_backoff);
 	at_us = monitor->poll_backoff.open_at_us > monitor->now_us
@@ -40,7 +40,7 @@ void hs_monitor_poll_soon(struct hs_monitor *monitor)
 		monitor->poll_at_us = at_us;
 }
 
-/* ---- whom ---- */
+/* ---- order of nodes ---- */
 
 static void shuffle(struct hs_monitor *monitor, struct hs_monitor_node **nodes, size_t count)
 {
@@ -99,7 +99,7 @@ void hs_monitor_poll_deinit(struct hs_monitor *monitor)
 
 /* ---- answers ---- */
 
-/* How many partitions can be told apart is fixed with the first topology, or before. */
+/* The first topology, if not something before it, fixes the number of partitions. */
 static uint16_t fix_capacity(struct hs_monitor *monitor, const struct hs_topology *topology)
 {
 	uint32_t wanted = 2u * topology->shards_count;
@@ -111,8 +111,7 @@ static uint16_t fix_capacity(struct hs_monitor *monitor, const struct hs_topolog
 	return monitor->calls->capacity(monitor->context, (uint16_t)wanted);
 }
 
-/* Until the next look. While some slots have no owner, which a failover ends, requests for them are refused: the
- * monitor looks again soon. */
+/* Time until the next poll: shorter while some slots have no owner, because requests for them fail until a failover. */
 static double interval_us(const struct hs_monitor *monitor)
 {
 	double us = (double)monitor->options.refresh_ms * 1000;
@@ -123,7 +122,7 @@ static double interval_us(const struct hs_monitor *monitor)
 		       : us;
 }
 
-/* The topology of this cluster is known. */
+/* An answer is good: ends the poll. */
 static void found(struct hs_monitor *monitor, uint64_t epoch, bool changed)
 {
 	double jitter = 0.75 + 0.5 * hs_prng_unit(&monitor->prng);
@@ -161,19 +160,19 @@ static void note_failure(struct hs_monitor_node *node, const char *why)
 		snprintf(poll->why, sizeof poll->why, "%s: %s", node->text, why);
 }
 
-static const char foreign_text[] = "another cluster answers there than the one known so far";
+static const char foreign_text[] = "a different cluster answers at this address";
 
 static void refuse_foreign(struct hs_monitor_node *node)
 {
 	struct hs_monitor *monitor = node->monitor;
 
 	if (!monitor->foreign_logged)
-		hs_log(monitor->options.log, HS_LOG_ERROR, "%s: %s; it is left alone", node->text,
-		       foreign_text);
+		hs_log(monitor->options.log, HS_LOG_ERROR,
+		       "%s: %s; ignored, check the engine's URL", node->text, foreign_text);
 	monitor->foreign_logged = true;
 	note_failure(node, foreign_text);
 	node->upstream.blameless =
-		true; /* the address may lead back to the right one: connect anew */
+		true; /* the address may lead back to the right Cluster: reconnect */
 	hs_upstream_close(&node->upstream, foreign_text);
 }
 
@@ -187,15 +186,16 @@ static void no_node_answered(struct hs_monitor *monitor)
 	if (strstr(poll->why, HS_LOGIN_REFUSED)) {
 		hs_monitor_set_failure_reason(monitor, "%s%s", poll->why, more);
 		if (!monitor->waiting)
-			hs_log(monitor->options.log, HS_LOG_WARN, "%s%s: waiting", poll->why, more);
+			hs_log(monitor->options.log, HS_LOG_WARN, "%s%s: retrying", poll->why,
+			       more);
 	} else {
-		hs_monitor_set_failure_reason(
-			monitor, "none of %zu nodes answers as one of the cluster (%s%s)",
-			poll->count, poll->why, more);
+		hs_monitor_set_failure_reason(monitor,
+					      "none of %zu nodes gives a usable answer (%s%s)",
+					      poll->count, poll->why, more);
 		if (!monitor->waiting)
 			hs_log(monitor->options.log, HS_LOG_WARN,
-			       "none of %zu %s answers as one of the cluster (%s%s): waiting",
-			       poll->count, monitor->topology ? "nodes" : "seeds", poll->why, more);
+			       "none of %zu %s gives a usable answer (%s%s): retrying", poll->count,
+			       monitor->topology ? "nodes" : "seeds", poll->why, more);
 	}
 	monitor->waiting = true;
 	end(monitor);
@@ -205,7 +205,7 @@ static void no_node_answered(struct hs_monitor *monitor)
 	monitor->calls->startup_done(monitor->context);
 }
 
-/* Everybody was asked. */
+/* No node is left to ask. */
 static void all_answered(struct hs_monitor *monitor)
 {
 	struct hs_monitor_poll *poll = &monitor->poll;
@@ -215,7 +215,7 @@ static void all_answered(struct hs_monitor *monitor)
 	if (!stale) {
 		no_node_answered(monitor);
 	} else if (++monitor->stale_polls < HS_MONITOR_STALE_POLLS) {
-		/* Those who know better may only be slow. */
+		/* Nodes with a newer epoch may only be slow. */
 		hs_topology_destroy(&stale);
 		end(monitor);
 		monitor->poll_at_us = monitor->now_us + unanswered_limits.first_us;
@@ -250,7 +250,7 @@ void hs_monitor_poll_tick(struct hs_monitor *monitor)
 		ask_another(monitor);
 }
 
-/* Whether it was asked in this look: an answer may also come late, to a question of the last. */
+/* The node was asked in this poll, and is not any more; false: its answer is late, from an earlier one. */
 static bool is_asked(struct hs_monitor_node *node)
 {
 	bool asked = node->polled;
@@ -273,7 +273,7 @@ void hs_monitor_poll_failed(struct hs_monitor_node *node, const char *why)
 		go_on(node, why);
 }
 
-/* cluster_current_epoch:12 among other lines. */
+/* The number behind cluster_current_epoch: in CLUSTER INFO; 0: none. */
 static uint64_t read_epoch(struct hs_bytes reply)
 {
 	static const char name[] = "cluster_current_epoch:";
@@ -291,7 +291,7 @@ static uint64_t read_epoch(struct hs_bytes reply)
 void hs_monitor_poll_epoch(struct hs_monitor_node *node, struct hs_bytes reply)
 {
 	hs_monitor_watch_state(node, reply);
-	node->epoch = read_epoch(reply); /* 0 when it may not be asked: then the answer counts */
+	node->epoch = read_epoch(reply); /* 0 (no permission): the answer counts */
 	hs_monitor_node_request(node, HS_QUERY_SLOTS);
 }
 
@@ -318,8 +318,8 @@ void hs_monitor_poll_slots(struct hs_monitor_node *node, struct hs_bytes reply)
 
 	if (!is_asked(node))
 		return;
-	/* The same words again of a topology that stands need not be read. (With more shards than partitions they
-	 * may lead to other numbers.) */
+	/* An unchanged reply to an unchanged topology need not be parsed. With more shards than partitions parsing
+	 * may change numbers. */
 	if (!stale && monitor->topology && !monitor->topology->crowded &&
 	    node->slots_hash == hash && node->slots_number == monitor->topology_number) {
 		found(monitor, node->epoch, false);
@@ -328,7 +328,7 @@ void hs_monitor_poll_slots(struct hs_monitor_node *node, struct hs_bytes reply)
 	if (hs_topology_parse(&topology, reply, node->address.host, HS_PARTITIONS_MAX, why,
 			      sizeof why) < 0) {
 		if (strstr(why, "cluster support disabled"))
-			snprintf(why, sizeof why, "it is a server without a cluster: use redis://");
+			snprintf(why, sizeof why, "it is not part of a cluster: use redis://");
 		go_on(node, why);
 		return;
 	}

@@ -1,5 +1,5 @@
-/* What follows from a new topology: routes for the workers, the map of slots, partitions, which nodes are
- * watched, and a line in the log. */
+/* Installs a new topology: routes for the workers, the slot map, partitions, the list of nodes to watch, and a log
+ * line. */
 #include "engine/redis/monitor_internal.h"
 
 #include <stdarg.h>
@@ -22,7 +22,7 @@ static void set_node(struct hs_route_node *node, const struct hs_topology_node *
 		snprintf(node->id, sizeof node->id, "%.*s", HS_NODE_ID_BYTES - 1, from->id);
 }
 
-/* By copying what is there already: a topology may change often in a simulated world. */
+/* Doubling copies: the simulator changes topologies often. */
 static void fill(uint16_t *to, size_t count, uint16_t value)
 {
 	to[0] = value;
@@ -69,7 +69,7 @@ static void list_node(struct hs_monitor *monitor, const struct hs_topology_node 
 	node->partition = partition;
 }
 
-/* Nodes that are no more are forgotten with the next tick. */
+/* Nodes that are not listed are dropped at the next tick. */
 static void list_nodes(struct hs_monitor *monitor)
 {
 	for (struct hs_monitor_node *node = monitor->nodes; node; node = node->next) {
@@ -126,7 +126,7 @@ static void describe_masters(struct description *description, const struct hs_to
 
 		address_of(shard, new, sizeof new);
 		if (!was) {
-			add_item(description, "%s is new, as partition %u", new, shard->partition);
+			add_item(description, "%s joined as partition %u", new, shard->partition);
 		} else if (!hs_redis_same_address(&was->master.address, &shard->master.address) &&
 			   hs_topology_shard(after, shard->partition) == shard) {
 			address_of(was, old, sizeof old);
@@ -139,8 +139,8 @@ static void describe_masters(struct description *description, const struct hs_to
 
 		if (!hs_topology_shard(after, was->partition)) {
 			address_of(was, old, sizeof old);
-			add_item(description, "%s has no slots any more: partition %u is gone", old,
-				 was->partition);
+			add_item(description, "%s has lost its last slot: partition %u is removed",
+				 old, was->partition);
 		}
 	}
 }
@@ -159,10 +159,9 @@ static void describe_slots(struct description *description, const struct hs_topo
 	if (moved > 0)
 		add_item(description, "%u slot%s moved", moved, moved == 1 ? "" : "s");
 	if (after->slots_count < HS_SLOTS && after->slots_count != before->slots_count)
-		add_item(description, "%u slots are served by nobody",
-			 HS_SLOTS - after->slots_count);
+		add_item(description, "%u slots have no server", HS_SLOTS - after->slots_count);
 	if (after->slots_count == HS_SLOTS && before->slots_count < HS_SLOTS)
-		add_item(description, "all slots are served again");
+		add_item(description, "all slots have a server again");
 }
 
 static uint32_t count_replicas(const struct hs_topology *topology)
@@ -190,7 +189,7 @@ void hs_monitor_describe_change(const struct hs_topology *before, const struct h
 		add_item(&description, "%u replica%s now, %u before", are, are == 1 ? "" : "s",
 			 were);
 	if (description.items == 0)
-		add_item(&description, "other replicas than before");
+		add_item(&description, "the replicas changed");
 }
 
 static void log_change(struct hs_monitor *monitor, const struct hs_topology *after)
@@ -203,8 +202,8 @@ static void log_change(struct hs_monitor *monitor, const struct hs_topology *aft
 		       text.data);
 	if (after->crowded && !(monitor->topology && monitor->topology->crowded))
 		hs_log(monitor->options.log, HS_LOG_WARN,
-		       "cluster: %u shards, of which %u can be told apart until heatsink is "
-		       "started again; the last partition stands for the others",
+		       "cluster: %u shards, but only %u partitions until heatsink is restarted: "
+		       "the last partition holds the other shards",
 		       after->shards_count, after->capacity);
 	hs_buf_deinit(&text);
 }

@@ -1,3 +1,5 @@
+/* The loop of the monitor thread: timers, sockets, and a queue of ops from other threads. The mutex protects what
+ * other threads read. */
 #include "engine/redis/monitor_thread.h"
 
 #include "base/limits.h"
@@ -10,7 +12,7 @@
 #include <sys/random.h>
 #include <uv.h>
 
-/* How many partitions there can be when no server has answered at the start. */
+/* room for partitions if no server answers at the start */
 enum { CAPACITY_UNKNOWN = 64 };
 
 struct hs_monitor_thread {
@@ -18,22 +20,22 @@ struct hs_monitor_thread {
 	uv_thread_t thread;
 	uv_loop_t loop;
 	uv_async_t wake;
-	uv_timer_t timer;  /* at the monitor's deadline */
-	uint64_t timer_us; /* what it is set to */
+	uv_timer_t timer;  /* for hs_monitor_deadline_us */
+	uint64_t timer_us; /* its due time */
 	uv_timer_t subscriber_timer;
-	char *buffer; /* HS_READ_BYTES, for all connections */
+	char *buffer; /* HS_READ_BYTES, shared by all connections */
 	struct hs_monitor *monitor;
 	struct hs_subscriber *subscriber;
 	struct hs_conn_driver monitor_driver, subscriber_driver;
 
-	/* From any thread. */
+	/* Set by any thread. */
 	_Atomic bool stopping, topology_suspect;
-	_Atomic uint64_t recounts; /* the number of the last one that was asked for */
-	struct hs_mpsc ops;	   /* ops */
+	_Atomic uint64_t recounts; /* number of the last hs_monitor_thread_recount */
+	struct hs_mpsc ops;	   /* submitted */
 
-	uv_mutex_t mutex; /* for the rest */
+	uv_mutex_t mutex; /* protects the rest */
 	uv_cond_t startup_cond;
-	bool startup_done; /* creation need not wait any more */
+	bool startup_done; /* creation may return */
 	uint16_t capacity; /* 0: not fixed yet */
 	const struct hs_routes *routes;
 	char unavailable_reason[HS_REDIS_WHY_BYTES];
@@ -41,7 +43,7 @@ struct hs_monitor_thread {
 	struct hs_engine_servers servers;
 };
 
-/* ---- for other threads ---- */
+/* ---- calls of other threads ---- */
 
 void hs_monitor_thread_failure_reason(struct hs_monitor_thread *thread, char *why, size_t why_size)
 {
@@ -52,7 +54,7 @@ void hs_monitor_thread_failure_reason(struct hs_monitor_thread *thread, char *wh
 
 uint16_t hs_monitor_thread_capacity(const struct hs_monitor_thread *thread)
 {
-	return thread->capacity; /* fixed when creation returns */
+	return thread->capacity; /* fixed before creation returns */
 }
 
 const struct hs_routes *hs_monitor_thread_routes(struct hs_monitor_thread *thread)
@@ -115,7 +117,7 @@ static uint64_t now_us(void)
 
 static void on_timer(uv_timer_t *timer);
 
-/* Behind every call into the monitor. */
+/* After every call into the monitor. */
 static void set_timer(struct hs_monitor_thread *thread)
 {
 	uint64_t at_us = hs_monitor_deadline_us(thread->monitor), now = now_us();
@@ -131,8 +133,8 @@ static void on_timer(uv_timer_t *timer)
 	struct hs_monitor_thread *thread = timer->data;
 
 	thread->timer_us = 0;
-	/* Every look begins here. A worker that is surprised from now on may have been answered behind the
-	 * look, and wakes this thread again. */
+	/* Polls begin here. A worker that finds the routes stale from now on may have got its answer after the
+	 * poll's, so it must wake this thread again. */
 	if (atomic_exchange(&thread->topology_suspect, false))
 		hs_monitor_suspect_topology(thread->monitor, now_us());
 	hs_monitor_tick(thread->monitor, now_us());
@@ -220,7 +222,7 @@ static void conn_send(void *context, struct hs_upstream *upstream)
 	hs_conn_send(upstream);
 }
 
-/* ---- what the monitor finds out ---- */
+/* ---- the monitor's calls ---- */
 
 static uint16_t monitor_capacity(void *context, uint16_t wanted)
 {
@@ -395,7 +397,7 @@ static void run(void *argument)
 	uv_run(&thread->loop, UV_RUN_DEFAULT);
 }
 
-/* ---- the beginning and the end ---- */
+/* ---- creation and end ---- */
 
 static void wait_startup(struct hs_monitor_thread *thread)
 {

@@ -1,12 +1,12 @@
-/* How the servers are: INFO once a second, CLUSTER INFO of a cluster's masters with it, and what their slots
- * do (CLUSTER SLOT-STATS) every few seconds. */
+/* State of the servers: INFO once a second, CLUSTER INFO of a Cluster's masters with it, CLUSTER SLOT-STATS every
+ * few seconds. */
 #include "engine/redis/monitor_internal.h"
 
 #include "base/mem.h"
 
 #include <stdio.h>
 
-/* ---- the first answers ---- */
+/* ---- startup ---- */
 
 void hs_monitor_end_startup(struct hs_monitor *monitor)
 {
@@ -29,8 +29,8 @@ static void log_contact(struct hs_monitor_node *node)
 			 info->version);
 	if (hs_monitor_is_single(monitor)) {
 		hs_log(monitor->options.log, HS_LOG_INFO, "%s: %s%s%s", node->text,
-		       who[0] ? who : "a server that tells no version",
-		       info->role == HS_NODE_REPLICA ? ", a replica: it takes no writes" : "",
+		       who[0] ? who : "a server of unknown version",
+		       info->role == HS_NODE_REPLICA ? ", a replica: writes will fail" : "",
 		       info->loading ? ", loading its data" : "");
 		return;
 	}
@@ -53,13 +53,13 @@ static void single_is(struct hs_monitor_node *node)
 	if (node->info.cluster && !monitor->not_single_logged) {
 		monitor->not_single_logged = true;
 		hs_log(monitor->options.log, HS_LOG_WARN,
-		       "%s is a node of a cluster, and keys of other nodes are not reached: use "
+		       "%s is a node of a cluster: commands for keys of other nodes will fail; use "
 		       "cluster://",
 		       node->text);
 	}
 }
 
-/* What the masters that tell INFO agree on. */
+/* The settings that the masters agree on. */
 static void watch_servers(struct hs_monitor *monitor)
 {
 	struct hs_engine_servers servers = {.maxmemory = -1, .aof_enabled = -1};
@@ -97,7 +97,7 @@ void hs_monitor_watch_info(struct hs_monitor_node *node, struct hs_bytes reply)
 
 	if (hs_parse_reply_head(&head, reply.data, reply.len) <= 0 || head.type != HS_PARSED_BULK ||
 	    hs_node_info_parse(&info, head.text) < 0) {
-		hs_log(monitor->options.log, HS_LOG_DEBUG, "%s does not tell INFO", node->text);
+		hs_log(monitor->options.log, HS_LOG_DEBUG, "%s: INFO failed", node->text);
 		info = (struct hs_node_info){.maxmemory = -1, .aof_enabled = -1};
 	}
 	node->cpu =
@@ -112,7 +112,7 @@ void hs_monitor_watch_info(struct hs_monitor_node *node, struct hs_bytes reply)
 	if (hs_monitor_is_single(monitor))
 		single_is(node);
 	else if (node->master && info.role == HS_NODE_REPLICA)
-		hs_monitor_poll_soon(monitor); /* replaced, and no client has found out yet */
+		hs_monitor_poll_soon(monitor); /* replaced; no client has found out yet */
 	log_contact(node);
 	hs_monitor_end_startup(monitor);
 }
@@ -124,22 +124,22 @@ void hs_monitor_watch_state(struct hs_monitor_node *node, struct hs_bytes reply)
 	bool cluster_down = hs_node_says_cluster_down(reply);
 
 	if (cluster_down && node->master)
-		hs_monitor_poll_soon(node->monitor); /* the others may have replaced it */
+		hs_monitor_poll_soon(node->monitor); /* it may have been replaced */
 	if (cluster_down == node->cluster_down)
 		return;
 	node->cluster_down = cluster_down;
 	if (!node->master)
 		return;
 	hs_log(node->monitor->options.log, cluster_down ? HS_LOG_WARN : HS_LOG_INFO,
-	       "%s, master of partition %u: it says that the cluster is %s", node->text,
-	       node->partition, cluster_down ? "down" : "well again");
+	       "%s, master of partition %u: it reports that the cluster is %s", node->text,
+	       node->partition, cluster_down ? "down" : "up again");
 	hs_monitor_publish(node->monitor, node->partition);
 }
 
 /* ---- CLUSTER SLOT-STATS ---- */
 
-/* Not for now, as BUSY or LOADING would be, but for as long as the server runs as it does. One whose user
- * may not ask is not asked again either: each time would be a line in its ACL LOG. */
+/* A refusal for as long as the server runs: an unknown command, or no permission (each attempt would add a line to
+ * its ACL LOG). BUSY and LOADING pass. */
 static bool is_final(struct hs_bytes reply)
 {
 	struct hs_bytes text;
@@ -148,7 +148,7 @@ static bool is_final(struct hs_bytes reply)
 	       (hs_bytes_begins(text, HS_LIT("ERR ")) || hs_bytes_begins(text, HS_LIT("NOPERM ")));
 }
 
-/* What a node says stays until its next answer. */
+/* A node's sums stay until its next answer; this drops them. */
 static void forget_stats(struct hs_monitor_node *node)
 {
 	node->stats_at_us = 0;
@@ -162,7 +162,7 @@ void hs_monitor_watch_stats(struct hs_monitor_node *node, struct hs_bytes reply)
 	char why[HS_REDIS_WHY_BYTES];
 
 	if (!node->master)
-		return; /* since it was asked */
+		return; /* demoted since the query */
 	if (!monitor->samples)
 		monitor->samples = hs_mem_zalloc(sizeof *monitor->samples);
 	if (hs_slot_stats_sample(monitor->samples, &node->stats, reply, monitor->now_us,
@@ -177,7 +177,7 @@ void hs_monitor_watch_stats(struct hs_monitor_node *node, struct hs_bytes reply)
 	hs_monitor_publish(monitor, node->partition);
 }
 
-/* A server that refused is not asked again until it was away: it may come back as a newer version. */
+/* A server that refused is not asked again until it has reconnected: it may return as a newer version. */
 static void ask_stats(struct hs_monitor_node *node)
 {
 	if (!node->master) {
@@ -189,7 +189,7 @@ static void ask_stats(struct hs_monitor_node *node)
 	}
 }
 
-/* ---- away and back ---- */
+/* ---- down and up ---- */
 
 void hs_monitor_watch_up(struct hs_monitor_node *node)
 {
@@ -210,7 +210,7 @@ void hs_monitor_watch_down(struct hs_monitor_node *node, const char *why)
 	node->has_info = false;
 	watch_servers(monitor);
 	node->cluster_down = false;
-	node->stats_refused = false; /* it may come back as something newer */
+	node->stats_refused = false; /* it may return as a newer version */
 	forget_stats(node);
 	if (!node->master) {
 		hs_log(monitor->options.log, HS_LOG_DEBUG, "%s: %s", node->text, why);
@@ -220,7 +220,7 @@ void hs_monitor_watch_down(struct hs_monitor_node *node, const char *why)
 		hs_log(monitor->options.log, HS_LOG_WARN, "%s, master of partition %u: %s",
 		       node->text, node->partition, why);
 	else if (!node->down)
-		hs_log(monitor->options.log, HS_LOG_WARN, "%s: %s: waiting", node->text, why);
+		hs_log(monitor->options.log, HS_LOG_WARN, "%s: %s: retrying", node->text, why);
 	node->down = true;
 	snprintf(node->why, sizeof node->why, "%s", why);
 	hs_monitor_publish(monitor, node->partition);
@@ -232,7 +232,7 @@ void hs_monitor_watch_down(struct hs_monitor_node *node, const char *why)
 	}
 }
 
-/* ---- when ---- */
+/* ---- due times ---- */
 
 static bool has_silent_replicas(const struct hs_monitor_node *master)
 {
@@ -242,7 +242,7 @@ static bool has_silent_replicas(const struct hs_monitor_node *master)
 	return shard && master->has_info && master->info.replicas_online < shard->replicas_count;
 }
 
-/* A replica that its master does not speak of has to be asked itself. */
+/* A replica that its master does not report as online is asked itself. */
 static bool is_silent_replica(struct hs_monitor_node *node)
 {
 	if (!node->listed || node->master)

@@ -5,10 +5,10 @@
 
 #include <stddef.h>
 
-/* What is only needed until the end of the text. */
+/* State of one parse. */
 struct reading {
 	struct hs_node_info *info;
-	size_t known; /* lines that were understood */
+	size_t known; /* lines with a known name */
 	uint64_t offset, offset_online_min, offset_read, offset_applied;
 };
 
@@ -29,7 +29,7 @@ static void set_text(struct hs_bytes value, char *to, size_t size)
 	to[len] = '\0';
 }
 
-/* Seconds with decimals, "12.345678", as microseconds. */
+/* "12.345678" seconds as microseconds; 0: malformed. */
 static uint64_t microseconds(struct hs_bytes value)
 {
 	enum { WHOLE_S_MAX = 1000000000 };
@@ -50,7 +50,7 @@ static uint64_t microseconds(struct hs_bytes value)
 	return i == value.len ? whole * 1000000 + part : 0;
 }
 
-/* The next line of `text`, without its end. */
+/* Takes the next line of `text`, without its line end. */
 static struct hs_bytes cut_line(struct hs_bytes *text)
 {
 	struct hs_bytes line = hs_bytes_cut(text, '\n');
@@ -68,7 +68,7 @@ static bool starts_with_number(struct hs_bytes name, const char *word)
 	       name.data[len] <= '9';
 }
 
-/* ---- lines with several values ---- */
+/* ---- lines with several values: replicas, databases ---- */
 
 /* slave0:ip=127.0.0.1,port=6380,state=online,offset=28,lag=1 */
 static void read_replica(struct reading *reading, struct hs_bytes value)
@@ -161,7 +161,7 @@ static bool read_word(struct hs_node_info *info, struct hs_bytes name, struct hs
 		info->valkey = true;
 		set_text(value, info->version, sizeof info->version);
 	} else if (hs_bytes_equal(name, HS_LIT("redis_version"))) {
-		/* Valkey also names the Redis that it stands for. */
+		/* Valkey also names a compatible Redis version. */
 		if (!info->valkey)
 			set_text(value, info->version, sizeof info->version);
 	} else if (hs_bytes_equal(name, HS_LIT("maxmemory"))) {

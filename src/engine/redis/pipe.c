@@ -27,8 +27,8 @@ void hs_pipe_deinit(struct hs_pipe *pipe)
 	hs_upstream_deinit(&pipe->upstream);
 }
 
-/* MULTI, the commands that need the engine, EXEC, in one run of bytes: nobody's command can come
- * between them. Asked for once, before MULTI: the server keeps that in mind until EXEC. */
+/* MULTI, the commands that the server runs, EXEC, in one run of bytes, so that no other client's command comes
+ * between. One ASKING in front of MULTI is enough: the server remembers it until EXEC. */
 static uint32_t compose_exec(struct hs_buf *out, const struct hs_op_tx *tx, bool asking)
 {
 	uint32_t replies = asking ? 2 : 1;

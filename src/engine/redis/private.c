@@ -1,27 +1,26 @@
-/* Pipes that serve one client for a while.
+/* Pipes that serve one client at a time.
  *
- * A watch lives in a connection, and a command that blocks keeps its connection for itself: neither
- * can be on one that others share. The core sees to it that a client has nothing else under way
- * then, so the order of its commands needs no thought here.
+ * A WATCH belongs to a connection, and a command that blocks occupies its connection: neither can use one that
+ * clients share. The core gives such a client nothing else to do meanwhile, so order is no concern here.
  *
- *     WATCH ──► a pipe is the watcher's ──► EXEC or UNWATCH ──► it is free again
- *     BLPOP ──► a pipe until the answer ──────────────────────► it is free again
- *     SCRIPT KILL ──► an idle pipe, or a new one ─────────────► it is free again, or closed
+ *     WATCH ──► the client's pipe ──► EXEC or UNWATCH ──► idle again
+ *     BLPOP ──► a pipe until the answer ────────────────► idle again
+ *     SCRIPT KILL ──► an idle pipe, or a new one ───────► idle again, or closed
  *
- * SCRIPT KILL and FUNCTION KILL would wait on a shared pipe for the very script that they should end: the
- * server reads nothing more from the connection that runs it. A server that is busy with a script refuses
- * most commands, those that say which node it is among them: a pipe opened for such a command does not ask
- * (hs_pipe.bare), and serves nobody else.
+ * SCRIPT KILL and FUNCTION KILL on a shared pipe would wait for the very script that they are to end: the server
+ * reads nothing more from the connection that runs it. A server that is busy with a script refuses most commands,
+ * CLUSTER MYID among them: a pipe opened for a KILL greets with HELLO alone (hs_pipe.hello_only) and serves no other
+ * client.
  *
- * If the pipe is lost meanwhile, or the slot moves away, nobody can know whether the watched keys
- * changed: EXEC answers that they did, which is always allowed. */
+ * If the pipe is lost, or the slot moves away, it is unknown whether the watched keys changed: EXEC answers null, as
+ * if they had, which Redis always allows. */
 #include "base/list.h"
 #include "base/mem.h"
 #include "engine/redis/internal.h"
 #include "wire/compose.h"
 #include "wire/reply.h"
 
-/* SCRIPT KILL, FUNCTION KILL: one server's success is the answer. */
+/* SCRIPT KILL, FUNCTION KILL: sent to all nodes; one success is the answer. */
 static bool is_kill(const struct hs_op *op)
 {
 	return op->kind == HS_OP_COMMAND && op->command->merge == HS_MERGE_ONE_SUCCEEDED;
@@ -54,7 +53,7 @@ static struct hs_private_pipe *find(struct hs_flow *flow, uint64_t watcher)
 	return NULL;
 }
 
-/* From the idle ones of its node to those in use. */
+/* From the node's idle pipes to those in use. */
 static void take(struct hs_flow *flow, struct hs_private_pipe *priv)
 {
 	hs_list_remove(&priv->link);
@@ -63,8 +62,8 @@ static void take(struct hs_flow *flow, struct hs_private_pipe *priv)
 	priv->pipe.node->idle_count--;
 }
 
-/* Has an idle one of any node closed to make room: with the next flush, because what it was given
- * back with may be just being read. */
+/* Closes an idle pipe of any node if the limit is reached. With the next flush: the pipe may be in the middle of
+ * reading. */
 static bool make_room(struct hs_flow *flow)
 {
 	if (flow->private_count < flow->options.private_max)
@@ -107,7 +106,7 @@ static struct hs_private_pipe *get(struct hs_flow *flow, struct hs_node *node, u
 	return priv;
 }
 
-/* What it was for is elsewhere now. */
+/* The slot moved away: the pipe is closed and no longer counted. */
 static void give_up(struct hs_flow *flow, struct hs_private_pipe *priv)
 {
 	hs_flow_close(flow, &priv->pipe, "its slot moved", true);
@@ -116,7 +115,7 @@ static void give_up(struct hs_flow *flow, struct hs_private_pipe *priv)
 	priv->given_up = true;
 }
 
-/* Its client is done with it. */
+/* The client needs the pipe no longer: it becomes idle or is closed. */
 static void put(struct hs_flow *flow, struct hs_private_pipe *priv)
 {
 	struct hs_pipe *pipe = &priv->pipe;
@@ -149,14 +148,14 @@ static void compose(struct hs_pipe *pipe, struct hs_op *op, bool asking)
 	size_t start = out->len;
 	uint32_t replies = 0;
 
-	/* A client that watches may choose the other dialect meanwhile. */
+	/* A client that watches may have switched dialects. */
 	if (pipe->upstream.resp != op->resp && op->kind != HS_OP_UNWATCH) {
 		hs_compose_line(out, op->resp == 3 ? "HELLO 3" : "HELLO 2");
 		pipe->upstream.resp = op->resp;
 		replies++;
 	}
-	/* WAIT looks at the last command of its own connection: one that comes behind all its client's
-	 * writes, which have been answered. */
+	/* WAIT uses the replication offset that its connection's last command saw. The writes of the client went
+	 * over another connection and are answered: PING sees their offset. */
 	if (op->kind == HS_OP_COMMAND && is_wait(op->command)) {
 		hs_compose_line(out, "PING");
 		replies++;
@@ -164,7 +163,7 @@ static void compose(struct hs_pipe *pipe, struct hs_op *op, bool asking)
 	hs_pipe_compose_behind(pipe, op, asking, start, replies);
 }
 
-/* What it watches cannot be told any more: EXEC will find no pipe, and answer that it changed. */
+/* The watch is lost: EXEC answers null, WATCH and UNWATCH answer OK. A later EXEC finds no pipe. */
 static enum hs_submit answer_watch_lost(struct hs_op *op)
 {
 	struct hs_reply reply = {.out = op->out, .resp = op->resp};
@@ -176,7 +175,7 @@ static enum hs_submit answer_watch_lost(struct hs_op *op)
 	return HS_SUBMIT_DONE;
 }
 
-/* Now, or when the pipe is open. */
+/* Composes at once, or when the pipe is up. */
 static void send(struct hs_flow *flow, struct hs_private_pipe *priv, struct hs_op *op, bool asking)
 {
 	struct hs_pipe *pipe = &priv->pipe;
@@ -228,7 +227,7 @@ static bool start(struct hs_flow *flow, struct hs_node *node, struct hs_op *op, 
 	return true;
 }
 
-/* Whether it rests on what the same client watched before. */
+/* The operation depends on what the client watched before. */
 static bool watches_already(const struct hs_op *op)
 {
 	return op->kind == HS_OP_EXEC || op->kind == HS_OP_UNWATCH ||
@@ -252,7 +251,7 @@ enum hs_submit hs_private_submit(struct hs_flow *flow, struct hs_op *op)
 		priv = find(flow, op->watcher);
 	else if (!is_kill(op))
 		op->engine_deadline_us = UINT64_MAX;
-	/* UNWATCH is under way on it, and what is watched now is on another node: each has a connection. */
+	/* UNWATCH is in flight on the pipe, and the new key is on another node: each uses a pipe of its own. */
 	if (priv && op->kind == HS_OP_WATCH && !op->has_watches &&
 	    node_for(flow, op) != priv->pipe.node) {
 		priv->watcher = 0;
@@ -263,7 +262,7 @@ enum hs_submit hs_private_submit(struct hs_flow *flow, struct hs_op *op)
 	if (!priv)
 		return start(flow, node_for(flow, op), op, false) ? HS_SUBMIT_QUEUED
 								  : HS_SUBMIT_DONE;
-	/* The slot is elsewhere by now, and with it whoever may change the keys. */
+	/* The slot has another owner, which runs the writes to the watched keys. */
 	if (flow->options.cluster && node_for(flow, op) != priv->pipe.node) {
 		give_up(flow, priv);
 		return answer_watch_lost(op);
@@ -272,12 +271,12 @@ enum hs_submit hs_private_submit(struct hs_flow *flow, struct hs_op *op)
 	return HS_SUBMIT_QUEUED;
 }
 
-/* Its slot moved, and with it whatever the pipe watches. */
+/* The slot moved: what the pipe watches is lost. */
 static void follow(struct hs_flow *flow, struct hs_private_pipe *priv, struct hs_op *op,
 		   const struct hs_redirect *redirect)
 {
 	enum hs_unblock unblock = priv->unblock;
-	/* If UNWATCH is behind a WATCH, its client has gone: UNWATCH will not be sent again. */
+	/* UNWATCH behind a WATCH: the client has gone, and UNWATCH is not sent again. */
 	bool over = watches_already(op) || has_in_flight(priv, HS_OP_UNWATCH);
 	struct hs_node *node;
 
@@ -306,7 +305,7 @@ static void take_reply(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op 
 	    hs_flow_is_redirect(cause, &redirect)) {
 		follow(flow, priv, op, &redirect);
 	} else {
-		/* Else it stays the watcher's, who may watch again before UNWATCH is answered. */
+		/* Free unless the client watches through it: this was WATCH, or another WATCH is in flight. */
 		if (op->kind != HS_OP_WATCH && !has_in_flight(priv, HS_OP_WATCH))
 			put(flow, priv);
 		hs_flow_answer(flow, pipe, op, reply, owned);
@@ -361,7 +360,7 @@ void hs_flow_cancel(struct hs_flow *flow, struct hs_op *op)
 {
 	struct hs_private_pipe *priv = hs_private_of(op);
 
-	/* The server must not serve it any more: what it would pop would be lost. */
+	/* The server must not run it any more: an element that it pops would be lost. */
 	if (priv)
 		hs_flow_close(flow, &priv->pipe, "its client has gone", true);
 }
@@ -378,7 +377,7 @@ static void up(struct hs_flow *flow, struct hs_pipe *pipe)
 
 /* ---- time ---- */
 
-/* At once. */
+/* Closes at once. */
 static void end(struct hs_flow *flow, struct hs_private_pipe *priv)
 {
 	struct hs_pipe *pipe = &priv->pipe;
@@ -393,7 +392,7 @@ static void end(struct hs_flow *flow, struct hs_private_pipe *priv)
 
 void hs_private_tick(struct hs_flow *flow)
 {
-	/* WATCH, EXEC and UNWATCH wait as long as anything; what blocks has no deadline. */
+	/* WATCH, EXEC and UNWATCH have the normal deadline; blocking commands have none. */
 	hs_list_each(struct hs_private_pipe, priv, &flow->private_pipes, link) {
 		struct hs_pipe *pipe = &priv->pipe;
 
@@ -426,7 +425,7 @@ void hs_private_deinit(struct hs_flow *flow)
 }
 
 const struct hs_pipe_kind hs_private_pipes = {
-	.resp = 2, /* or its client's dialect */
+	.resp = 2, /* or the client's */
 	.shares_login = true,
 	.timeout_reason = "no reply within engine-timeout",
 	.compose = compose,

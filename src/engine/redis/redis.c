@@ -1,15 +1,15 @@
-/* The redis engine in front of other servers.
+/* The redis engine: executes operations on servers.
  *
  *     worker ── submit ──► flow ──► pipes ──► connections on the worker's own loop ──► servers
  *        ▲                   ▲ │                                                         │
  *        └──── finished ─────┴─┼─────────────────────────── replies ─────────────────────┘
- *                              │ surprise
+ *                              │ topology_suspect
  *                      routes  ▼
- *              topology monitor: routes, commands, telemetry, news; a thread and connections of its own
+ *              monitor thread: topology monitor and subscriber, with connections of their own
  *
- * Every worker has a flow (flow.h), which decides, and connections (upstream/conn.h), which move its bytes;
- * workers share nothing but the routes, which are immutable. Where to read on: flow.h for what
- * happens to a request, private.c for WATCH and BLPOP, monitor.h and monitor_thread.h for the rest. */
+ * Every worker has a flow, which decides, and connections (upstream/conn.h), which move its bytes. Workers share the
+ * routes, which are immutable, and the scripts, under a mutex. The monitor thread sends new routes to each worker as
+ * a message. */
 #include "engine/redis/redis.h"
 
 #include "base/list.h"
@@ -32,7 +32,7 @@
 
 enum { START_MS_MAX = 2000, OPEN_MS_MAX = 2000, TRACKING_REFUSED_MAX = 1024 };
 
-/* Routes on their way to one worker. */
+/* A message to one worker: new routes. */
 struct routes_message {
 	struct routes_message *next;
 	const struct hs_routes *routes;
@@ -44,13 +44,13 @@ struct worker {
 	struct hs_flow *flow;
 	uv_async_t wake;
 	struct hs_mpsc routes_messages;
-	struct hs_buf script; /* the last one that was asked for */
+	struct hs_buf script; /* the last one looked up */
 	struct hs_conn_driver driver;
-	uv_timer_t check;  /* liveness checks of tracking sessions and replicas */
-	uint64_t check_us; /* it runs so often; 0: not at all */
+	uv_timer_t check;  /* timer of hs_flow_check */
+	uint64_t check_us; /* its interval; 0: stopped */
 	struct hs_tracking_sessions *tracking_sessions;
 	_Atomic bool attached;
-	struct hs_flow_stats *stats; /* read by other threads, also when the flow is gone */
+	struct hs_flow_stats *stats; /* any thread reads it, also after the flow has ended */
 	char cache_line_gap[64];
 };
 
@@ -58,15 +58,16 @@ struct redis {
 	struct hs_engine engine;
 	struct hs_engine_host host;
 	struct hs_redis_url url;
-	char *user, *password; /* where the URL has none */
+	char *user, *password; /* for a URL without them */
 	struct hs_conn_config conn_config;
 	struct hs_monitor_thread *monitor;
 	struct hs_scripts *scripts;
 	struct hs_slot_map *slots;
 	struct worker *workers;
-	_Atomic uint64_t check_every_us;		  /* as was last asked for */
-	uv_mutex_t mutex;				  /* for the next */
-	char (*tracking_refused)[HS_HOST_BYTES_MAX + 16]; /* servers that were told of */
+	_Atomic uint64_t check_every_us; /* of the last check_sessions_every */
+	uv_mutex_t mutex;		 /* for the rest but `where` */
+	/* Servers whose refusal to track was logged. */
+	char (*tracking_refused)[HS_HOST_BYTES_MAX + 16];
 	size_t tracking_refused_count;
 	char unavailable_reason[HS_REDIS_WHY_BYTES];
 	char where[HS_REDIS_URL_TEXT_BYTES];
@@ -91,7 +92,7 @@ static void on_check(uv_timer_t *timer)
 	hs_flow_check(worker->flow, now_of(worker));
 }
 
-/* Starts and stops them as is wanted now, for as long as there is anything to check. */
+/* Starts or stops the timer: it runs while a cache wants checks and there is anything to check. */
 static void update_check_timer(struct worker *worker)
 {
 	uint64_t wanted_us =
@@ -135,7 +136,7 @@ static void on_down(void *context, struct hs_upstream *upstream, const char *why
 	struct worker *worker = context;
 	struct hs_pipe *pipe = pipe_of(upstream);
 
-	/* The monitor tells of it once, for all workers. */
+	/* The monitor logs it once, for all workers. */
 	hs_log(worker->redis->host.log, HS_LOG_DEBUG, "%s: %s", pipe->node->text, why);
 	hs_flow_down(worker->flow, now_of(worker), pipe, why);
 	answered(worker);
@@ -218,7 +219,7 @@ static void flow_changed(void *context, struct hs_now now,
 		host->changed(host->context, worker->index, now, tracking_session, key);
 }
 
-/* Said once, not by every worker. */
+/* Logs it once for each server, not once per worker. */
 static void flow_tracking_refused(void *context, const struct hs_node *node, const char *why)
 {
 	struct worker *worker = context;
@@ -237,8 +238,8 @@ static void flow_tracking_refused(void *context, const struct hs_node *node, con
 	}
 	uv_mutex_unlock(&redis->mutex);
 	hs_log(redis->host.log, said ? HS_LOG_DEBUG : HS_LOG_WARN,
-	       "%s does not tell when keys change, so values of its keys are kept for "
-	       "`stale` only, and then read again: %s",
+	       "%s sends no invalidations, so values of its keys are cached for `stale` at "
+	       "most, and then read again: %s",
 	       node->text, why);
 }
 
@@ -289,7 +290,7 @@ static struct hs_bytes script(struct hs_engine *engine, uint32_t id, struct hs_b
 
 static void check_sessions_every(struct hs_engine *engine, uint64_t us)
 {
-	/* The workers see it with their next round of events. */
+	/* Workers read it in their next round of events. */
 	atomic_store_explicit(&of(engine)->check_every_us, us, memory_order_relaxed);
 }
 
@@ -305,7 +306,7 @@ static void flush(struct hs_engine *engine, uint32_t id)
 
 static void refresh(struct hs_engine *engine, uint32_t id)
 {
-	(void)engine, (void)id; /* nothing is remembered between requests */
+	(void)engine, (void)id; /* no read snapshots */
 }
 
 static void idle(struct hs_engine *engine, uint32_t id)
@@ -317,7 +318,7 @@ static void idle(struct hs_engine *engine, uint32_t id)
 	answered(worker);
 }
 
-/* `worker->flow` NULL: there is nobody to tell. */
+/* `worker->flow` NULL: the worker has detached; drops the messages. */
 static void read_routes_messages(struct worker *worker)
 {
 	struct routes_message *routes_message, *next;
@@ -470,7 +471,7 @@ static const struct hs_engine_calls calls = {
 	.destroy = destroy,
 };
 
-/* ---- what the monitor says ---- */
+/* ---- the monitor's calls ---- */
 
 static void monitor_routes(void *context, const struct hs_routes *routes)
 {
@@ -490,7 +491,7 @@ static void monitor_routes(void *context, const struct hs_routes *routes)
 	hs_routes_unref(&routes);
 }
 
-/* ---- the beginning ---- */
+/* ---- creation ---- */
 
 bool hs_redis_is_url(const char *name)
 {

@@ -1,27 +1,39 @@
-/* The redis engine: a Redis or Valkey server, or a Cluster of them, over the network. See redis.c
- * for how its parts work together. */
+/* The redis engine: executes operations on a Redis or Valkey server, or on a Cluster of them, over the network. The
+ * front door of this folder; engine/engine.h says which thread makes which call. The folder knows no stage, no rule
+ * and no client connection. Memory: ops belong to the core (engine.h); the engine copies its options' texts.
+ *
+ *     flow.h         one worker: routing, order, retries, deadlines; pipe.h: one connection's operations
+ *     monitor.h      topology, commands, telemetry and options of the servers
+ *     subscriber.h   pub/sub messages and invalidations, once for all workers
+ *     topology.h node_info.h slot_stats.h invalidation.h   pure readers of replies
+ *
+ * Everything but redis.c, monitor_thread.c and scripts.c is sans-IO: the simulator runs it too.
+ *
+ * Bad days: a connection is lost, a node is away or its queue is full (flow.h); slots move (flow.h, slots.c); no
+ * server answers at the start (the engine starts and waits for one, `unavailable_reason`); an invalidation may be
+ * missed (subscriber.h, fetch.c). */
 #ifndef HS_ENGINE_REDIS_REDIS_H
 #define HS_ENGINE_REDIS_REDIS_H
 
 #include "engine/engine.h"
 
 struct hs_redis_options {
-	const char *url;	     /* redis:// rediss:// cluster:// clusters:// */
-	const char *user, *password; /* where the URL has none */
-	uint64_t timeout_ms;	     /* an operation waits so long at most */
-	uint32_t in_flight_max;	     /* under way on one connection */
-	uint32_t waiting_max;	     /* waiting for one node */
-	uint32_t private_max;	     /* connections of a worker for blocking commands and WATCH */
-	uint64_t refresh_ms;	     /* between two looks at a cluster's topology */
-	/* Towards the servers, for rediss:// and clusters://. */
+	const char *url; /* redis:// rediss:// cluster:// clusters://, see upstream/url.h */
+	const char *user, *password; /* for a URL without them */
+	uint64_t timeout_ms;	     /* how long an operation waits at most */
+	uint32_t in_flight_max;	     /* operations in flight on one connection */
+	uint32_t waiting_max;	     /* operations waiting for one node */
+	uint32_t private_max;	     /* connections of one worker for blocking commands and WATCH */
+	uint64_t refresh_ms;	     /* between two polls of a Cluster's topology */
+	/* For rediss:// and clusters://. */
 	const char *tls_ca_cert_file, *tls_ca_cert_dir, *tls_cert_file, *tls_key_file;
 	bool tls_skip_verify;
 };
 
-/* Whether an engine's name is one of ours. */
+/* The name of an engine is a URL: this engine's. */
 bool hs_redis_is_url(const char *name);
 
-/* A wrong URL or certificate is an error, in one line; servers that are away are not. */
+/* An invalid URL or certificate is an error, with one line in `error`. Servers that do not answer are no error. */
 int hs_redis_create(const struct hs_redis_options *options, const struct hs_engine_host *host,
 		    struct hs_engine **engine, char *error, size_t error_size) HS_MUSTCHECK;
 

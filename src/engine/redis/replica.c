@@ -1,32 +1,31 @@
-/* Reads that need not come from a key's master (hs_op.replica_since_us), and how it is known what a
- * replica has.
+/* Reads from replicas (hs_op.replica_since_us), and how the flow knows how fresh a replica is.
  *
- *     T: master, INFO ──► stream s, offset o ──► replica, INFO ──► stream s, offset >= o:
- *                                                     it has all that the master had at T
+ *     T: master, INFO ──► replication id s, offset o ──► replica, INFO ──► id s, offset >= o:
+ *                                                  the replica has all that the master had at T
  *
- * A proof is as old as the question to the master, not as any answer: what was written behind the question
- * may be missing. A replica only goes forward in its stream, so a proof holds for good, until its age is
- * too much for who asks; but it is of one stream, one master and the slots it had then. So another
- * stream, a lost link or connection, and any news of where slots are make it void.
+ * T is the time when the question was sent to the master, not the time of an answer: writes behind the question may
+ * be missing. A replica's offset only grows, so the result holds until T is too old for a read. It holds for one
+ * replication id, one master and one set of slots: another id, a lost link or connection, and any change of the
+ * routes make it void (hs_replica_invalidate).
  *
- * Everything of this is on a pipe of its own for each node, in RESP3: READONLY is for a replica's alone,
- * because a master that was demoted must send everybody else on. A replica that says anything but an
- * answer is not argued with: the master is asked. It is given less time than a master, for the same reason.
+ * All of this uses one pipe per node, in RESP3, apart from the shared ones: READONLY must apply to a replica's
+ * connection only, because a demoted master must redirect other commands. A replica has a shorter timeout than a
+ * master. If it answers with an error or late, the master is asked.
  *
- * Nothing is asked, and no connection kept, where nobody has wanted it for a while. */
+ * Without reads that want a replica there are no checks and, after a while, no connections. */
 #include "engine/redis/internal.h"
 #include "engine/redis/node_info.h"
 
 #include <stdio.h>
 
-/* So long after a read a replica goes on proving itself, but for no more checks than this: where a value may be old
- * by a millisecond only, checks follow each other closely. */
+/* How long after the last read that wanted a replica the checks go on, and how many at most: a rule with a staleness
+ * of 1 ms makes them follow each other closely. */
 #define WANTED_US 1000000
 #define CHECKS_MAX 200
-#define IDLE_US 30000000	      /* and a connection is kept */
-#define NODES_FULL (HS_NODES_MAX / 2) /* with so many no replica is added: masters need the room */
+#define IDLE_US 30000000	      /* pause before the connection is closed */
+#define NODES_FULL (HS_NODES_MAX / 2) /* with so many nodes no replica is added */
 
-/* ---- who follows whom ---- */
+/* ---- replicas of masters ---- */
 
 static void forget_progress(struct hs_node *replica)
 {
@@ -42,7 +41,7 @@ void hs_replica_invalidate(struct hs_flow *flow, struct hs_node *node)
 		forget_progress(node->replicas[i]);
 }
 
-/* Whether it is one more. */
+/* Adds the node at `at` to the master's replicas. False: the table is full, or the node has slots or another master. */
 static bool add(struct hs_flow *flow, struct hs_node *master, const struct hs_route_node *at)
 {
 	struct hs_node *node;
@@ -50,7 +49,7 @@ static bool add(struct hs_flow *flow, struct hs_node *master, const struct hs_ro
 	if (master->replicas_count == HS_REPLICAS_MAX)
 		return false;
 	node = hs_flow_node(flow, hs_bytes_of(at->host), at->port);
-	if (!node || node->listed) /* it has slots, or another master */
+	if (!node || node->listed) /* has slots, or another master */
 		return false;
 	hs_flow_set_partition(flow, node, at->partition);
 	node->at = *at;
@@ -87,7 +86,7 @@ void hs_replica_route(struct hs_flow *flow)
 
 /* ---- a read ---- */
 
-/* In turn; NULL: none is known to have enough. */
+/* Round robin. NULL: none is known to be fresh enough. */
 static struct hs_node *choose(const struct hs_flow *flow, struct hs_node *master, uint64_t since_us)
 {
 	for (uint16_t i = 0; i < master->replicas_count; i++) {
@@ -126,7 +125,7 @@ bool hs_replica_send(struct hs_flow *flow, struct hs_op *op)
 	master->replicas_wanted_us = flow->now.mono_us;
 	master->replicas_checks = 0;
 	flow->replicas_wanted_us = flow->now.mono_us;
-	/* Of a slot on the move a replica does not know what is missing and what is elsewhere. */
+	/* A slot that migrates: a key that the replica lacks may be at the other node. */
 	if (hs_flow_slot_state(flow, op->slot)->hold || hs_slot_is_migrating(flow, op->slot))
 		return false;
 	replica = choose(flow, master, op->replica_since_us);
@@ -150,7 +149,7 @@ static void give_up(struct hs_flow *flow, struct hs_op *op)
 		op->engine_deadline_us = hs_flow_deadline(flow, op);
 }
 
-/* ---- proofs ---- */
+/* ---- freshness ---- */
 
 static bool is_wanted(const struct hs_flow *flow, const struct hs_node *master, uint64_t for_us)
 {
@@ -195,7 +194,7 @@ void hs_replica_check(struct hs_flow *flow)
 		flow->replicas_wanted_us = 0;
 }
 
-/* The master says how far it is: those who follow are asked whether they are there. */
+/* The master's offset: asks its replicas whether they have reached it. */
 static void note_master(struct hs_flow *flow, struct hs_node *master,
 			const struct hs_node_info *info, uint64_t asked_us)
 {
@@ -230,7 +229,8 @@ static void note_replica(struct hs_node *replica, const struct hs_node_info *inf
 		return;
 	}
 	if (replica->catch_up_target.us == 0 || info->offset < replica->catch_up_target.offset)
-		return; /* one that never gets as far as its master is by now gets somewhere */
+		/* The target stays, so that a replica that always lags is known at some time. */
+		return;
 	replica->caught_up_us = replica->catch_up_target.us;
 	replica->catch_up_target.us = 0;
 	if (master->progress.us > 0 && info->offset >= master->progress.offset)
@@ -249,7 +249,7 @@ static void take_info(struct hs_flow *flow, struct hs_pipe *pipe, const struct h
 	node->replica.checking = false;
 	if (hs_parse_reply_head(&head, reply.data, reply.len) <= 0 || head.type != HS_PARSED_BULK ||
 	    hs_node_info_parse(&info, head.text) < 0)
-		info.role = HS_NODE_UNKNOWN; /* an error, most likely: nothing is known */
+		info.role = HS_NODE_UNKNOWN; /* an error, most likely */
 	if (node->master)
 		note_replica(node, &info);
 	else
@@ -261,14 +261,14 @@ static void take_reply(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op 
 {
 	op->out->len = 0;
 	if (op->engine_state & HS_STATE_INTERNAL) {
-		if (reply.data[0] != '+') /* that is READONLY's */
+		if (reply.data[0] != '+') /* that is the reply to READONLY */
 			take_info(flow, pipe, op, reply);
 		hs_flow_finish(flow, op);
 	} else if (reply.data[0] != '-') {
 		hs_flow_answer(flow, pipe, op, reply, owned);
 	} else {
-		/* It has lost its master, is loading, follows another by now; or would say what the
-		 * master says. */
+		/* The replica lost its master, loads its data or follows another master; or the master's answer
+		 * would be an error, too. */
 		forget_progress(pipe->node);
 		give_up(flow, op);
 		if (!hs_flow_place_again(flow, op))
@@ -284,13 +284,13 @@ static void up(struct hs_flow *flow, struct hs_pipe *pipe)
 	ask(flow, pipe->node);
 }
 
-/* What was in flight there is the master's to answer. */
+/* Operations in flight there go to the master. */
 static void down(struct hs_flow *flow, struct hs_pipe *pipe, bool was_up, const char *why)
 {
 	pipe->node->replica.checking = false;
 	pipe->node->progress.us = 0;
 	forget_progress(pipe->node);
-	/* One that does not let us stay is not asked with every proof. */
+	/* A node that refuses the connection is not tried with every check. */
 	hs_backoff_lost(&pipe->upstream.backoff, &hs_flow_backoff, flow->now.mono_us, &flow->prng,
 			was_up, pipe->upstream.opened_us);
 	for (struct hs_op *op = pipe->in_flight.first; op; op = op->next)
@@ -304,7 +304,7 @@ static void tick(struct hs_flow *flow, struct hs_pipe *pipe)
 
 	if (pipe->upstream.state == HS_UPSTREAM_UP && !pipe->in_flight.first &&
 	    !is_wanted(flow, master, IDLE_US))
-		hs_flow_close(flow, pipe, "no replica is wanted any more", true);
+		hs_flow_close(flow, pipe, "no read uses a replica", true);
 }
 
 const struct hs_pipe_kind hs_replica_pipes = {

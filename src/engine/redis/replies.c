@@ -1,4 +1,4 @@
-/* What comes back: replies, redirects, refusals, and connections that end. */
+/* Replies, redirects, refusals, and lost connections. */
 #include "base/list.h"
 #include "engine/redis/internal.h"
 #include "wire/compose.h"
@@ -12,10 +12,10 @@ const struct hs_backoff_limits hs_flow_backoff = {.first_us = 25000, .max_us = H
 /* ---- what an error means ---- */
 
 enum verdict {
-	PASS,	       /* it is the answer */
+	PASS,	       /* the error is the answer */
 	REDIRECT,      /* another node has the slot */
-	RETRY_LATER,   /* not run, may be tried again */
-	RESEND_SCRIPT, /* the script is not there */
+	RETRY_LATER,   /* not run; may be sent again */
+	RESEND_SCRIPT, /* NOSCRIPT: send the script's text */
 };
 
 static bool starts(struct hs_bytes reply, const char *word)
@@ -26,9 +26,9 @@ static bool starts(struct hs_bytes reply, const char *word)
 	       (reply.data[1 + len] == ' ' || reply.data[1 + len] == '\r');
 }
 
-/* The owner of a slot answers ASK: it is handing the slot over, and clients may create keys at the other
- * node that the owner lacks. An ASK of a node that does not own the slot any more says nothing: it answers
- * a request that was sent before the slot moved. */
+/* The owner of a slot answers ASK while it migrates the slot: clients may create keys at the other node that the
+ * owner does not see. An ASK of a node that is not the owner answers a request from before the slot moved, and says
+ * nothing. */
 static void note_ask(struct hs_flow *flow, struct hs_node *by, uint16_t slot)
 {
 	if (by != hs_flow_owner(flow, slot))
@@ -69,8 +69,8 @@ struct hs_node *hs_flow_redirected(struct hs_flow *flow, const struct hs_pipe *p
 	return node;
 }
 
-/* A script may have written before it ended with an error of its own making, in whatever words. Only
- * those that the server itself uses, before it runs anything, say that it did not run. */
+/* A script may have written before it ended with an error of any wording. Only the server's own errors, sent before
+ * it runs a script, show that it did not run. */
 static bool is_error_of_script(const struct hs_op *op, struct hs_bytes reply)
 {
 	static const char *const names[] = {"eval", "evalsha", "fcall"};
@@ -114,8 +114,8 @@ static enum verdict judge(const struct hs_flow *flow, const struct hs_op *op, st
 	return PASS;
 }
 
-/* Whether a later operation of the same client on the same slot is under way: then this one cannot
- * be tried again, it would come behind it. */
+/* A later operation of the same client and slot is in flight: this one must not be sent again, it would run behind
+ * it. */
 static bool is_followed(const struct hs_flow *flow, const struct hs_op *op,
 			const struct hs_op *later, bool writes_only)
 {
@@ -190,7 +190,7 @@ void hs_flow_answer(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op
 	hand_over(flow, pipe, op, reply, owned);
 }
 
-/* Keeps what the server said, in case that is the last word. */
+/* Stores the error: it is the answer if the operation is not sent again. */
 static void note_error(struct hs_op *op, struct hs_bytes reply)
 {
 	op->out->len = 0;
@@ -198,19 +198,19 @@ static void note_error(struct hs_op *op, struct hs_bytes reply)
 	op->engine_state |= HS_STATE_REJECTED;
 }
 
-/* A redirect is not for clients: those who know of clusters would follow it, past heatsink. */
+/* Clients do not get a redirect: a client that knows Cluster would follow it past heatsink. */
 static void note_redirect(struct hs_op *op, struct hs_bytes reply)
 {
 	op->out->len = 0;
-	hs_buf_printf(op->out, "-CLUSTERDOWN slot on the move (%.*s); not run\r\n",
+	hs_buf_printf(op->out, "-CLUSTERDOWN slot is migrating (%.*s); not run\r\n",
 		      (int)(reply.len - 3), reply.data + 1);
 	op->engine_state |= HS_STATE_REJECTED;
 }
 
-/* Whether a command that is answered ASK may go to the node that its slot is moving to: none that came before it is
- * parked. Of a command that is not EXEC all keys are there, and a later command of the client for one of them is sent on,
- * too, behind it. Of EXEC some may be where they were: so the slot's later commands wait for it, and it does not go while
- * one of its client is under way. */
+/* An operation that was answered ASK may go to the importing node if no earlier one of its slot is parked. A single
+ * command: all of its keys are there, and a later command of the client for one of them follows it there. EXEC: some
+ * keys may still be at the owner. So later operations of the slot wait for EXEC (send_on), and EXEC waits until no
+ * other one of its client is in flight. */
 static bool may_go_on(const struct hs_flow *flow, const struct hs_pipe *pipe,
 		      const struct hs_op *op, const struct hs_slot_hold *hold)
 {
@@ -237,7 +237,7 @@ static void follow(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
 		   const struct hs_redirect *redirect, struct hs_bytes reply)
 {
 	struct hs_node *node = hs_flow_redirected(flow, pipe, redirect);
-	/* Where nobody knows the place, the topology monitor may find out. */
+	/* Without an address the topology monitor may find one meanwhile. */
 	uint64_t delay_us = redirect->ask || !node ? HS_RETRY_US : 0;
 	uint16_t slot = redirect->slot;
 
@@ -251,13 +251,13 @@ static void follow(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
 		hs_buf_deinit(&words);
 		return;
 	}
-	if (slot != op->slot) { /* nobody but the server knows where its keys are */
+	if (slot != op->slot) { /* a command whose keys only the server knows */
 		hs_flow_leave_slot(flow, op);
 		op->slot = slot;
 	} else if (node && redirect->ask && send_on(flow, pipe, op, node)) {
-		return; /* still counted in its slot */
+		return; /* stays in its slot's count */
 	}
-	/* Sent to and fro between two that disagree: not in circles as fast as they answer. */
+	/* Two nodes disagree and send it back and forth: limits the rate. */
 	if (op->engine_state & HS_STATE_REJECTED)
 		delay_us = HS_RETRY_US;
 	hs_flow_leave_slot(flow, op);
@@ -269,7 +269,7 @@ static void follow(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
 	hs_flow_release(flow, slot);
 }
 
-/* EVALSHA of a script that the server does not have: the script itself, if it is known here. */
+/* NOSCRIPT for an EVALSHA: sends the script's text with EVAL, if heatsink knows it. */
 static bool resend_with_script(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op)
 {
 	struct hs_bytes script = {NULL, 0};
@@ -290,7 +290,7 @@ static bool resend_with_script(struct hs_flow *flow, struct hs_pipe *pipe, struc
 	for (size_t i = 2; i < op->argc; i++)
 		hs_compose_word(&request, op->argv[i]);
 	op->engine_state |= HS_STATE_SCRIPT_RESENT;
-	/* Composed at once, so the request need not outlive this. */
+	/* Composed at once: `request` need not outlive this. */
 	op->raw = hs_buf_bytes(&request);
 	pipe->kind->compose(pipe, op, op->engine_state & HS_STATE_ASKING);
 	op->raw = (struct hs_bytes){NULL, 0};
@@ -299,9 +299,9 @@ static bool resend_with_script(struct hs_flow *flow, struct hs_pipe *pipe, struc
 	return true;
 }
 
-/* ---- those who serve nothing ---- */
+/* ---- nodes that refuse everything ---- */
 
-/* Of its slot alone. */
+/* Of this slot alone. */
 static struct hs_refusals *refusals_of(struct hs_flow *flow, const struct hs_op *op)
 {
 	uint16_t slot = hs_flow_slot(flow, op);
@@ -319,8 +319,8 @@ static bool note_refusal(const struct hs_flow *flow, struct hs_refusals *refused
 	return now_us - refused->since_us > flow->options.timeout_us;
 }
 
-/* Whether one that was told "not now" has nothing to wait for: everybody has been told so for longer
- * than anybody waits. TRYAGAIN and the like end with a move or a failover, and are waited for. */
+/* The node has refused every operation for longer than the timeout: the client gets the error. TRYAGAIN, READONLY
+ * and MASTERDOWN end with a migration or a failover and are always retried. */
 static bool is_refused_too_long(struct hs_flow *flow, struct hs_node *node, const struct hs_op *op,
 				struct hs_bytes reply)
 {
@@ -340,7 +340,8 @@ static bool is_refused_too_long(struct hs_flow *flow, struct hs_node *node, cons
 	return hs_op_is_read(op) ? reads_hopeless : writes_hopeless;
 }
 
-/* One with a key was served: it says something only where others were not. Reads are never refused alone. */
+/* An operation with a key was served: that ends a row of refusals. Reads are never refused alone, so a served write
+ * ends both rows. */
 static void note_served(struct hs_flow *flow, struct hs_node *node, const struct hs_op *op)
 {
 	refusals_of(flow, op)->since_us = 0;
@@ -367,7 +368,8 @@ bool hs_flow_handle_error(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_
 		if (hs_flow_slot(flow, op) == HS_SLOT_NONE)
 			return false;
 		if (is_refused_too_long(flow, pipe->node, op, reply) || hs_flow_is_late(flow, op)) {
-			hs_flow_answer(flow, pipe, op, reply, false); /* of EXEC too: this is why */
+			/* for EXEC, too: this error is the cause */
+			hs_flow_answer(flow, pipe, op, reply, false);
 			return true;
 		}
 		hs_counter_add(&flow->stats->retries, 1);
@@ -431,12 +433,12 @@ static void take_reply(void *context, struct hs_bytes reply, bool owned)
 	struct hs_pipe *pipe = receiver->pipe;
 	struct hs_op *op = pipe->in_flight.first;
 
-	if (reply.data[0] == '>') { /* told without being asked */
+	if (reply.data[0] == '>') { /* a push */
 		if (pipe->kind->push)
 			pipe->kind->push(flow, pipe, reply);
 	} else if (!op) {
-		hs_upstream_close(&pipe->upstream, "it answers what was not asked");
-	} else if (op->engine_replies > 0) { /* ASKING, MULTI, QUEUED … */
+		hs_upstream_close(&pipe->upstream, "it sent a reply without a request");
+	} else if (op->engine_replies > 0) { /* to ASKING, MULTI, QUEUED … */
 		op->engine_replies--;
 		pipe->kind->skipped(pipe, op, reply);
 	} else {
@@ -461,7 +463,7 @@ void hs_flow_receive(struct hs_flow *flow, struct hs_now now, struct hs_pipe *pi
 		hs_flow_pump(flow, pipe);
 }
 
-/* ---- connections that begin and end ---- */
+/* ---- connections open and close ---- */
 
 void hs_flow_up(struct hs_flow *flow, struct hs_now now, struct hs_pipe *pipe)
 {
@@ -501,7 +503,7 @@ static void note_down(struct hs_flow *flow, const struct hs_pipe *pipe, bool was
 
 	hs_counter_add(&flow->stats->connection_failures, 1);
 	if (!pipe->kind->shares_login && node_refuses(why))
-		return; /* others find out for themselves whether it lets them in */
+		return; /* pipes with `shares_login` report that */
 	if (!pipe->kind->is_health && hs_node_is_reached(node)) {
 		flow->calls->topology_suspect(flow->context);
 		return;
@@ -516,13 +518,13 @@ static void note_down(struct hs_flow *flow, const struct hs_pipe *pipe, bool was
 	flow->calls->topology_suspect(flow->context);
 }
 
-/* Whether an operation that was under way on a connection that is gone may be sent again. */
+/* An operation in flight on a lost connection may be sent again (flow.h). */
 static bool may_repeat(const struct hs_flow *flow, const struct hs_op *op, uint64_t sent)
 {
 	if (op->engine_state & HS_STATE_INTERNAL)
 		return false;
 	if (op->engine_mark > sent)
-		return true; /* not wholly handed over: a server runs whole requests only */
+		return true; /* a server runs only whole requests */
 	return hs_op_is_read(op) && !hs_flow_is_late(flow, op) &&
 	       !is_followed(flow, op, op->next, true);
 }
@@ -558,7 +560,7 @@ void hs_flow_requeue(struct hs_flow *flow, struct hs_pipe *pipe, const char *why
 	pipe->in_flight = (struct hs_ops){0};
 	pipe->waiting = (struct hs_ops){0};
 	hs_flow_count_waiting(flow, pipe, -(int)waiting.count);
-	/* First all are judged and taken out of their slots, then the first is sent again. */
+	/* Decides for all and takes all out of their slots before the first is sent again. */
 	for (op = in_flight.first; op; op = op->next)
 		op->engine_replies = may_repeat(flow, op, pipe->upstream.sent);
 	while ((op = hs_ops_pop(&in_flight))) {
@@ -573,7 +575,7 @@ void hs_flow_requeue(struct hs_flow *flow, struct hs_pipe *pipe, const char *why
 		hs_ops_push(op->engine_state & HS_STATE_INTERNAL ? &lost : &again, op);
 	}
 	hs_pipe_reset(pipe);
-	/* Behind whatever of their slots is under way elsewhere, before what came since. */
+	/* Behind operations of their slots in flight elsewhere, before those submitted later. */
 	while ((op = hs_ops_pop(&again))) {
 		if (hs_flow_slot(flow, op) != HS_SLOT_NONE ? !hs_flow_park_retry(flow, op, 0)
 							   : !hs_flow_place_again(flow, op))

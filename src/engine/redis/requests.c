@@ -1,4 +1,5 @@
-/* Requests of the engine's own: CLIENT TRACKING, PING, EXISTS, READONLY, INFO, CLIENT UNBLOCK. */
+/* Internal requests of the engine: CLIENT TRACKING, PING, EXISTS, READONLY, INFO, CLIENT UNBLOCK. They travel as
+ * operations without a client. */
 #include "base/mem.h"
 #include "engine/redis/internal.h"
 #include "wire/compose.h"
@@ -10,7 +11,7 @@ struct hs_flow_request *hs_flow_request(const struct hs_flow *flow, uint8_t resp
 
 	request->op = (struct hs_op){
 		.kind = HS_OP_COMMAND,
-		.command = hs_command_by_id(HS_CMD_ID_PING), /* for all: one without a key */
+		.command = hs_command_by_id(HS_CMD_ID_PING), /* stands for all: no key */
 		.resp = resp,
 		.slot = HS_SLOT_NONE,
 		.out = &request->out,

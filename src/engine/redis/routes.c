@@ -1,4 +1,4 @@
-/* Which node has which slot: the shared table, and what happens in a flow when it is replaced. */
+/* The routes, which node has which slot: the shared table, and what a flow does with a new one. */
 #include "base/list.h"
 #include "base/mem.h"
 #include "engine/redis/internal.h"
@@ -21,7 +21,7 @@ struct hs_routes *hs_routes_create(uint16_t nodes, uint16_t replicas)
 
 static struct hs_routes *counted(const struct hs_routes *routes)
 {
-	return (struct hs_routes *)(uintptr_t)routes; /* all but the count is constant */
+	return (struct hs_routes *)(uintptr_t)routes; /* only the reference count changes */
 }
 
 void hs_routes_ref(const struct hs_routes *routes, uint32_t more)
@@ -40,7 +40,7 @@ void hs_routes_unref(const struct hs_routes **pointer)
 
 /* ---- in a flow ---- */
 
-/* Of a node that is not there: those whose slot is elsewhere by now go there. */
+/* If the pipe is down: sends its waiting operations to the current owners of their slots. */
 static void replace_waiting(struct hs_flow *flow, struct hs_pipe *pipe)
 {
 	struct hs_ops waiting = pipe->waiting, over = {0};
@@ -80,7 +80,7 @@ static void drop_node(struct hs_flow *flow, uint16_t number)
 	hs_flow_free_node(flow, &flow->nodes[number]);
 }
 
-/* A flow's number of each node of the routes. */
+/* The index in flow->nodes of each node of the routes; creates nodes. */
 static uint16_t *number_nodes(struct hs_flow *flow, const struct hs_routes *routes)
 {
 	uint16_t *numbers = hs_mem_alloc((routes->nodes_count + 1u) * sizeof *numbers);
@@ -100,7 +100,7 @@ static uint16_t *number_nodes(struct hs_flow *flow, const struct hs_routes *rout
 	return numbers;
 }
 
-/* Before the old ones are let go. */
+/* Takes the new routes before it releases the old ones, which it compares with them. */
 static void use_routes(struct hs_flow *flow, const struct hs_routes *routes)
 {
 	const struct hs_routes *before = flow->routes;
@@ -136,7 +136,7 @@ void hs_flow_route(struct hs_flow *flow, struct hs_now now, const struct hs_rout
 		if (is_unused(flow->nodes[i]))
 			drop_node(flow, i);
 	}
-	/* What was turned away need not wait out its delay when the way is known. */
+	/* Rejected operations need not wait out their delay: the owner may be known. */
 	hs_list_each(struct hs_slot_hold, hold, &flow->holds, link)
 		hold->until_us = 0;
 	hs_flow_release_all(flow);

@@ -1,3 +1,5 @@
+/* A ring of script texts under a mutex. A worker that stored a script lately finds its hash in `seen` and takes no
+ * lock. */
 #include "engine/redis/scripts.h"
 
 #include "base/hash.h"
@@ -13,7 +15,7 @@
 
 enum {
 	SCRIPTS_MAX = 4096,
-	SEEN = 1024, /* scripts that a worker need not look up, by a few bits of their hash */
+	SEEN = 1024, /* hashes a worker remembers: no lookup, no lock */
 	DIGEST_BYTES = 20,
 };
 #define SCRIPTS_BYTES_MAX (64 * HS_MIB)
@@ -24,18 +26,19 @@ struct script {
 	size_t len;
 };
 
-/* What one worker has noted lately; nobody else looks at it. */
+/* The scripts that a worker has stored lately, by their hash. That worker's thread alone. */
 struct seen {
 	uint64_t hash[SEEN];
 };
 
 struct hs_scripts {
 	uv_mutex_t mutex;
-	struct script *
-		ring; /* of SCRIPTS_MAX, from the oldest on, written over; NULL until one is kept */
+	/* Ring of SCRIPTS_MAX entries from `oldest` on; NULL until a script is stored. */
+	struct script *ring;
 	uint32_t oldest, count;
 	size_t bytes;
-	_Atomic uint64_t flushes; /* what was seen before the last one is to be looked at again */
+	/* Part of the hash in `seen`: a flush makes all of them unknown. */
+	_Atomic uint64_t flushes;
 	struct seen *seen;
 };
 
@@ -107,7 +110,7 @@ static void keep(struct hs_scripts *scripts, struct hs_bytes text)
 	uv_mutex_unlock(&scripts->mutex);
 }
 
-/* SCRIPT FLUSH: a client that has it done wants to be told that they are not there. */
+/* SCRIPT FLUSH: the client wants NOSCRIPT afterwards. */
 static void forget(struct hs_scripts *scripts)
 {
 	uv_mutex_lock(&scripts->mutex);
@@ -127,7 +130,7 @@ static bool is_load(const struct hs_command *command, size_t argc)
 	return command->name[0] == 's' && argc == 3 && strcmp(command->name, "script|load") == 0;
 }
 
-/* The script that a request carries; empty for none. */
+/* The script text in a request; empty: none. */
 static struct hs_bytes script_of(const struct hs_op *op)
 {
 	const char *name = op->command->name;
@@ -161,7 +164,7 @@ static bool concerns_scripts(const struct hs_op_tx *tx)
 	return false;
 }
 
-/* The scripts that a transaction loaded: they are in the elements that are no errors. */
+/* Stores the scripts that a transaction loaded with success. */
 static void note_exec(struct hs_scripts *scripts, const struct hs_op *op)
 {
 	struct hs_bytes reply = op->answer.len > 0 ? op->answer : hs_buf_bytes(op->out);
@@ -190,7 +193,7 @@ void hs_scripts_note(struct hs_scripts *scripts, const struct hs_op *op)
 		return;
 	}
 	if (op->kind != HS_OP_COMMAND || op->command->id < HS_CMD_IDS)
-		return; /* none of our own rows has a script */
+		return; /* the built-in rows carry no scripts */
 	reply = op->answer.len > 0 ? op->answer : hs_buf_bytes(op->out);
 	if (reply.len == 0 || reply.data[0] == '-')
 		return;

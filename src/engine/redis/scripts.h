@@ -1,6 +1,9 @@
-/* Scripts that passed by, by their digest: a server that has lost one (a failover, a restart, a new
- * node) is given it again, and nobody sees NOSCRIPT for a script that was loaded. Shared by the
- * workers; bounded, the oldest goes first. */
+/* Texts of scripts by their SHA-1 digest. A server may lose its scripts: a failover, a restart, a new node. Then
+ * EVALSHA is sent again as EVAL with the text, and the client does not see NOSCRIPT for a script that was loaded
+ * through heatsink.
+ *
+ * Any worker's thread; the store has a mutex. It owns its copies of the texts. Limits: 4096 scripts and 64 MiB; the
+ * oldest is dropped first, and a longer script is not stored. */
 #ifndef HS_ENGINE_REDIS_SCRIPTS_H
 #define HS_ENGINE_REDIS_SCRIPTS_H
 
@@ -14,11 +17,11 @@ struct hs_scripts;
 struct hs_scripts *hs_scripts_create(uint32_t workers);
 void hs_scripts_destroy(struct hs_scripts **scripts);
 
-/* Looks at what was answered: EVAL and SCRIPT LOAD carry scripts, which the server has if it did not
- * refuse them, and SCRIPT FLUSH has it forget all of them, which is meant for us as well. */
+/* Looks at an answered operation: EVAL, EVAL_RO and SCRIPT LOAD carry a script, which is stored unless the server
+ * refused it; SCRIPT FLUSH drops all. */
 void hs_scripts_note(struct hs_scripts *scripts, const struct hs_op *op);
 
-/* Appends the script of a digest in 40 hexadecimal digits of either case. */
+/* Appends the script with this digest of 40 hexadecimal digits, in either case, to `script`. False: unknown. */
 bool hs_scripts_find(struct hs_scripts *scripts, struct hs_bytes digest, struct hs_buf *script);
 
 #endif

@@ -1,5 +1,5 @@
-/* The reply is an array of [ slot, { "key-count" 7 "cpu-usec" 12 … } ]. It is read twice: the first
- * time only to see that all of it is what it should be. */
+/* The reply is an array of [ slot, { "key-count" 7 "cpu-usec" 12 … } ]. It is read twice; the first pass only checks
+ * it, so that a malformed reply changes nothing. */
 #include "engine/redis/slot_stats.h"
 
 #include "wire/walk.h"
@@ -43,7 +43,7 @@ static int parse_values(struct hs_walk *walk, struct hs_slot_stats *stats)
 	return 0;
 }
 
-/* What a slot's counters grew by, if they did. */
+/* Adds what a slot's counters grew by. Counters that went back add nothing. */
 static void add_growth(struct hs_slot_sums *sums, const struct hs_slot_stats *before,
 		       const struct hs_slot_stats *after)
 {
@@ -59,7 +59,7 @@ static void take(struct hs_slot_samples *samples, uint64_t last, uint16_t slot,
 		 const struct hs_slot_stats *stats, struct hs_slot_sums *sums)
 {
 	if (samples->slots[slot].sample == samples->count)
-		return; /* told twice */
+		return; /* listed twice */
 	if (last > 0 && samples->slots[slot].sample == last)
 		add_growth(sums, &samples->slots[slot].stats, stats);
 	sums->keys += stats->keys < INT64_MAX - sums->keys ? stats->keys : INT64_MAX - sums->keys;
@@ -67,7 +67,7 @@ static void take(struct hs_slot_samples *samples, uint64_t last, uint16_t slot,
 	samples->slots[slot].stats = *stats;
 }
 
-/* `looks` is NULL the first time. */
+/* `samples` NULL: checks only. */
 static int parse_slots(struct hs_walk walk, struct hs_slot_samples *samples, uint64_t last,
 		       struct hs_slot_sums *sums)
 {
@@ -88,7 +88,7 @@ static int parse_slots(struct hs_walk walk, struct hs_slot_samples *samples, uin
 	return walk.len == 0 ? (int)count : HS_EPROTO;
 }
 
-/* Growth becomes growth per second. */
+/* Growth to growth per second. */
 static void make_rates(struct hs_slot_sums *sums, uint64_t elapsed_us)
 {
 	double elapsed = (double)elapsed_us;
@@ -121,8 +121,8 @@ int hs_slot_stats_sample(struct hs_slot_samples *samples, struct hs_slot_sample 
 	if (parse_slots(walk, NULL, 0, NULL) < 0)
 		return hs_err_set(
 			HS_EPROTO, why, why_size,
-			"the reply to CLUSTER SLOT-STATS is none: it must be slots from 0 to "
-			"16383 with their counters");
+			"malformed reply to CLUSTER SLOT-STATS: it must be slots from 0 to 16383 "
+			"with their counters");
 	*sums = (struct hs_slot_sums){0};
 	*last = (struct hs_slot_sample){++samples->count, now_us};
 	count = parse_slots(walk, samples, before.number, sums);

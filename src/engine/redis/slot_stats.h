@@ -1,8 +1,9 @@
-/* Reads the counters that a server keeps for each slot: the reply to CLUSTER SLOT-STATS SLOTSRANGE, which
- * Redis has from 8.2 and Valkey from 8.0 on. A server tells of its own slots alone, so that one table
- * serves for all masters. Counters run since a server's start, and start again when a slot
- * moves; rates are what they grew by between two looks. Only the number of keys is there unless the
- * server has cluster-slot-stats-enabled. Pure. */
+/* Reads the per-slot counters of a server: the reply to CLUSTER SLOT-STATS SLOTSRANGE, in Redis from 8.2 and Valkey
+ * from 8.0 on. A server reports only its own slots, so one table serves all masters. Counters run since the server's
+ * start and restart when a slot moves; a rate is their growth between two samples. Without
+ * cluster-slot-stats-enabled at the server only the number of keys is reported.
+ *
+ * Pure: no connection, no clock. The caller owns both structs; one thread. */
 #ifndef HS_ENGINE_REDIS_SLOT_STATS_H
 #define HS_ENGINE_REDIS_SLOT_STATS_H
 
@@ -19,34 +20,34 @@ struct hs_slot_stats {
 	uint64_t bytes_in, bytes_out;
 };
 
-/* Of all slots, what the last look that saw them found. Starts as zeros. */
+/* The latest counters of each slot. Starts as zeros. */
 struct hs_slot_samples {
-	uint64_t count; /* looks so far; the first one is number 1 */
+	uint64_t count; /* samples taken so far; the first has number 1 */
 	struct {
-		uint64_t sample; /* its number; 0: none */
+		uint64_t sample; /* which one; 0: none */
 		struct hs_slot_stats stats;
 	} slots[HS_SLOTS];
 };
 
-/* The last look at one server. Zeros: there was none, or it is to be forgotten because the server was
- * away since. */
+/* The last sample of one server. Zeros: none; set to zeros when the server was away. */
 struct hs_slot_sample {
 	uint64_t number;
 	uint64_t at_us;
 };
 
-/* All slots of one server. */
+/* Sums over all slots of one server. */
 struct hs_slot_sums {
 	uint64_t keys;
-	double cpu; /* time their commands took, against one core: 1 is a whole one */
+	double cpu;		    /* CPU time of commands, as a part of one core */
 	double bytes_in, bytes_out; /* per second */
 };
 
-/* Takes one whole reply of either dialect, which came at `now_us`, and returns how many slots it is
- * about. `last` becomes this look. A slot has a part in the rates when the look before at the same
- * server saw it too and none of its counters has gone back since: otherwise it is another count.
- * HS_EINVAL (the server refused: it is too old, or this user may not ask) or HS_EPROTO with one line
- * about it in `why`; then nothing has changed. */
+/* Takes one whole reply, of either dialect, that came at `now_us`; returns the number of slots in it. `last` becomes
+ * this sample. A slot counts for the rates if the server's previous sample had it too and none of its counters went
+ * back.
+ *
+ * HS_EINVAL (the server refused: too old, or no permission) or HS_EPROTO (malformed), with one line in `why`; then
+ * nothing changes. */
 int hs_slot_stats_sample(struct hs_slot_samples *samples, struct hs_slot_sample *last,
 			 struct hs_bytes reply, uint64_t now_us, struct hs_slot_sums *sums,
 			 char *why, size_t why_size) HS_MUSTCHECK;

@@ -1,8 +1,8 @@
-/* What is known of each slot while operations are under way: who owns it, where those under way went, and
- * the hold, in which operations are parked that cannot go now.
+/* The state of each slot: its owner, the node where operations in flight went, and its hold: the parked operations
+ * that cannot be sent yet.
  *
- * Most flows use few of the slots, and a route change moves few of them: states come in chunks, made when a
- * slot of theirs is first used, with the owners that the routes name. */
+ * Most flows use few slots, and a route change moves few of them. So states are made in chunks of 64 when one of
+ * their slots is first used, with the owners that the routes name. */
 #include "base/list.h"
 #include "base/mem.h"
 #include "engine/redis/internal.h"
@@ -36,7 +36,7 @@ void hs_slot_set_owner(struct hs_flow *flow, uint16_t slot, uint16_t node)
 
 /* ---- the routes changed ---- */
 
-/* What is known of one of the slots that a node has lost, it hears of no more. */
+/* Marks the nodes that lose a slot (lost_slots): they send no invalidations of its keys any more. */
 static void route_chunk(struct hs_flow *flow, struct hs_slot_chunk *chunk, const uint16_t *listed)
 {
 	for (uint32_t i = 0; i < HS_CHUNK_SLOTS; i++) {
@@ -83,7 +83,7 @@ static bool park(struct hs_flow *flow, struct hs_op *op, uint16_t slot)
 {
 	if (flow->parked >= flow->options.waiting_max)
 		return hs_flow_refuse(flow, op,
-				      "BUSY %u requests wait for slots on the move already "
+				      "BUSY %u requests wait for migrating slots already "
 				      "(engine-queue); not sent",
 				      flow->parked);
 	hs_ops_push(&hold_of(flow, slot)->arrivals, op);
@@ -91,7 +91,7 @@ static bool park(struct hs_flow *flow, struct hs_op *op, uint16_t slot)
 	return true;
 }
 
-/* In the order in which they were submitted. */
+/* Keeps the order of submission. */
 static void insert(struct hs_ops *ops, struct hs_op *op)
 {
 	struct hs_op **at = &ops->first;
@@ -107,14 +107,14 @@ static void insert(struct hs_ops *ops, struct hs_op *op)
 	ops->count++;
 }
 
-/* ---- operations that were sent on with ASK ----
+/* ---- operations in flight behind ASKING ----
  *
- * The owner of a slot on the move answers ASK to one command of a pipeline, and may run the next one itself: its key
- * has not moved, or the move was called off in between. If the first then comes back from the other node, it must not
- * be sent again behind the second. */
+ * The owner of a migrating slot answers ASK to one command of a pipeline and may run the next one itself, because
+ * its key has not moved or the migration was cancelled. If the first command then comes back from the other node, it
+ * must not run behind the second. */
 
 struct asked {
-	struct hs_hash_node node; /* by the client */
+	struct hs_hash_node node; /* in flow->ask_redirects, by client */
 	struct hs_op *op;
 };
 
@@ -149,15 +149,14 @@ static void overtake_asking(struct hs_flow *flow, const struct hs_op *by, uint16
 	}
 }
 
-/* ---- operations that were turned away ---- */
+/* ---- rejected operations ---- */
 
-/* One that was parked ends with what the server said last, or with this error. */
+/* The operation ends with the error that rejected it, or with this one. */
 static void refuse_overtaken(struct hs_op *op, uint16_t slot)
 {
 	if (op->out->len == 0)
 		hs_flow_write_error(
-			op,
-			"CLUSTERDOWN a later command ran while slot %u was on the move; not sent",
+			op, "CLUSTERDOWN a later command ran while slot %u was migrating; not sent",
 			slot);
 }
 
@@ -182,7 +181,8 @@ bool hs_flow_park_retry(struct hs_flow *flow, struct hs_op *op, uint64_t delay_u
 static bool send(struct hs_flow *flow, struct hs_op *op, uint16_t slot, struct hs_slot_state *state)
 {
 	if (state->node == HS_NODE_NONE) {
-		flow->calls->topology_suspect(flow->context); /* somebody may serve it by now */
+		/* the slot may have an owner by now */
+		flow->calls->topology_suspect(flow->context);
 		return hs_flow_refuse(flow, op, "CLUSTERDOWN Hash slot not served: %u; not sent",
 				      slot);
 	}
@@ -201,9 +201,9 @@ bool hs_slot_place(struct hs_flow *flow, struct hs_op *op, uint16_t slot)
 	return hs_slot_is_held(state) ? park(flow, op, slot) : send(flow, op, slot, state);
 }
 
-/* Sends what was parked, if the slot is ready for it. The hold stays until it is empty: what is submitted meanwhile
- * queues up in it. A transaction that could not be sent on with ASK, because others of its client were under way, is sent
- * by itself once: then nothing keeps it from being sent on. */
+/* Sends the parked operations if the slot is ready. The hold stays until it is empty: operations submitted meanwhile
+ * queue up in it. A transaction that could not follow ASK, because others of its client were in flight, is sent
+ * alone: then it can follow ASK. */
 void hs_flow_release(struct hs_flow *flow, uint16_t slot)
 {
 	struct hs_slot_state *state = hs_flow_slot_state(flow, slot);
@@ -281,8 +281,7 @@ static void expire_hold(struct hs_flow *flow, struct hs_ops *ops, uint16_t slot)
 
 		flow->parked--;
 		if (op->out->len == 0)
-			hs_flow_write_error(op, "CLUSTERDOWN slot %u is on the move; not sent",
-					    slot);
+			hs_flow_write_error(op, "CLUSTERDOWN slot %u is migrating; not sent", slot);
 		hs_flow_finish(flow, op);
 	}
 }

@@ -1,3 +1,4 @@
+/* The subscriber's entry points, its connections, and the choice of the pub/sub node. */
 #include "engine/redis/subscriber_internal.h"
 
 #include "base/address.h"
@@ -8,7 +9,7 @@
 
 enum { RUN_STEP = 64 };
 
-/* ---- operations ---- */
+/* ---- ops ---- */
 
 void hs_subscriber_finish(struct hs_subscriber *sub, struct hs_op *op)
 {
@@ -42,7 +43,7 @@ struct hs_op *hs_subscriber_wait_end(struct hs_subscriber *sub, struct hs_subscr
 	return op;
 }
 
-/* The one whose time is over first, or NULL. */
+/* The wait with the earliest deadline, or NULL. */
 static struct hs_subscriber_wait *first_wait(const struct hs_subscriber *sub)
 {
 	return hs_list_first(&sub->waits, struct hs_subscriber_wait, of_all);
@@ -55,11 +56,11 @@ static bool same_node(const struct hs_route_node *a, const struct hs_route_node 
 	return a->port == b->port && strcmp(a->host, b->host) == 0 && strcmp(a->id, b->id) == 0;
 }
 
-/* NULL: there is none. */
+/* NULL: none. */
 static struct hs_subscriber_conn *find_conn(const struct hs_subscriber *sub, uint16_t node,
 					    bool tracks)
 {
-	hs_list_each(struct hs_subscriber_conn, conn, &sub->clients, link) {
+	hs_list_each(struct hs_subscriber_conn, conn, &sub->conns, link) {
 		if (conn->tracks == tracks && same_node(&conn->at, &sub->routes->nodes[node]))
 			return conn;
 	}
@@ -83,7 +84,7 @@ static struct hs_subscriber_conn *get_conn(struct hs_subscriber *sub, uint16_t n
 	hs_list_init(&conn->requests);
 	for (int i = 0; i < HS_SUBSCRIPTION_STATES; i++)
 		hs_list_init(&conn->subscriptions[i]);
-	hs_list_append(&sub->clients, &conn->link);
+	hs_list_append(&sub->conns, &conn->link);
 	sub->conns_stale = true;
 	return conn;
 }
@@ -118,8 +119,8 @@ static void destroy_conn(struct hs_subscriber *sub, struct hs_subscriber_conn *c
 	hs_mem_release(conn);
 }
 
-/* A connection is lost, or could not be opened. One that was well until now is opened again at once, and
- * its loss is logged. */
+/* A connection was lost or could not be opened. A connection that worked is opened again at once, and its loss is
+ * logged. */
 static void lose_conn(struct hs_subscriber *sub, struct hs_subscriber_conn *conn, const char *why)
 {
 	static const struct hs_backoff_limits limits = {
@@ -133,8 +134,10 @@ static void lose_conn(struct hs_subscriber *sub, struct hs_subscriber_conn *conn
 			conn->upstream.opened_us);
 	if (was_up && conn->upstream.backoff.failures == 1)
 		hs_log(sub->options.log, HS_LOG_WARN,
-		       conn->tracks ? "%s: %s: invalidations are lost until it is back"
-				    : "%s: %s: messages to subscribers are lost until it is back",
+		       conn->tracks
+			       ? "%s: invalidation stream lost: %s; all tracked keys are "
+				 "invalidated every second until it is back"
+			       : "%s: pub/sub stream lost: %s; messages are lost until it is back",
 		       conn->text, why);
 	sub->changed_all_due |= conn->tracking;
 	conn->upstream.state = HS_UPSTREAM_DOWN;
@@ -143,10 +146,10 @@ static void lose_conn(struct hs_subscriber *sub, struct hs_subscriber_conn *conn
 	sub->conns_stale = true;
 }
 
-/* Closes those with a reason to. */
+/* Closes the connections with a close_reason. */
 static void close_conns(struct hs_subscriber *sub)
 {
-	hs_list_each(struct hs_subscriber_conn, conn, &sub->clients, link) {
+	hs_list_each(struct hs_subscriber_conn, conn, &sub->conns, link) {
 		const char *reason = conn->upstream.close_reason;
 
 		if (!reason)
@@ -156,9 +159,9 @@ static void close_conns(struct hs_subscriber *sub)
 	}
 }
 
-/* ---- home ---- */
+/* ---- the pub/sub node ---- */
 
-/* The node of the routes whose connection failed least often, the preferred one before others. */
+/* The node whose connection failed least often, from `preferred` on. */
 static uint16_t healthiest(const struct hs_subscriber *sub, uint16_t preferred)
 {
 	uint32_t best_failures = UINT32_MAX;
@@ -179,7 +182,7 @@ static uint16_t healthiest(const struct hs_subscriber *sub, uint16_t preferred)
 
 static struct hs_subscriber_conn *any_up(const struct hs_subscriber *sub)
 {
-	hs_list_each(struct hs_subscriber_conn, conn, &sub->clients, link) {
+	hs_list_each(struct hs_subscriber_conn, conn, &sub->conns, link) {
 		if (!conn->tracks && conn->listed && hs_subscriber_is_up(conn))
 			return conn;
 	}
@@ -192,7 +195,7 @@ static bool pubsub_conn_is_needed(const struct hs_subscriber *sub)
 	       (!sub->options.cluster && sub->kinds[HS_SUBSCRIBER_SHARD] > 0);
 }
 
-/* Where home would be if all were well. */
+/* The node of partition 0. */
 static uint16_t preferred_node(const struct hs_subscriber *sub)
 {
 	uint16_t node = sub->routes->node_of_partition[0];
@@ -200,7 +203,7 @@ static uint16_t preferred_node(const struct hs_subscriber *sub)
 	return node == HS_NODE_NONE ? 0 : node;
 }
 
-/* NULL: no topic needs it, or there are no nodes. */
+/* NULL: no topic needs a pub/sub node, or there are no nodes. */
 static struct hs_subscriber_conn *preferred_pubsub_conn(struct hs_subscriber *sub)
 {
 	if (!pubsub_conn_is_needed(sub) || !sub->routes || sub->routes->nodes_count == 0)
@@ -208,8 +211,8 @@ static struct hs_subscriber_conn *preferred_pubsub_conn(struct hs_subscriber *su
 	return hs_subscriber_conn_at(sub, preferred_node(sub));
 }
 
-/* The first topic waits for the preferred home while that is being opened: whoever moves there soon after from
- * another node may miss a message, or hear it twice (subscriber.h). */
+/* The first topic waits while the preferred connection is being opened: subscribing at another node first and moving
+ * soon after could miss a message or report it twice (subscriber.h). */
 static bool is_worth_waiting_for(const struct hs_subscriber *sub,
 				 const struct hs_subscriber_conn *preferred)
 {
@@ -217,7 +220,7 @@ static bool is_worth_waiting_for(const struct hs_subscriber *sub,
 	       preferred->upstream.backoff.failures == 0;
 }
 
-/* A connection that is up is chosen before one that is not: then topics are not without one for long. */
+/* Prefers connections that are up, so that topics are unsubscribed as short as possible. */
 static void choose_pubsub_conn(struct hs_subscriber *sub, struct hs_subscriber_conn *preferred)
 {
 	struct hs_subscriber_conn *pubsub_conn = sub->pubsub_conn, *before = sub->pubsub_conn;
@@ -240,7 +243,7 @@ static void choose_pubsub_conn(struct hs_subscriber *sub, struct hs_subscriber_c
 		hs_subscriber_assign_all(sub, true);
 }
 
-/* ---- which connections there are ---- */
+/* ---- opening and closing connections ---- */
 
 static void open_conn(struct hs_subscriber *sub, struct hs_subscriber_conn *conn)
 {
@@ -250,8 +253,8 @@ static void open_conn(struct hs_subscriber *sub, struct hs_subscriber_conn *conn
 	sub->calls->open(sub->context, &conn->upstream, &conn->at);
 }
 
-/* Whether an unused connection is kept: one that is well, for the next LISTEN; one that failed, so that its
- * failures are known when home is chosen. */
+/* An unused connection stays: a working one for the next SUBSCRIBE, a failed one for its count of failures, which
+ * choose_pubsub_conn compares. */
 static bool stays_open(const struct hs_subscriber *sub, const struct hs_subscriber_conn *conn)
 {
 	return !conn->tracks && conn->listed && conn->upstream.state != HS_UPSTREAM_OPENING &&
@@ -266,7 +269,7 @@ static void update_conns(struct hs_subscriber *sub)
 	for (uint16_t i = 0; hs_subscriber_tracking(sub) && i < nodes; i++)
 		get_conn(sub, i, true);
 	choose_pubsub_conn(sub, preferred);
-	hs_list_each_safe(struct hs_subscriber_conn, conn, &sub->clients, link) {
+	hs_list_each_safe(struct hs_subscriber_conn, conn, &sub->conns, link) {
 		bool needed = conn->tracks ? conn->listed && hs_subscriber_tracking(sub)
 					   : hs_subscriber_conn_is_used(conn) ||
 						     conn == sub->pubsub_conn || conn == preferred;
@@ -280,7 +283,7 @@ static void update_conns(struct hs_subscriber *sub)
 	}
 }
 
-/* Logs when everything on a connection that was lost is confirmed again. */
+/* Logs that everything on a lost connection is confirmed again. */
 static void log_restored(struct hs_subscriber *sub, struct hs_subscriber_conn *conn)
 {
 	bool all = conn->tracks
@@ -291,11 +294,11 @@ static void log_restored(struct hs_subscriber *sub, struct hs_subscriber_conn *c
 	if (!conn->restoring || !all)
 		return;
 	conn->restoring = false;
-	hs_log(sub->options.log, HS_LOG_INFO, "%s: %s again", conn->text,
-	       conn->tracks ? "it sends invalidations" : "it sends messages to subscribers");
+	hs_log(sub->options.log, HS_LOG_INFO, "%s: %s stream resubscribed", conn->text,
+	       conn->tracks ? "invalidation" : "pub/sub");
 }
 
-/* The end of every event: what follows from it. */
+/* Runs at the end of every event. */
 static void finish_event(struct hs_subscriber *sub)
 {
 	struct hs_subscriber_conn *conn;
@@ -314,7 +317,7 @@ static void finish_event(struct hs_subscriber *sub)
 
 /* ---- routes ---- */
 
-/* Whether a node has slots. */
+/* The node has slots. */
 static bool is_listed(const struct hs_routes *routes, const struct hs_route_node *node)
 {
 	for (uint16_t i = 0; i < routes->nodes_count; i++) {
@@ -324,7 +327,7 @@ static bool is_listed(const struct hs_routes *routes, const struct hs_route_node
 	return false;
 }
 
-/* Where the run of slots of one node ends that begins at `slot`: slots mostly come in long runs. */
+/* The end of the run of slots, from `slot` on, with the same node. Slots mostly come in long runs. */
 static uint32_t run_end(const struct hs_routes *routes, uint32_t slot)
 {
 	const uint16_t *nodes = routes->node_of_slot;
@@ -356,14 +359,14 @@ static bool same_owners(const struct hs_routes *a, const struct hs_routes *b)
 	return true;
 }
 
-/* What follows from the routes alone. */
+/* Takes the lists of nodes from the routes. */
 static void read_routes(struct hs_subscriber *sub)
 {
 	const struct hs_routes *routes = sub->routes;
 
 	hs_mem_free(&sub->at_node);
 	sub->at_node = hs_mem_zalloc(routes->nodes_count * sizeof(struct hs_subscriber_conn *));
-	hs_list_each(struct hs_subscriber_conn, conn, &sub->clients, link)
+	hs_list_each(struct hs_subscriber_conn, conn, &sub->conns, link)
 		conn->listed = is_listed(routes, &conn->at);
 }
 
@@ -384,7 +387,7 @@ void hs_subscriber_route(struct hs_subscriber *sub, uint64_t now_us, const struc
 	finish_event(sub);
 }
 
-/* ---- other events ---- */
+/* ---- events ---- */
 
 struct hs_subscriber *hs_subscriber_create(const struct hs_subscriber_options *options,
 					   const struct hs_subscriber_calls *calls, void *context)
@@ -397,7 +400,7 @@ struct hs_subscriber *hs_subscriber_create(const struct hs_subscriber_options *o
 	sub->changed.seed = options->seed;
 	hs_prng_init(&sub->prng, options->seed);
 	hs_hash_table_init(&sub->topics);
-	hs_list_init(&sub->clients);
+	hs_list_init(&sub->conns);
 	hs_list_init(&sub->dirty);
 	hs_list_init(&sub->waits);
 	hs_list_init(&sub->missing);
@@ -414,7 +417,7 @@ void hs_subscriber_destroy(struct hs_subscriber **pointer)
 		hs_subscriber_fail(sub, hs_subscriber_wait_end(sub, wait, false),
 				   "ERR shutting down");
 	hs_subscriber_topics_deinit(sub);
-	hs_list_each_safe(struct hs_subscriber_conn, conn, &sub->clients, link)
+	hs_list_each_safe(struct hs_subscriber_conn, conn, &sub->conns, link)
 		destroy_conn(sub, conn);
 	if (sub->routes)
 		hs_routes_unref(&sub->routes);
@@ -440,21 +443,20 @@ void hs_subscriber_submit(struct hs_subscriber *sub, uint64_t now_us, struct hs_
 		hs_subscriber_untrack(sub, op);
 		break;
 	default:
-		hs_check(op->kind ==
-			 HS_OP_SUBSCRIBE); /* never: the others are not for a subscriber */
+		hs_check(op->kind == HS_OP_SUBSCRIBE); /* never */
 	}
 	finish_event(sub);
 }
 
-/* Whether a connection that is up still answers. */
+/* Sends a liveness check when it is due; closes a connection that does not answer. */
 static void check_liveness(struct hs_subscriber *sub, struct hs_subscriber_conn *conn)
 {
-	/* A server that tells of keys may refuse all the same: they expire. */
+	/* invalidations show only that the node's keys expire: a tracking connection needs checks all the same */
 	uint64_t due_us = conn->tracks ? conn->checked_us : conn->upstream.received_us;
 
 	if (conn->checking && hs_upstream_is_silent(&conn->upstream, conn->checked_us, sub->now_us,
 						    HS_SUBSCRIBER_SILENT_US_MAX))
-		hs_upstream_close(&conn->upstream, "it does not answer any more");
+		hs_upstream_close(&conn->upstream, "it did not answer the liveness check");
 	else if (!conn->checking && sub->now_us - due_us >= HS_SUBSCRIBER_PING_US)
 		hs_subscriber_conn_check(sub, conn);
 }
@@ -464,7 +466,7 @@ void hs_subscriber_tick(struct hs_subscriber *sub, uint64_t now_us)
 	struct hs_subscriber_wait *wait;
 
 	sub->now_us = now_us;
-	hs_list_each(struct hs_subscriber_conn, conn, &sub->clients, link) {
+	hs_list_each(struct hs_subscriber_conn, conn, &sub->conns, link) {
 		if (hs_subscriber_is_up(conn))
 			check_liveness(sub, conn);
 	}

@@ -1,42 +1,41 @@
-/* The subscriber of the redis engine: pub/sub messages and invalidations from Redis servers, subscribed
- * once for all clients of all workers.
+/* The subscriber: receives pub/sub messages and invalidations from Redis servers, subscribed once for all clients of
+ * all workers. It knows topics and workers; it knows no client, cache or mitigation.
  *
- *     LISTEN a ──► topic a ──► place at a connection ──► SUBSCRIBE a ──► confirmed ──► done
- *                                  │  ▲
- *                    lost, moved,  ▼  │  at another connection, or at the same one again
- *                    refused     wanted
+ *     SUBSCRIBE op ──► topic ──► subscription at a node: wanted ──► requested ──► confirmed ──► op done
+ *                                                          ▲                          │
+ *                                                          └─ lost, moved, refused ◄──┘
  *
- * A topic is a channel, a pattern or a shard channel that at least one worker listens to. Each node has
- * up to two connections: one for topics, and one that tracks keys (the tracking connection). Channels and
- * patterns are subscribed at one node, home: the node of partition 0, where PUBLISH goes to, or another one
- * while that is away. Key events are subscribed at every other master as well (subscriber_key_events.c). A
- * shard channel is subscribed at the owner of its slot. A topic that moves keeps its old place until the
- * new one is confirmed, and its messages are taken from one of the two only.
+ * A topic is a channel, a pattern or a shard channel that at least one worker has subscribed. Each node has up to
+ * two connections: one for topics, one that tracks keys (the tracking connection). Channels and patterns are
+ * subscribed at one node, the pub/sub node: the node of partition 0, where PUBLISH goes to, or another one while
+ * that is down. Key events are subscribed at every other master as well (subscriber_key_events.c). A shard channel
+ * is subscribed at the owner of its slot. A topic that moves keeps its old subscription until the new one is
+ * confirmed; its messages are taken from one of the two only.
  *
- * What the subscriber promises, and what it does not:
+ * The subscriber's guarantees, and their limits:
  *
- *   - After LISTEN is done, every message published to the topic is told, until UNLISTEN or until
- *     HS_EVENT_UNSUBSCRIBED. Messages published while a connection is lost are lost, as they are for any
- *     client of Redis; a server that drops a slow subscriber (client-output-buffer-limit pubsub) has the
- *     same effect. The first loss of a connection that was well is logged.
- *   - While home is another node, because its own was away or has lost partition 0, and when it moves back,
- *     a message that is on the way between the nodes of the Cluster may be missed or told twice.
- *   - The subscription of a shard channel follows its slot. Messages published between the two owners may
- *     be missed. HS_EVENT_UNSUBSCRIBED is told when no server served the slot for HS_SUBSCRIBER_FOLLOW_US_MAX.
- *   - While a worker tracks keys, each changed key is told as HS_EVENT_CHANGED as soon as the server says
- *     so. When a master's tracking connection is lost, silent or new, when the master says that its Cluster
- *     is down, or when a slot has another owner, HS_EVENT_CHANGED_ALL is told at once, then every
- *     HS_SUBSCRIBER_CHANGED_ALL_US until all masters are tracked, and once more then: no cache entry outlives an
- *     invalidation that was missed by more than that.
- *     A master without slots is not among the routes and is not tracked: what is written to it while its
- *     first slot is on the way there is told when the routes say that the slot has arrived.
+ *   - After a SUBSCRIBE op is done, every message published to the topic is reported, until UNSUBSCRIBE or
+ *     HS_EVENT_UNSUBSCRIBED. Messages published while a connection is lost are lost, as for any client of
+ *     Redis. A server that drops a slow subscriber (client-output-buffer-limit pubsub) has the same effect. The
+ *     first loss of a working connection is logged.
+ *   - While another node than partition 0's is the pub/sub node, and when partition 0's becomes it again, a
+ *     message in flight between the nodes of the Cluster may be missed or reported twice.
+ *   - The subscription of a shard channel follows its slot. Messages published between the two owners may be
+ *     missed. HS_EVENT_UNSUBSCRIBED is reported when the slot had no server for HS_SUBSCRIBER_FOLLOW_US_MAX.
+ *   - While a worker tracks keys, each changed key is reported as HS_EVENT_CHANGED as soon as the server sends
+ *     it. HS_EVENT_CHANGED_ALL is reported when a master's tracking connection is lost, silent or new, when
+ *     the master says that its Cluster is down, and when a slot gets another owner: at once, then every
+ *     HS_SUBSCRIBER_CHANGED_ALL_US until all masters are tracked, and once more then. So no client's cache entry
+ *     outlives a missed invalidation by more than that.
+ *     A master without slots is not in the routes and not tracked: a write to it while its first slot migrates
+ *     there is reported when the routes list it.
  *
- * The subscriber is sans-IO: each call into it brings the time, and what it wants and what it hears
- * leaves through struct hs_subscriber_calls. Its drivers are monitor_thread.h, the simulator and unit
- * tests. A driver connects, greets and moves bytes (struct hs_upstream), and calls hs_subscriber_tick
- * every HS_SUBSCRIBER_TICK_US or so. One thread.
+ * The subscriber is sans-IO: each call brings the time, and the subscriber acts through struct hs_subscriber_calls.
+ * Its drivers are monitor_thread.h, the simulator and unit tests. A driver connects, greets and moves bytes (struct
+ * hs_upstream), and calls hs_subscriber_tick about every HS_SUBSCRIBER_TICK_US. One thread.
  *
- * Limits: HS_CHANNELS_MAX, HS_CHANNEL_NAMES_BYTES_MAX and HS_EVENT_BYTES_MAX (base/limits.h). */
+ * Limits: HS_CHANNELS_MAX, HS_CHANNEL_NAMES_BYTES_MAX and HS_EVENT_BYTES_MAX (base/limits.h); a SUBSCRIBE beyond
+ * them fails with an error. */
 #ifndef HS_ENGINE_REDIS_SUBSCRIBER_H
 #define HS_ENGINE_REDIS_SUBSCRIBER_H
 
@@ -48,60 +47,62 @@
 
 enum {
 	HS_SUBSCRIBER_TICK_US = 100 * 1000,
-	/* A LISTEN or TRACK that is not confirmed after this long fails. */
+	/* A SUBSCRIBE or TRACK op that is not confirmed after this time fails. */
 	HS_SUBSCRIBER_CONFIRM_US_MAX = 5 * 1000 * 1000,
-	/* A shard channel that no server serves is given up after this long. */
+	/* A shard channel without a server is given up after this time. */
 	HS_SUBSCRIBER_FOLLOW_US_MAX = 30 * 1000 * 1000,
-	HS_SUBSCRIBER_RETRY_US = 200 * 1000, /* between two requests for what was refused */
-	/* A connection that is silent for PING is asked whether it lives; one that tracks keys, every PING. Its
-	 * tracking counts as lost when it then does not answer for SUSPECT, and the connection is closed when it
-	 * does not for SILENT. */
+	/* Pause before a refused subscription is requested again. */
+	HS_SUBSCRIBER_RETRY_US = 200 * 1000,
+	/* Liveness. A connection gets a check after PING without a byte; a tracking connection gets one every PING.
+	 * A tracking connection that does not answer for SUSPECT counts as not tracked. Any connection that does not
+	 * answer for SILENT_US_MAX is closed. */
 	HS_SUBSCRIBER_PING_US = 1000 * 1000,
 	HS_SUBSCRIBER_SUSPECT_US = 1000 * 1000,
 	HS_SUBSCRIBER_SILENT_US_MAX = 15 * 1000 * 1000,
-	HS_SUBSCRIBER_CHANGED_ALL_US =
-		1000 * 1000, /* between two CHANGED_ALL while a master is not tracked */
-	HS_SUBSCRIBER_OPEN_US_MIN = 25 * 1000, /* backoff */
+	/* Interval of CHANGED_ALL while a master is not tracked. */
+	HS_SUBSCRIBER_CHANGED_ALL_US = 1000 * 1000,
+	HS_SUBSCRIBER_OPEN_US_MIN = 25 * 1000, /* backoff: first, upper bound */
 	HS_SUBSCRIBER_OPEN_US_MAX = 2000 * 1000,
-	HS_SUBSCRIBER_IDLE_US =
-		10 * 1000 * 1000,	  /* an unused connection is kept open for so long */
-	HS_SUBSCRIBER_PENDING_MAX = 4096, /* subscriptions under way on one connection; more wait */
+	HS_SUBSCRIBER_IDLE_US = 10 * 1000 * 1000, /* an unused connection stays open */
+	HS_SUBSCRIBER_PENDING_MAX = 4096,	  /* requests in flight on one connection */
 };
 
 struct hs_subscriber_options {
 	struct hs_log *log;
-	bool cluster; /* false: one server, which has everything */
+	bool cluster; /* false: one server with all slots */
 	uint64_t seed;
 };
 
 struct hs_subscriber_calls {
-	/* Connect to this node and greet in `upstream->resp`: hs_subscriber_up or hs_subscriber_down
-	 * follows, not from inside. `at` lasts as long as the connection. */
+	/* Connect to this node and greet in `upstream->resp`: hs_subscriber_up or hs_subscriber_down follows, never
+	 * from inside. `at` is valid as long as the connection. */
 	void (*open)(void *context, struct hs_upstream *upstream, const struct hs_route_node *at);
-	void (*close)(void *context, struct hs_upstream *upstream); /* the subscriber forgets it */
-	void (*send)(void *context, struct hs_upstream *upstream);  /* what is in upstream->out */
-	void (*event)(void *context, struct hs_event *event); /* the reference is handed over */
+	/* No hs_subscriber_down follows. */
+	void (*close)(void *context, struct hs_upstream *upstream);
+	void (*send)(void *context, struct hs_upstream *upstream); /* upstream->out has bytes */
+	/* The callee takes over the reference. */
+	void (*event)(void *context, struct hs_event *event);
 	void (*done)(void *context,
-		     struct hs_op *op); /* an op of hs_subscriber_submit; reply in op->out */
-	void (*topology_suspect)(void *context); /* a slot is not where the routes say */
+		     struct hs_op *op);		 /* an op of hs_subscriber_submit is complete */
+	void (*topology_suspect)(void *context); /* the routes are stale */
 };
 
 struct hs_subscriber;
 
 struct hs_subscriber *hs_subscriber_create(const struct hs_subscriber_options *options,
 					   const struct hs_subscriber_calls *calls, void *context);
-/* Ops that are not done yet are done now, with an error. */
+/* Pending ops are completed with an error. */
 void hs_subscriber_destroy(struct hs_subscriber **subscriber);
 
-/* HS_OP_SUBSCRIBE, UNLISTEN, TRACK, UNTRACK, of any worker. Done, from inside or later, when the server
- * (or all masters) confirmed; with an error when a server refuses or none can be asked in time. */
+/* HS_OP_SUBSCRIBE, UNSUBSCRIBE, TRACK and UNTRACK of any worker. Completed, from inside or later, when the server
+ * (or all masters) confirmed; with an error when a server refuses or does not answer in time. */
 void hs_subscriber_submit(struct hs_subscriber *sub, uint64_t now_us, struct hs_op *op);
-/* Where the slots are from now on; the caller keeps its own reference. */
+/* Installs new routes; takes a reference of its own. */
 void hs_subscriber_route(struct hs_subscriber *sub, uint64_t now_us,
 			 const struct hs_routes *routes);
 void hs_subscriber_tick(struct hs_subscriber *sub, uint64_t now_us);
 
-/* What happened to a connection that `open` was called for. */
+/* Events of a connection that `open` was called for. */
 void hs_subscriber_up(struct hs_subscriber *sub, uint64_t now_us, struct hs_upstream *upstream);
 void hs_subscriber_down(struct hs_subscriber *sub, uint64_t now_us, struct hs_upstream *upstream,
 			const char *why);

@@ -1,11 +1,11 @@
 /* One connection: requests out, replies and pushes in.
  *
- * One request names one topic, so one reply answers it: the server confirms with a push and refuses with an
- * error, both in the order of the requests. Other pushes come unasked.
+ * One request names one topic, so one reply answers it: the server confirms with a push and refuses with an error,
+ * both in the order of requests. Other pushes are messages and invalidations.
  *
- * One case breaks that order. A server whose slot has moved sends `sunsubscribe` by itself, and then refuses
- * with MOVED the SUNSUBSCRIBE that was already on its way there. The push looks like the answer, and the
- * error that follows answers nothing: its slot shows that it belongs to no pending request. */
+ * One case breaks that order. A server whose slot has moved sends `sunsubscribe` by itself, and then answers a
+ * SUNSUBSCRIBE that was already in flight with MOVED. The push looks like the answer. The error answers nothing
+ * then: its slot is not the slot of the oldest request. */
 #include "engine/redis/subscriber_internal.h"
 
 #include "base/mem.h"
@@ -14,10 +14,10 @@
 #include "wire/compose.h"
 #include "wire/walk.h"
 
-#define OUT_BYTES_MAX (4 * HS_MIB) /* composed and unsent on a connection: more waits */
+#define OUT_BYTES_MAX (4 * HS_MIB) /* unsent bytes; beyond them subscriptions wait */
 
 static const struct {
-	const char *subscribe, *unsubscribe; /* requests */
+	const char *subscribe, *unsubscribe; /* commands */
 	struct hs_bytes subscribed, unsubscribed, message;
 	enum hs_event_kind event;
 } words[HS_SUBSCRIBER_KINDS] = {
@@ -43,7 +43,7 @@ static const struct {
 
 /* ---- pending requests ---- */
 
-/* A request was composed into `out`. */
+/* For a request that was just composed into `out`. */
 static struct hs_subscriber_request *add_request(struct hs_subscriber *sub,
 						 struct hs_subscriber_conn *conn,
 						 enum hs_subscriber_verb verb)
@@ -58,7 +58,7 @@ static struct hs_subscriber_request *add_request(struct hs_subscriber *sub,
 	return request;
 }
 
-/* The oldest, or NULL. */
+/* NULL: none. */
 static struct hs_subscriber_request *first_request(struct hs_subscriber_conn *conn)
 {
 	return hs_list_first(&conn->requests, struct hs_subscriber_request, link);
@@ -79,7 +79,7 @@ void hs_subscriber_conn_reset(struct hs_subscriber *sub, struct hs_subscriber_co
 	while (conn->requests_count > 0) {
 		struct hs_op *op = take_request(conn).op;
 
-		if (op) /* a server that lost the connection does not deliver to it */
+		if (op) /* without the connection the server delivers nothing */
 			hs_subscriber_finish(sub, op);
 	}
 	hs_list_remove(&conn->dirty);
@@ -141,7 +141,7 @@ void hs_subscriber_conn_track(struct hs_subscriber *sub, struct hs_subscriber_co
 	add_request(sub, conn, HS_SUBSCRIBER_TRACK);
 }
 
-/* subscriber_tracking.c says why it is no PING where keys are tracked. */
+/* For why it is not PING on a tracking connection see subscriber_tracking.c. */
 void hs_subscriber_conn_check(struct hs_subscriber *sub, struct hs_subscriber_conn *conn)
 {
 	conn->checked_us = sub->now_us;
@@ -153,7 +153,7 @@ void hs_subscriber_conn_check(struct hs_subscriber *sub, struct hs_subscriber_co
 
 /* ---- replies ---- */
 
-/* A piece of bytes being read. */
+/* The context of take_reply. */
 struct reading {
 	struct hs_subscriber *sub;
 	struct hs_subscriber_conn *conn;
@@ -161,10 +161,10 @@ struct reading {
 
 static void close_for_nonsense(struct hs_subscriber_conn *conn)
 {
-	hs_upstream_close(&conn->upstream, "its answers make no sense");
+	hs_upstream_close(&conn->upstream, "it sent a malformed reply");
 }
 
-/* Whether an error is MOVED of another slot than the pending request's, and so not its answer. */
+/* MOVED with another slot than the oldest request's: not its answer. */
 static bool is_moved_elsewhere(struct hs_bytes error, const struct hs_subscriber_request *request)
 {
 	struct hs_redirect redirect;
@@ -199,7 +199,7 @@ static void take_error(struct hs_subscriber *sub, struct hs_subscriber_conn *con
 		hs_subscriber_track_refused(sub, conn, error);
 		break;
 	case HS_SUBSCRIBER_CHECK:
-		conn->checking = false; /* it does answer */
+		conn->checking = false; /* an error is an answer, too */
 		break;
 	}
 }
@@ -221,7 +221,7 @@ static void take_answer(struct hs_subscriber *sub, struct hs_subscriber_conn *co
 	}
 }
 
-/* Whether a push of this name answers the oldest request. */
+/* A push with this name answers the oldest request. */
 static bool answers(const struct hs_subscriber *sub, struct hs_subscriber_conn *conn,
 		    enum hs_subscriber_verb verb, enum hs_subscriber_kind kind,
 		    struct hs_bytes name)
@@ -260,7 +260,7 @@ static void take_unsubscribed(struct hs_subscriber *sub, struct hs_subscriber_co
 		hs_subscriber_finish(sub, op);
 }
 
-/* `walk` stands behind the push's first word, as in the two below. */
+/* Here and in the next two `walk` stands behind the push's first word. */
 static void take_message(struct hs_subscriber *sub, struct hs_subscriber_conn *conn,
 			 enum hs_subscriber_kind kind, struct hs_walk *walk)
 {
@@ -276,7 +276,7 @@ static void take_message(struct hs_subscriber *sub, struct hs_subscriber_conn *c
 	topic = hs_subscriber_topic_find(
 		sub, kind, kind == HS_SUBSCRIBER_PATTERN ? event.pattern : event.channel);
 	subscription = topic ? &topic->subscriptions[topic->active] : NULL;
-	/* A topic that moves is subscribed at two connections: its messages are taken from one. */
+	/* Of the two subscriptions of a topic that moves, one is active. */
 	if (subscription &&
 	    ((subscription->conn == conn && subscription->state == HS_SUBSCRIPTION_CONFIRMED) ||
 	     hs_subscriber_takes_key_event(topic, conn, event.channel)))
@@ -352,6 +352,6 @@ void hs_subscriber_conn_receive(struct hs_subscriber *sub, struct hs_subscriber_
 {
 	hs_upstream_receive(&conn->upstream, sub->now_us, data, len, HS_EVENT_BYTES_MAX, take_reply,
 			    &(struct reading){sub, conn});
-	hs_subscriber_report_changed(sub); /* of all pushes in these bytes as one */
+	hs_subscriber_report_changed(sub); /* keys of all pushes in these bytes, in one event */
 	hs_subscriber_conn_subscribe(sub, conn);
 }

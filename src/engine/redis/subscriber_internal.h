@@ -1,7 +1,7 @@
-/* Private to the subscriber: its state, and what its files ask of each other.
+/* Private to the subscriber (subscriber.h): its state, and what its files call in each other.
  *
- *     subscriber.c            events; which connections there are; home
- *     subscriber_topics.c     which workers listen to what, and where that is subscribed
+ *     subscriber.c            entry points; opening and closing connections; choosing the pub/sub node
+ *     subscriber_topics.c     topics: the workers that subscribed, and where each topic is subscribed
  *     subscriber_key_events.c key events, which every master publishes by itself
  *     subscriber_conn.c       one connection: requests out, replies and pushes in
  *     subscriber_tracking.c   changed keys, and whether all masters are tracked */
@@ -27,43 +27,44 @@ struct hs_subscriber_workers {
 
 enum hs_node_subscription_state {
 	HS_SUBSCRIPTION_WANTED,	   /* to be requested */
-	HS_SUBSCRIPTION_REQUESTED, /* requested, not answered yet */
-	HS_SUBSCRIPTION_REFUSED,   /* by the server, for now: wanted again a little later */
+	HS_SUBSCRIPTION_REQUESTED, /* request in flight */
+	HS_SUBSCRIPTION_REFUSED,   /* for now: wanted again after HS_SUBSCRIBER_RETRY_US */
 	HS_SUBSCRIPTION_CONFIRMED,
 	HS_SUBSCRIPTION_STATES,
 };
 
-/* A topic's subscription at one connection. */
+/* The subscription of a topic at one node. */
 struct hs_node_subscription {
-	struct hs_link link; /* in conn->places[state] */
+	struct hs_link link; /* in conn->subscriptions[state] */
 	struct hs_subscriber_topic *topic;
 	struct hs_subscriber_conn *conn; /* NULL: not in use */
 	enum hs_node_subscription_state state;
-	struct hs_subscriber_request *request; /* ASKED */
-	bool for_key_events; /* one of topic->key_event_subscriptions, allocated; not one of topic->places */
-	struct hs_link of_topic; /* for_key_events */
+	struct hs_subscriber_request *request; /* REQUESTED: its request */
+	/* In topic->key_event_subscriptions, allocated by itself; else in topic->subscriptions. */
+	bool for_key_events;
+	struct hs_link of_topic; /* if for_key_events */
 };
 
 struct hs_subscriber_topic {
 	struct hs_hash_node node; /* in sub->topics */
 	enum hs_subscriber_kind kind;
 	uint16_t slot;
-	struct hs_subscriber_workers workers; /* whose LISTEN is done */
-	struct hs_link waits;		      /* LISTENs that are not confirmed yet */
+	struct hs_subscriber_workers workers; /* with a completed SUBSCRIBE op */
+	struct hs_link waits;		      /* SUBSCRIBE ops not confirmed yet */
 	struct hs_node_subscription subscriptions[2];
-	uint8_t active;	 /* the place whose messages are told; the other one is to replace it */
-	bool key_events; /* in a Cluster: key events may be published to it */
-	struct hs_link key_event_subscriptions; /* at masters where it has none of those two */
-	struct hs_link missing; /* in sub->missing while a shard channel has no server */
-	uint64_t missing_us;	/* since then */
+	uint8_t active;	 /* index of the one whose messages are reported; the other replaces it */
+	bool key_events; /* in a Cluster: key events may match it */
+	struct hs_link key_event_subscriptions; /* at the other masters */
+	struct hs_link missing; /* in sub->missing: a shard channel without a server */
+	uint64_t missing_us;	/* since */
 	size_t len;
 	char name[];
 };
 
-/* A LISTEN or TRACK under way. */
+/* A SUBSCRIBE or TRACK op in progress. */
 struct hs_subscriber_wait {
-	struct hs_link of_topic;	   /* or sub->track_waits */
-	struct hs_link of_all;		   /* in the order of deadlines */
+	struct hs_link of_topic;	   /* or in sub->track_waits */
+	struct hs_link of_all;		   /* in sub->waits, by deadline */
 	struct hs_subscriber_topic *topic; /* NULL: TRACK */
 	struct hs_op *op;
 	uint64_t until_us;
@@ -76,36 +77,35 @@ enum hs_subscriber_verb {
 	HS_SUBSCRIBER_CHECK,
 };
 
-/* A request whose reply is pending. */
+/* A request in flight. */
 struct hs_subscriber_request {
 	struct hs_link link;
 	enum hs_subscriber_verb verb;
-	/* (UN)SUBSCRIBE: */
+	/* For SUBSCRIBE and UNSUBSCRIBE: */
 	enum hs_subscriber_kind kind;
 	uint16_t slot;
-	uint64_t hash; /* of the topic, with its kind */
-	struct hs_node_subscription
-		*subscription; /* of a SUBSCRIBE that is still wanted, or NULL */
-	struct hs_op *op;      /* UNLISTEN, done with the reply; or NULL */
+	uint64_t hash;				   /* of the topic's kind and name */
+	struct hs_node_subscription *subscription; /* of a SUBSCRIBE; NULL: not wanted any more */
+	struct hs_op *op; /* of an UNSUBSCRIBE, completed with the reply; or NULL */
 };
 
 struct hs_subscriber_conn {
 	struct hs_upstream upstream;
 	struct hs_route_node at;
 	char text[HS_HOST_BYTES_MAX + 16]; /* host:port */
-	struct hs_link link, dirty;	   /* in sub->clients; in sub->dirty when `out` has grown */
-	bool tracks;			   /* the tracking connection; else the one for topics */
-	bool tracking;			   /* and the server confirmed it */
-	bool listed;			   /* its node is in the routes: a master with slots */
-	bool restoring;			   /* it was lost, and not everything is confirmed again */
+	struct hs_link link, dirty;	   /* in sub->conns; in sub->dirty: `out` has grown */
+	bool tracks;			   /* a tracking connection; else for topics */
+	bool tracking;			   /* the server confirmed CLIENT TRACKING */
+	bool listed;			   /* its node is in the routes */
+	bool restoring;			   /* lost before; not all is confirmed again */
 	struct hs_link subscriptions[HS_SUBSCRIPTION_STATES];
-	struct hs_link requests; /* the oldest first */
+	struct hs_link requests; /* in flight, oldest first */
 	uint32_t requests_count;
 	uint64_t needed_us;
-	uint64_t checked_us; /* when the last liveness check was sent; 0: none was */
-	bool checking;	     /* it is not answered */
-	bool cluster_down;   /* the server said that its Cluster is down */
-	char why[160];	     /* it was lost or could not be opened, or refuses */
+	uint64_t checked_us; /* last liveness check; 0: none */
+	bool checking;	     /* the check is in flight */
+	bool cluster_down;   /* its node reports that the Cluster is down */
+	char why[160];	     /* last failure */
 };
 
 struct hs_subscriber {
@@ -113,26 +113,27 @@ struct hs_subscriber {
 	const struct hs_subscriber_calls *calls;
 	void *context;
 	struct hs_prng prng;
-	uint64_t now_us; /* of the event being handled */
+	uint64_t now_us; /* of the current event */
 	const struct hs_routes *routes;
-	struct hs_subscriber_conn **at_node; /* of the routes, for topics; NULL: not looked up */
-	struct hs_link clients, dirty;
-	bool conns_stale; /* connections may have to be opened or closed */
+	/* Connection for topics of each node of the routes; NULL: none yet. */
+	struct hs_subscriber_conn **at_node;
+	struct hs_link conns, dirty;
+	bool conns_stale; /* connections are to be opened or closed */
 
 	struct hs_hash_table topics;
 	uint64_t names_bytes;
-	uint32_t kinds[HS_SUBSCRIBER_KINDS];	/* topics of each kind */
-	struct hs_subscriber_conn *pubsub_conn; /* NULL: no topic needs it */
+	uint32_t kinds[HS_SUBSCRIBER_KINDS];	/* number of topics */
+	struct hs_subscriber_conn *pubsub_conn; /* to the pub/sub node; NULL: none needed */
 	struct hs_link waits;			/* all, by deadline */
-	struct hs_link missing;			/* shard channels that no server serves, by time */
+	struct hs_link missing;			/* shard channels without a server, oldest first */
 	uint64_t retried_us;
 
 	struct hs_subscriber_workers trackers;
 	struct hs_link track_waits;
-	bool all_tracked;	   /* all masters are tracked */
-	bool changed_all_due;	   /* CHANGED_ALL is due at the end of this event */
-	uint64_t changed_all_us;   /* when CHANGED_ALL was told last */
-	struct hs_changed changed; /* keys, of the bytes being read */
+	bool all_tracked;
+	bool changed_all_due;	   /* at the end of this event */
+	uint64_t changed_all_us;   /* when it was last reported */
+	struct hs_changed changed; /* keys invalidated in the bytes being read */
 };
 
 static inline bool hs_subscriber_any(const struct hs_subscriber_workers *workers)
@@ -161,13 +162,13 @@ static inline bool hs_subscriber_is_up(const struct hs_subscriber_conn *conn)
 	return conn && conn->upstream.state == HS_UPSTREAM_UP;
 }
 
-/* The oldest of topic->waits or sub->track_waits, or NULL. */
+/* The oldest in topic->waits or sub->track_waits, or NULL. */
 static inline struct hs_subscriber_wait *hs_subscriber_first_wait(const struct hs_link *waits)
 {
 	return hs_list_first(waits, struct hs_subscriber_wait, of_topic);
 }
 
-/* Whether topics of a kind are subscribed at home. */
+/* Topics of this kind are subscribed at the pub/sub node. */
 static inline bool hs_subscriber_at_pubsub_node(const struct hs_subscriber *sub,
 						enum hs_subscriber_kind kind)
 {
@@ -176,7 +177,7 @@ static inline bool hs_subscriber_at_pubsub_node(const struct hs_subscriber *sub,
 
 /* subscriber.c */
 void hs_subscriber_finish(struct hs_subscriber *sub, struct hs_op *op); /* with OK */
-/* With an error. */
+/* Completes an op with an error. */
 #define hs_subscriber_fail(sub, op, ...)                                                           \
 	do {                                                                                       \
 		struct hs_op *failed_ = (op);                                                      \
@@ -186,24 +187,24 @@ void hs_subscriber_finish(struct hs_subscriber *sub, struct hs_op *op); /* with 
 	} while (0)
 void hs_subscriber_wait_begin(struct hs_subscriber *sub, struct hs_op *op,
 			      struct hs_subscriber_topic *topic, struct hs_link *list);
-/* The op of a wait; `in`: its worker listens or tracks from now on, else it does not. */
+/* Ends a wait and returns its op. `in`: the op's worker is subscribed, or tracks, from now on. */
 struct hs_op *hs_subscriber_wait_end(struct hs_subscriber *sub, struct hs_subscriber_wait *wait,
 				     bool in);
-/* The connection for topics to a node of the routes; made when there is none yet. */
+/* The connection for topics to a node of the routes; creates it. */
 struct hs_subscriber_conn *hs_subscriber_conn_at(struct hs_subscriber *sub, uint16_t node);
 bool hs_subscriber_conn_is_used(const struct hs_subscriber_conn *conn);
 
-/* subscriber_key_events.c: key events (__keyspace@0__:…, __keyevent@0__:…) of all masters. */
-/* Gives a topic a place at every master. */
+/* subscriber_key_events.c: key events (__keyspace@0__:…, __keyevent@0__:…) of all masters */
+/* Gives a topic a subscription at every master. */
 void hs_subscriber_assign_key_events(struct hs_subscriber *sub, struct hs_subscriber_topic *topic);
-/* Leaves the place at this connection, if there is one; or all of them. */
+/* Ends the subscription at this connection, if any; or all of them. */
 void hs_subscriber_drop_key_events_at(struct hs_subscriber *sub,
 				      const struct hs_subscriber_topic *topic,
 				      const struct hs_subscriber_conn *conn);
 void hs_subscriber_drop_key_events(struct hs_subscriber *sub, struct hs_subscriber_topic *topic);
-/* Whether the subscription is confirmed by all masters that can be reached. */
+/* All masters that are reachable have confirmed. */
 bool hs_subscriber_key_events_confirmed(const struct hs_subscriber_topic *topic);
-/* Whether a message that came on `conn` is a key event to be taken from there. */
+/* The message is a key event that is to be taken from `conn`. */
 bool hs_subscriber_takes_key_event(const struct hs_subscriber_topic *topic,
 				   const struct hs_subscriber_conn *conn, struct hs_bytes channel);
 
@@ -211,7 +212,7 @@ bool hs_subscriber_takes_key_event(const struct hs_subscriber_topic *topic,
 void hs_node_subscription_begin(struct hs_subscriber *sub,
 				struct hs_node_subscription *subscription,
 				struct hs_subscriber_conn *conn);
-/* True: `op` will be done by the server's answer. */
+/* True: `op` completes with the server's answer. */
 bool hs_node_subscription_end(struct hs_subscriber *sub, struct hs_node_subscription *subscription,
 			      struct hs_op *op);
 void hs_subscriber_subscribe(struct hs_subscriber *sub, struct hs_op *op);
@@ -225,7 +226,7 @@ static inline struct hs_bytes hs_subscriber_topic_name(const struct hs_subscribe
 {
 	return (struct hs_bytes){topic->name, topic->len};
 }
-/* Gives all topics (or those at home alone) the places that the routes and home want. */
+/* Moves the subscriptions of all topics, or of those at the pub/sub node, to the nodes where they belong. */
 void hs_subscriber_assign_all(struct hs_subscriber *sub, bool at_pubsub_node_alone);
 void hs_subscriber_confirmed(struct hs_subscriber *sub, struct hs_node_subscription *subscription);
 void hs_subscriber_refused(struct hs_subscriber *sub, struct hs_node_subscription *subscription,
@@ -233,16 +234,16 @@ void hs_subscriber_refused(struct hs_subscriber *sub, struct hs_node_subscriptio
 /* The server ended a subscription by itself. */
 void hs_subscriber_dropped(struct hs_subscriber *sub, struct hs_subscriber_conn *conn,
 			   enum hs_subscriber_kind kind, struct hs_bytes name);
-/* The connection is lost: everything on it must be requested again. */
+/* The connection is lost: all of its subscriptions are wanted again. */
 void hs_subscriber_resubscribe(struct hs_subscriber *sub, struct hs_subscriber_conn *conn);
 void hs_subscriber_subscribe_timeout(struct hs_subscriber *sub, struct hs_subscriber_wait *wait);
 void hs_subscriber_topics_tick(struct hs_subscriber *sub);
-void hs_subscriber_topics_deinit(struct hs_subscriber *sub); /* no LISTEN waits any more */
+void hs_subscriber_topics_deinit(struct hs_subscriber *sub); /* no wait is left */
 
 /* subscriber_conn.c */
-/* Forgets what is under way; UNLISTENs among it are done. */
+/* Drops the requests in flight; UNSUBSCRIBE ops among them complete. */
 void hs_subscriber_conn_reset(struct hs_subscriber *sub, struct hs_subscriber_conn *conn);
-/* Requests what is wanted, as far as the limits of a connection allow. */
+/* Requests the wanted subscriptions, up to the connection's limits. */
 void hs_subscriber_conn_subscribe(struct hs_subscriber *sub, struct hs_subscriber_conn *conn);
 void hs_subscriber_conn_unsubscribe(struct hs_subscriber *sub, struct hs_subscriber_conn *conn,
 				    const struct hs_subscriber_topic *topic, struct hs_op *op);
@@ -254,7 +255,7 @@ void hs_subscriber_conn_receive(struct hs_subscriber *sub, struct hs_subscriber_
 /* subscriber_tracking.c */
 void hs_subscriber_track(struct hs_subscriber *sub, struct hs_op *op);
 void hs_subscriber_untrack(struct hs_subscriber *sub, struct hs_op *op);
-bool hs_subscriber_tracking(const struct hs_subscriber *sub); /* tracking connections are wanted */
+bool hs_subscriber_tracking(const struct hs_subscriber *sub); /* tracking connections are needed */
 void hs_subscriber_track_confirmed(struct hs_subscriber *sub, struct hs_subscriber_conn *conn);
 void hs_subscriber_track_refused(struct hs_subscriber *sub, struct hs_subscriber_conn *conn,
 				 struct hs_bytes error);
@@ -263,6 +264,7 @@ void hs_subscriber_track_checked(struct hs_subscriber *sub, struct hs_subscriber
 				 struct hs_bytes reply);
 void hs_subscriber_track_timeout(struct hs_subscriber *sub, struct hs_subscriber_wait *wait);
 void hs_subscriber_report_changed(struct hs_subscriber *sub); /* the keys in sub->changed */
-void hs_subscriber_check_tracking(struct hs_subscriber *sub); /* whether all masters are tracked */
+/* Updates all_tracked; reports CHANGED_ALL. */
+void hs_subscriber_check_tracking(struct hs_subscriber *sub);
 
 #endif

@@ -1,13 +1,13 @@
-/* Key events: what a server publishes by itself on __keyspace@0__:key and __keyevent@0__:event when a
- * client has switched that on (notify-keyspace-events).
+/* Key events: what a server publishes by itself on __keyspace@0__:key and __keyevent@0__:event if
+ * notify-keyspace-events is set.
  *
- * Every node of a Cluster passes on what clients publish, so home alone delivers all of that. Key events
- * are not passed on: a master publishes those of its own keys to its own subscribers. So a topic to which
- * key events may be published has a place at every other master as well. From there only key events are
- * taken, because the other messages come from home.
+ * Every node of a Cluster forwards what clients publish, so the pub/sub node alone delivers all of that. Key events
+ * are not forwarded: a master publishes those of its own keys to its own subscribers. So a topic that key events may
+ * match is subscribed at every other master as well. From those masters only key events are taken; all other
+ * messages come from the pub/sub node.
  *
- * LISTEN is done when home and all masters that can be reached have confirmed. A master that cannot be
- * reached is subscribed when it is back. */
+ * A SUBSCRIBE op is done when the pub/sub node and all reachable masters have confirmed. An unreachable master is
+ * subscribed when it is back. */
 #include "engine/redis/subscriber_internal.h"
 
 #include "base/mem.h"

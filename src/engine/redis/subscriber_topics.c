@@ -1,4 +1,4 @@
-/* Topics: which workers listen to what, the LISTENs that wait, and where a topic is subscribed. */
+/* Topics: the workers that subscribed them, the SUBSCRIBE ops that wait, and the nodes where they are subscribed. */
 #include "engine/redis/subscriber_internal.h"
 
 #include "base/hash.h"
@@ -54,7 +54,7 @@ static struct hs_subscriber_topic *create_topic(struct hs_subscriber *sub,
 	return topic;
 }
 
-/* ---- places ---- */
+/* ---- subscriptions ---- */
 
 static struct hs_node_subscription *active_of(struct hs_subscriber_topic *topic)
 {
@@ -73,7 +73,7 @@ static bool is_confirmed(const struct hs_subscriber_topic *topic)
 	return subscription->conn && subscription->state == HS_SUBSCRIPTION_CONFIRMED;
 }
 
-/* Every message published from now on is heard. */
+/* Every message published from now on will be received. */
 static bool is_complete(const struct hs_subscriber_topic *topic)
 {
 	return is_confirmed(topic) && hs_subscriber_key_events_confirmed(topic);
@@ -118,7 +118,7 @@ bool hs_node_subscription_end(struct hs_subscriber *sub, struct hs_node_subscrip
 	return requested;
 }
 
-/* Where a topic belongs now; NULL: at no server. */
+/* The connection where the topic belongs; NULL: no server has its slot. */
 static struct hs_subscriber_conn *target_of(struct hs_subscriber *sub,
 					    const struct hs_subscriber_topic *topic)
 {
@@ -145,7 +145,8 @@ static void assign_topic(struct hs_subscriber *sub, struct hs_subscriber_topic *
 	if (moves == active || target)
 		hs_node_subscription_end(sub, moves, NULL);
 	if (target) {
-		hs_subscriber_drop_key_events_at(sub, topic, target); /* UNSUBSCRIBE goes first */
+		/* Its UNSUBSCRIBE goes first. */
+		hs_subscriber_drop_key_events_at(sub, topic, target);
 		hs_node_subscription_begin(sub, moves, target);
 	}
 }
@@ -164,7 +165,7 @@ void hs_subscriber_assign_all(struct hs_subscriber *sub, bool at_pubsub_node_alo
 	}
 }
 
-/* Unsubscribes and frees a topic that is not in the table any more. */
+/* Unsubscribes and frees a topic that is not in the table. */
 static void free_topic(struct hs_subscriber *sub, struct hs_subscriber_topic *topic,
 		       struct hs_op *op)
 {
@@ -178,7 +179,7 @@ static void free_topic(struct hs_subscriber *sub, struct hs_subscriber_topic *to
 	hs_mem_release(topic);
 }
 
-/* `op` is done when the server has unsubscribed it. */
+/* `op` completes when the server has unsubscribed it. */
 static void destroy_topic(struct hs_subscriber *sub, struct hs_subscriber_topic *topic,
 			  struct hs_op *op)
 {
@@ -192,7 +193,7 @@ static void destroy_if_unused(struct hs_subscriber *sub, struct hs_subscriber_to
 		destroy_topic(sub, topic, NULL);
 }
 
-/* ---- LISTEN and UNLISTEN ---- */
+/* ---- SUBSCRIBE and UNSUBSCRIBE ---- */
 
 static enum hs_subscriber_kind kind_of(struct hs_bytes verb)
 {
@@ -255,9 +256,9 @@ static void finish_waits(struct hs_subscriber *sub, struct hs_subscriber_topic *
 		hs_subscriber_finish(sub, hs_subscriber_wait_end(sub, wait, true));
 }
 
-/* ---- the server's answers ---- */
+/* ---- answers of servers ---- */
 
-/* The subscription that a topic's messages came from has ended. */
+/* The active subscription of a topic has ended. */
 static void lose(struct hs_subscriber *sub, struct hs_subscriber_topic *topic)
 {
 	if (hs_subscriber_any(&topic->workers) && hs_list_empty(&topic->missing) &&
@@ -287,7 +288,7 @@ void hs_subscriber_confirmed(struct hs_subscriber *sub, struct hs_node_subscript
 	finish_waits(sub, topic);
 }
 
-/* Whether a refusal says that the answer may be different soon, or elsewhere. */
+/* The error may be over soon, or does not hold at another node. */
 static bool is_passing(struct hs_bytes error)
 {
 	static const char *const codes[] = {"MOVED ",	"ASK ",	 "CLUSTERDOWN ", "TRYAGAIN ",
@@ -352,7 +353,7 @@ static const char *why_not(const struct hs_subscriber *sub, const struct hs_subs
 	if (!sub->routes)
 		return "none of the engine's servers has answered yet";
 	if (!subscription->conn)
-		return "nobody serves its slot";
+		return "no server has its slot";
 	if (subscription->state != HS_SUBSCRIPTION_REQUESTED && subscription->conn->why[0])
 		return subscription->conn->why;
 	return "the server does not answer";
@@ -363,11 +364,11 @@ void hs_subscriber_subscribe_timeout(struct hs_subscriber *sub, struct hs_subscr
 	struct hs_subscriber_topic *topic = wait->topic;
 
 	hs_subscriber_fail(sub, hs_subscriber_wait_end(sub, wait, false),
-			   "CLUSTERDOWN cannot listen to it: %s", why_not(sub, topic));
+			   "CLUSTERDOWN cannot subscribe: %s", why_not(sub, topic));
 	destroy_if_unused(sub, topic);
 }
 
-/* No server serves a shard channel: the workers that listen to it are told. */
+/* No server has had a shard channel's slot for too long: its workers get HS_EVENT_UNSUBSCRIBED. */
 static void give_up(struct hs_subscriber *sub, struct hs_subscriber_topic *topic)
 {
 	struct hs_event event = {
@@ -397,11 +398,11 @@ static void give_up_missing(struct hs_subscriber *sub)
 	}
 	if (count > 0)
 		hs_log(sub->options.log, HS_LOG_WARN,
-		       "%u shard channels had no server for %d s: their subscribers are told",
+		       "%u shard channels had no server for %d s: their clients are unsubscribed",
 		       count, HS_SUBSCRIBER_FOLLOW_US_MAX / 1000000);
 }
 
-/* LISTEN for key events does not wait for a master that cannot be reached. */
+/* A SUBSCRIBE op for key events does not wait for unreachable masters. */
 static void finish_without_lost(struct hs_subscriber *sub)
 {
 	hs_list_each_safe(struct hs_subscriber_wait, wait, &sub->waits, of_all) {
@@ -412,7 +413,7 @@ static void finish_without_lost(struct hs_subscriber *sub)
 
 static void retry_refused(struct hs_subscriber *sub)
 {
-	hs_list_each(struct hs_subscriber_conn, conn, &sub->clients, link) {
+	hs_list_each(struct hs_subscriber_conn, conn, &sub->conns, link) {
 		struct hs_link *refused = &conn->subscriptions[HS_SUBSCRIPTION_REFUSED];
 
 		while (!hs_list_empty(refused))

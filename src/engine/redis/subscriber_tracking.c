@@ -1,23 +1,23 @@
-/* Changed keys: on a tracking connection to each master the server tells every key that changes
- * (CLIENT TRACKING ON BCAST).
+/* Changed keys, for CLIENT TRACKING of heatsink's clients: on a tracking connection to each master the server
+ * reports every key that changes (CLIENT TRACKING ON BCAST).
  *
- * Tracking fails silently: a connection that is lost says nothing, and neither does a key that does not
- * change. So the subscriber watches the connections, and any key may have changed
+ * Tracking fails silently: a dead connection looks like a server without changes. So any key may have changed, and
+ * CHANGED_ALL is reported,
  *
- *     when a tracking connection is lost, or does not answer   its invalidations are not known
- *     when the owner of a slot changes                         another master tells its keys
- *     every second until all masters are tracked               no server would tell
- *     when a master is tracked again                           changes before that were not told
+ *     when a tracking connection is lost or does not answer    its invalidations are lost
+ *     when a slot gets another owner                           another master reports its keys
+ *     every second until all masters are tracked               nobody reports some keys
+ *     when a master is tracked again                           changes before that were not reported
  *
- * Why the liveness check is no PING in a Cluster. A master that the others cannot reach answers PING as
- * before, while a replica is promoted and takes the writes. But it soon says that the Cluster is down: the check
- * is CLUSTER INFO, once a second, and a master that refuses does not count as tracked. (One that became a
- * replica in peace hears of its master's writes until the topology monitor finds out.)
+ * Why the liveness check in a Cluster is not PING: a master that is partitioned from the others answers PING, while
+ * a replica is promoted and takes the writes. But it soon says that the Cluster is down: the check is CLUSTER INFO,
+ * once a second, and a master that says so does not count as tracked. (A master that became a replica in a planned
+ * failover reports its master's writes until the topology monitor finds out.)
  *
- * The cache has tracking connections of its own (fetch.c), one for each worker and master, and it cannot use
- * these: its promise is stronger, and needs invalidations in order with the replies to its reads (OPTIN),
- * and a check that asks for a key that was read. What clients keep themselves needs every key, whoever read
- * it, once for all workers (BCAST), and is told a second late at most. Both read a push with invalidation.h. */
+ * The cache has tracking connections of its own (fetch.c), one for each worker and master. It cannot use these: its
+ * guarantee is stronger, and needs invalidations in order with the replies to its reads (OPTIN) and a liveness check
+ * with a key that was read. Clients' caches need every key, whichever client read it, once for all workers (BCAST),
+ * and may get a change up to a second late. Both parse a push with invalidation.h. */
 #include "engine/redis/subscriber_internal.h"
 
 #include "engine/redis/node_info.h"
@@ -57,7 +57,7 @@ void hs_subscriber_track_refused(struct hs_subscriber *sub, struct hs_subscriber
 	while ((wait = hs_subscriber_first_wait(&sub->track_waits)) != NULL)
 		hs_subscriber_fail(sub, hs_subscriber_wait_end(sub, wait, false), "%.*s",
 				   (int)error.len, error.data);
-	hs_upstream_close(&conn->upstream, "it refuses to tell which keys change");
+	hs_upstream_close(&conn->upstream, "it refuses CLIENT TRACKING");
 }
 
 void hs_subscriber_track_checked(struct hs_subscriber *sub, struct hs_subscriber_conn *conn,
@@ -66,7 +66,7 @@ void hs_subscriber_track_checked(struct hs_subscriber *sub, struct hs_subscriber
 	conn->cluster_down = hs_node_says_cluster_down(reply);
 	if (!conn->cluster_down)
 		return;
-	snprintf(conn->why, sizeof conn->why, "it says that the cluster is down");
+	snprintf(conn->why, sizeof conn->why, "it reports that the cluster is down");
 	sub->calls->topology_suspect(sub->context);
 }
 
@@ -74,15 +74,14 @@ void hs_subscriber_track_timeout(struct hs_subscriber *sub, struct hs_subscriber
 {
 	const char *where = "none of the engine's servers has answered yet", *why = "";
 
-	hs_list_each(const struct hs_subscriber_conn, conn, &sub->clients, link) {
+	hs_list_each(const struct hs_subscriber_conn, conn, &sub->conns, link) {
 		if (!conn->tracks || (conn->tracking && !conn->cluster_down))
 			continue;
 		where = conn->text;
 		why = conn->why[0] ? conn->why : "it does not answer";
 	}
 	hs_subscriber_fail(sub, hs_subscriber_wait_end(sub, wait, false),
-			   "CLUSTERDOWN cannot watch which keys change: %s%s%s", where,
-			   *why ? ": " : "", why);
+			   "CLUSTERDOWN cannot track keys: %s%s%s", where, *why ? ": " : "", why);
 	sub->conns_stale = true;
 }
 
@@ -91,7 +90,7 @@ void hs_subscriber_report_changed(struct hs_subscriber *sub)
 	struct hs_changed *changed = &sub->changed;
 
 	sub->changed_all_due |= changed->all;
-	/* CHANGED_ALL, at the end of this event, would cover the keys. */
+	/* CHANGED_ALL, due at the end of this event, covers the keys. */
 	if (changed->count > 0 && !sub->changed_all_due && hs_subscriber_any(&sub->trackers))
 		sub->calls->event(sub->context, hs_event_create_changed(changed));
 	hs_changed_clear(changed);
@@ -109,7 +108,7 @@ static bool are_all_tracked(const struct hs_subscriber *sub)
 {
 	uint32_t tracked = 0;
 
-	hs_list_each(const struct hs_subscriber_conn, conn, &sub->clients, link)
+	hs_list_each(const struct hs_subscriber_conn, conn, &sub->conns, link)
 		tracked += conn->tracking && !conn->cluster_down && !is_silent(sub, conn);
 	return sub->routes && tracked > 0 && tracked == sub->routes->nodes_count;
 }

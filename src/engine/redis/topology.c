@@ -3,8 +3,8 @@
  *     [ [ 0, 5460,    master, replica … ],
  *       [ 5461, 9000, master, replica … ], … ]     a node is [ host, port, id, metadata ]
  *
- * so ranges of the same master are put together. Servers before Redis 4 leave the id out, those
- * before Redis 7 the metadata. */
+ * so ranges of the same master are put together. Servers before Redis 4 omit the id, those before Redis 7 the
+ * metadata. */
 #include "engine/redis/topology.h"
 
 #include "base/mem.h"
@@ -26,7 +26,7 @@ struct parser {
 static int malformed(const struct parser *parser, const char *what)
 {
 	return hs_err_set(HS_EPROTO, parser->why, parser->why_size,
-			  "the reply to CLUSTER SLOTS is none: %s", what);
+			  "malformed reply to CLUSTER SLOTS: %s", what);
 }
 
 /* ---- nodes ---- */
@@ -49,7 +49,7 @@ static bool copy(struct hs_bytes text, char *to, size_t size)
 	return true;
 }
 
-/* The other names of a node: pairs of words. */
+/* Pairs of words: other names of the node. */
 static int parse_metadata(struct hs_walk *walk, struct hs_bytes *ip, struct hs_bytes *hostname)
 {
 	int64_t count;
@@ -72,8 +72,8 @@ static int parse_metadata(struct hs_walk *walk, struct hs_bytes *ip, struct hs_b
 	return 0;
 }
 
-/* The endpoint that the operator prefers. None at all means the one that was asked; "?" is a host
- * name that nobody has set, and the other names have to do. */
+/* The preferred endpoint. Empty: the host that was asked. "?": the operator prefers host names and this node has
+ * none; then its IP address or host name from the metadata. */
 static struct hs_bytes choose_host(const struct parser *parser, struct hs_bytes preferred,
 				   struct hs_bytes ip, struct hs_bytes hostname)
 {
@@ -84,7 +84,7 @@ static struct hs_bytes choose_host(const struct parser *parser, struct hs_bytes 
 	return ip.len ? ip : hostname;
 }
 
-/* A node without a host or a port comes out with port 0. */
+/* A node without host or port gets port 0. */
 static int parse_node(struct parser *parser, struct hs_topology_node *node)
 {
 	struct hs_bytes preferred, id = {"", 0}, ip = {"", 0}, hostname = {"", 0}, host;
@@ -115,7 +115,7 @@ static int parse_node(struct parser *parser, struct hs_topology_node *node)
 
 /* ---- ranges ---- */
 
-/* Of a reply that is known to be whole: there are no more ranges than it has bytes. */
+/* A whole reply has no more ranges than bytes. */
 static void reserve(struct hs_topology *topology, size_t ranges)
 {
 	size_t shards = ranges < HS_TOPOLOGY_SHARDS_MAX ? ranges : HS_TOPOLOGY_SHARDS_MAX;
@@ -124,7 +124,7 @@ static void reserve(struct hs_topology *topology, size_t ranges)
 	topology->shards = hs_mem_alloc(shards * sizeof *topology->shards);
 }
 
-/* The shard of a master: most often the one that the range before belongs to. */
+/* Searches backwards: the previous range mostly has the same master. */
 static uint16_t find_shard(const struct hs_topology *topology,
 			   const struct hs_topology_node *master)
 {
@@ -146,7 +146,7 @@ static int add_shard(struct parser *parser, const struct hs_topology_node *maste
 	return 0;
 }
 
-/* Every range of a shard names the same replicas: those of the first are kept. */
+/* All ranges of a shard list the same replicas: the first range's are taken. */
 static int parse_replicas(struct parser *parser, struct hs_topology_shard *shard, bool is_new,
 			  int64_t count)
 {
@@ -186,8 +186,8 @@ static int parse_range(struct parser *parser)
 	if (master.address.port == 0)
 		return hs_err_set(
 			HS_EPROTO, parser->why, parser->why_size,
-			"the node of slots %d-%d tells no address to reach it at (a node that "
-			"speaks TLS alone tells it to TLS connections)",
+			"the node of slots %d-%d has no address (a node that speaks only TLS "
+			"reports it to TLS connections only: use clusters://)",
 			(int)first, (int)last);
 	at = find_shard(topology, &master);
 	is_new = at == HS_TOPOLOGY_NO_SHARD;
@@ -208,8 +208,8 @@ static int by_first_slot(const void *a, const void *b)
 	       ((const struct hs_topology_range *)b)->first;
 }
 
-/* Ranges in the order of slots, neighbours of one shard as one; and shards in the order of their lowest
- * slots, whatever the order in which a server tells them. */
+/* Sorts ranges by slot and joins neighbours of one shard; sorts shards by their lowest slot. So the order in the
+ * reply does not matter. */
 static int sort(struct parser *parser)
 {
 	struct hs_topology *topology = parser->topology;
@@ -223,7 +223,7 @@ static int sort(struct parser *parser)
 	for (uint32_t i = 1; i < topology->ranges_count; i++) {
 		if (ranges[i].first <= ranges[i - 1].last)
 			return hs_err_set(HS_EPROTO, parser->why, parser->why_size,
-					  "slot %u is said to be at two nodes", ranges[i].first);
+					  "slot %u is listed at two nodes", ranges[i].first);
 	}
 	shards = hs_mem_alloc(size);
 	for (uint16_t i = 0; i < topology->shards_count; i++)
@@ -246,7 +246,7 @@ static int sort(struct parser *parser)
 		else
 			ranges[kept++] = range;
 	}
-	hs_check(next == topology->shards_count); /* each came with a range */
+	hs_check(next == topology->shards_count); /* each was added with a range */
 	topology->ranges_count = kept;
 	hs_mem_free(&topology->shards);
 	topology->shards = shards;
@@ -259,7 +259,7 @@ static int parse_whole(struct parser *parser)
 	int64_t whole = hs_parse_reply_length(parser->walk.data, parser->walk.len);
 
 	if (whole < 0 || (size_t)whole != parser->walk.len || whole == 0)
-		return malformed(parser, whole == 0 ? "it is cut short" : "it is not one of RESP");
+		return malformed(parser, whole == 0 ? "it is cut short" : "it is not RESP");
 	if (hs_walk_next(&parser->walk, &head) < 0)
 		return malformed(parser, "it is cut short");
 	if (head.type == HS_PARSED_ERROR) {
@@ -270,11 +270,10 @@ static int parse_whole(struct parser *parser)
 				  hs_bytes_escape(head.text, text, sizeof text));
 	}
 	if (head.type != HS_PARSED_ARRAY)
-		return malformed(parser, "it is no array");
+		return malformed(parser, "it is not an array");
 	if (head.count == 0)
-		return hs_err_set(
-			HS_EINVAL, parser->why, parser->why_size,
-			"the cluster has no slots: its nodes have not been put together yet");
+		return hs_err_set(HS_EINVAL, parser->why, parser->why_size,
+				  "the cluster has no slots: its nodes have not been joined yet");
 	reserve(parser->topology, (size_t)head.count);
 	for (int64_t i = 0; i < head.count; i++) {
 		int code = parse_range(parser);
@@ -334,7 +333,7 @@ void hs_topology_destroy(struct hs_topology **topology)
 	hs_mem_free(topology);
 }
 
-/* ---- questions ---- */
+/* ---- reading a topology ---- */
 
 const struct hs_topology_shard *hs_topology_shard(const struct hs_topology *topology,
 						  uint16_t partition)
@@ -399,7 +398,7 @@ char *hs_topology_slots_text(const struct hs_topology *topology, uint16_t partit
 
 		if (topology->shards[ranges[i].shard].partition != partition)
 			continue;
-		/* Several shards may be one partition. */
+		/* Several shards may share the last partition. */
 		while (i + 1 < topology->ranges_count &&
 		       ranges[i + 1].first == ranges[i].last + 1 &&
 		       topology->shards[ranges[i + 1].shard].partition == partition)
@@ -407,7 +406,7 @@ char *hs_topology_slots_text(const struct hs_topology *topology, uint16_t partit
 		range_len =
 			snprintf(range, sizeof range, first == ranges[i].last ? "%s%u" : "%s%u-%u",
 				 len ? " " : "", first, ranges[i].last);
-		/* Room is kept for the dots, as long as not every slot has been seen. */
+		/* Keeps room for the dots until the last range. */
 		if (len + (size_t)range_len + sizeof more > size) {
 			memcpy(text + len, more, sizeof more);
 			return text;
@@ -438,7 +437,7 @@ void hs_topology_fill(const struct hs_topology *before, const struct hs_topology
 		uint32_t slot = range->first;
 
 		present[partition] = true;
-		/* Slots that had this partition before are jumped over. */
+		/* Skips slots that had this partition before. */
 		for (; at < ranges && before->ranges[at].first <= range->last; at++) {
 			const struct hs_topology_range *was = &before->ranges[at];
 
@@ -449,7 +448,7 @@ void hs_topology_fill(const struct hs_topology *before, const struct hs_topology
 				slot = was->last + 1u;
 			}
 			if (was->last > range->last)
-				break; /* the next range begins in it */
+				break; /* it overlaps the next range */
 		}
 		if (slot <= range->last)
 			fill_range(map, slot, range->last, partition);

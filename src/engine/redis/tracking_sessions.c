@@ -3,8 +3,8 @@
 #include "base/mem.h"
 
 struct entry {
-	struct hs_tracking_session tracking_session; /* first: a vouch is its entry */
-	struct entry *next;			     /* of all there ever were */
+	struct hs_tracking_session tracking_session; /* first: cast to struct entry */
+	struct entry *next;			     /* all entries, taken or not */
 	bool taken;
 };
 

@@ -1,7 +1,9 @@
-/* The tracking sessions of one worker's connections (base/tracking_session.h). The flow takes one when a fetch pipe to a
- * server is first opened, and gives it back when the server has gone. A session that was given back is taken again
- * under a new epoch; none is freed before all are, because cache entries of other workers may point to it. The
- * worker's thread alone; created before it starts, destroyed when all workers have ended. */
+/* The tracking sessions of one worker's connections (base/tracking_session.h). The flow takes a session when it
+ * first opens a fetch pipe to a server, and gives it back when that node is dropped. A session that was given back
+ * is taken again under a new epoch. No session is freed before all are, because cache entries of other workers may
+ * point to it.
+ *
+ * The worker's thread alone; created before it starts, destroyed when all workers have ended. */
 #ifndef HS_ENGINE_REDIS_TRACKING_SESSIONS_H
 #define HS_ENGINE_REDIS_TRACKING_SESSIONS_H
 
@@ -14,11 +16,12 @@ void hs_tracking_sessions_destroy(struct hs_tracking_sessions **tracking_session
 
 struct hs_tracking_session *hs_tracking_sessions_get(
 	struct hs_tracking_sessions *tracking_sessions);
-void hs_tracking_sessions_put(struct hs_tracking_session **tracking_session); /* void from now on */
+/* Also invalidates it. */
+void hs_tracking_sessions_put(struct hs_tracking_session **tracking_session);
 
-/* All cache entries made in the session until now are void. */
+/* Raises the epoch: voids all cache entries made in the session until now. */
 void hs_tracking_sessions_invalidate(struct hs_tracking_session *tracking_session);
-/* All changes made before were told. */
+/* All invalidations for changes before `us` (monotonic) have arrived. */
 void hs_tracking_sessions_caught_up(struct hs_tracking_session *tracking_session, uint64_t us);
 
 #endif

@@ -3,22 +3,22 @@
  *     BLPOP ──── the client's own pipe ──────────► server, connection 42
  *     CLIENT UNBLOCK 42 ──── the shared pipe ────► the same server
  *
- * The two travel on different connections, so the order in which the server reads them is open. The
- * wish is kept with the pipe of the blocking command:
+ * The two travel on different connections, so the server may read them in either order. The request stays with the
+ * pipe of the blocking command:
  *
- *   - while that pipe is still opening, until the command was written to it;
- *   - while the server answers that connection 42 does not wait (0): it has not read the command yet,
- *     or has answered it just now. Then it is asked again, as long as the command is under way.
+ *   - while that pipe is opening, until the command was written to it;
+ *   - while the server answers 0, connection 42 does not wait: the server has not read the command yet, or
+ *     has just answered it. Then UNBLOCK is sent again, as long as the command is in flight.
  *
- * The pipe is not used for another client afterwards, since an UNBLOCK may arrive late. */
+ * The pipe serves no other client afterwards, because an UNBLOCK may arrive late. */
 #include "base/list.h"
 #include "engine/redis/internal.h"
 
 #include <stdio.h>
 
 enum {
-	TRIES_AT_ONCE = 8, /* as fast as the server answers; then one with each tick */
-	TRIES_MAX = 64,	   /* a server that refuses it is not asked for ever */
+	TRIES_AT_ONCE = 8, /* without a pause; then one each tick */
+	TRIES_MAX = 64,	   /* gives up, for a server that refuses the command */
 };
 
 static void answered(struct hs_flow *flow, const struct hs_op *op);
@@ -36,8 +36,7 @@ void hs_unblock_send(struct hs_flow *flow, struct hs_private_pipe *priv)
 		 priv->unblock == HS_UNBLOCK_ERROR ? "ERROR" : "TIMEOUT");
 	request = hs_flow_request(flow, 2, flow->options.timeout_us, line);
 	request->answered = answered;
-	request->op.watcher =
-		(uint64_t)pipe->upstream.server_id; /* the connection that it is about */
+	request->op.watcher = (uint64_t)pipe->upstream.server_id; /* the connection that waits */
 	request->op.engine_data = pipe->node;
 	priv->unblock_tries++;
 	priv->unblocking = true;
