@@ -8,10 +8,14 @@
  * signature of a read), shared.h (the cache shared between workers, and write versions of keys), versions.h
  * (the stage that counts writes, read-your-writes). plain_set.h is shared by cache and fold.
  *
- * This folder knows the core, commands and contracts. It must not know sockets, the engine's kind, or one
- * mitigation another. Each stage runs on its worker's thread; shared.h is called by all workers. On a bad day
- * (memory full, server away, versions collide) a request goes to the engine as if the mitigation were off; law
- * 6 and 7 hold for all of them. */
+ * This folder knows the core, commands, contracts, the wire format and tracking sessions
+ * (base/tracking_session.h). It must not know sockets, the engine's kind (only the facts in struct
+ * hs_core_world), or one mitigation another. Each stage runs on its worker's thread; shared.h is called by all
+ * workers.
+ *
+ * On a bad day (memory full, versions collide) a request goes to the engine as if the mitigation were off.
+ * Exceptions: fold answers BUSY beyond fold-waiters-max; cache may answer with a stale entry while the server
+ * is away (stale-if-error). Law 6 (limits) and law 7 (mitigations can be turned off) hold for all of them. */
 #ifndef HS_ABSORB_ABSORB_H
 #define HS_ABSORB_ABSORB_H
 

@@ -5,7 +5,8 @@
  *
  *     a write through this process     the version of its key has changed (absorb/shared.h)
  *     a write by another client of     `invalid`, set by the worker that fetched it and gets the server's
- *     the server                       invalidations; or the tracking session has ended
+ *     the server                       invalidations; or the tracking session has ended (then the entry is
+ *                                      only STALE)
  *     time                             the last liveness check is older than `stale`, its TTL is over, or the
  *                                      key itself has expired
  *
@@ -73,7 +74,9 @@ struct hs_cache_entry {
 	_Atomic uint64_t confirmed_us;
 	/* fields of the value may expire without an invalidation: age counts from read_us */
 	bool has_expiring_fields;
-	bool missing; /* the reply says that the key does not exist; then it has no expiry */
+	/* The reply says that the key does not exist. Then expires_us is UINT64_MAX, or, in front of a Cluster,
+	 * unknown (may_appear_unseen in cache/fetch.c). */
+	bool missing;
 	/* The bytes of all that follows lie behind the struct. */
 	struct hs_bytes key;
 	const struct hs_command *command;
@@ -98,7 +101,7 @@ bool hs_cache_entry_matches(const struct hs_cache_entry *entry, const struct hs_
 enum hs_cache_entry_state {
 	HS_CACHE_ENTRY_FRESH,
 	HS_CACHE_ENTRY_STALE, /* not known to have changed, but older than the rule allows */
-	/* the key was written, or its changes are not reported any longer */
+	/* the key was written or reported as changed, its worker evicted it, or the key has expired */
 	HS_CACHE_ENTRY_INVALID,
 };
 

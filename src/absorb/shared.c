@@ -277,8 +277,9 @@ bool hs_shared_claim(struct hs_shared *shared, uint64_t signature, uint32_t work
 		bool same = ((claim ^ ours) & claim_signature) == 0;
 
 		*by = same ? claimed_by(claim) : worker;
-		/* No waiting for an own claim or for another signature's. The claim must still be there when
-		 * the flag is set. */
+		/* Does not wait for an own claim, nor for a claim of another signature. `claim_waited` is set
+		 * only while the claim is still held, because its release reads the flag and sends the message.
+		 * If the claim has ended meanwhile, this worker tries again. */
 		if (*by == worker || claim == waited ||
 		    atomic_compare_exchange_strong(&cell->claim, &claim, waited))
 			return false;

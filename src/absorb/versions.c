@@ -232,7 +232,8 @@ static void *create(struct hs_core *core, uint32_t index)
 	versions->core = core;
 	versions->shared = core->world.shared;
 	versions->at = hs_versions_of(core);
-	/* The hash of a hot key is reused as the hash of its version. */
+	/* hs_hot.hash also selects the key's version (hs_shared_version), so both hashes must have the same
+	 * seed. */
 	hs_check(!versions->shared || hs_shared_seed(versions->shared) == core->world.key_seed);
 	hs_stage_want(core, index, HS_POINT_DEPART_WRITES, versions->shared);
 	return versions;

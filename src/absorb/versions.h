@@ -3,9 +3,9 @@
  *
  * Versions. Every operation that may write increments the version of its keys before it leaves for the engine,
  * and again when it is answered, whatever the answer: a write whose outcome is unknown may have run. A command
- * that is not known to be read-only counts as a write of all its keys (law 8). All workers of the process share
- * the versions (absorb/shared.h). A cache entry or a set of copies of an older version is not used, so every
- * client sees a write when it is acknowledged.
+ * that is not known to be read-only counts as a write of all its keys, as law 8 (unknown commands count as
+ * writes) requires. All workers of the process share the versions (absorb/shared.h). A cache entry or a set of
+ * copies of an older version is not used, so every client sees a write when it is acknowledged.
  *
  * Read your writes. A session's unanswered writes are not in the versions yet: the session reads such keys from
  * the engine, behind the writes (hs_versions_has_write). A script may write keys that it does not name:

@@ -74,8 +74,8 @@ void hs_rules_ref(const struct hs_rules *rules);
 void hs_rules_unref(const struct hs_rules **rules);
 
 /* Makes a new set: `rules` with one rule added, or replaced if its glob has one. `words`: <glob> <contract>
- * [option=value …]. HS_EINVAL: `error` says what is wrong, where, and the nearest valid word. HS_ELIMIT: it is
- * a new glob and the set already has HS_RULES_MAX rules. */
+ * [option=value …]. HS_EINVAL: `error` says what is wrong, where, and the nearest valid word, if one is close.
+ * HS_ELIMIT: it is a new glob and the set already has HS_RULES_MAX rules; `error` says so. */
 int hs_rules_with(const struct hs_rules *rules, size_t count, const struct hs_bytes *words,
 		  struct hs_rules **with, char *error, size_t error_size) HS_MUSTCHECK;
 /* Makes a new set without the rule for this glob. HS_ENOTFOUND: no rule has it. */

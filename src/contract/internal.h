@@ -63,7 +63,8 @@ struct hs_rules_index {
 	uint32_t buckets_mask;
 	struct hs_rules_bucket *buckets;
 	struct hs_rules_candidate *candidates;
-	/* by a hash of the first four bytes: bit set of levels that some rule has */
+	/* by a hash of a prefix's first four bytes: bit set of the levels (classes of prefix length, match.c)
+	 * that some such rule has */
 	uint64_t heads[HS_RULES_HEADS];
 };
 

@@ -1,5 +1,6 @@
-/* Parses one rule. An error names the rule, the position of the word, the word, the allowed values, and the
- * closest one. */
+/* Parses one rule. An error names the rule, the position of the word, the word, and the closest valid word or,
+ * if none is close, all valid ones or the range. The error for a rule without a contract shows an example
+ * instead. */
 #include "contract/internal.h"
 
 #include "base/err.h"

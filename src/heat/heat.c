@@ -1,3 +1,5 @@
+/* A worker's counters: creation, time and epochs, reset, and what readers load directly (partitions, ranges,
+ * sums). Accesses are counted in count.c. */
 #include "heat/heat.h"
 
 #include "base/mem.h"

@@ -3,8 +3,8 @@
  *
  * The worker's side counts every access in three tables (heat/table.h: keys and key prefixes; heat/slots.c:
  * slots), for its partition, and for one of 256 ranges of slots. The tables decay exponentially, over two
- * windows at once: a short one to react and a long one to show. Partitions, ranges and totals count since the
- * start.
+ * windows at once: a short one to react and a long one to show. Partitions and ranges count since the start;
+ * the totals of a key's row count since a worker found it hot.
  *
  *     access ─ note ─┬─ keys      8-way sets, 4096 entries, lower and upper bounds
  *                    ├─ prefixes  the key up to its first, second and third ':'
@@ -16,10 +16,10 @@
  * atomically, and a set that changes meanwhile is read again, up to 1,000 times; then the set counts as unknown
  * (bounds of infinity).
  *
- * Knows nothing of RESP, of commands, or of what is done about heat. A full table evicts the entry with the
- * lowest score; the new key continues from that score, so upper bounds stay true. Memory is fixed at creation:
- * 256 KiB per worker with eight partitions, however many keys there are; each further partition takes 432
- * bytes. */
+ * Knows nothing of RESP, of commands, or of what is done about heat. A full set of eight evicts its entry with
+ * the lowest score; the new key continues from that score, so upper bounds stay true. Memory is fixed at
+ * creation: 256 KiB per worker with eight partitions, however many keys there are; each further partition takes
+ * 432 bytes. */
 #ifndef HS_HEAT_HEAT_H
 #define HS_HEAT_HEAT_H
 

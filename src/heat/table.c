@@ -169,8 +169,8 @@ uint32_t hs_heat_table_find_free(struct hs_heat_table *table, const struct hs_he
 	detail = &table->details[number];
 	if (detail->owned && strength(table, clock, detail) > table->weakness * CLEARLY) {
 		if (!table->weak_known)
-			/* its entry may deserve a permanent record: decided after the next
-			 * hs_heat_table_find_weakest */
+			/* the entry on trial may deserve a permanent record, but the weakest permanent owner is
+			 * not known: decided after the next hs_heat_table_find_weakest */
 			return 0;
 		hs_heat_table_release_detail(table, table->weakest);
 		table->free_count--; /* the released record is for trials from now on */

@@ -6,12 +6,13 @@
  *
  *     line     | 8 tags | 8 scores |
  *     side     | version, epoch, unit, short_bound | 8 numbers of detail records |
- *     details  | requests, bytes, errors, times, totals, name |       for the hottest few
+ *     details  | requests, bytes, misses, conflicts, error bounds, times, totals, name |  for the hottest few
  *
  * An access that finds no tag takes over the entry with the lowest score and continues from that score: the key
- * may have been evicted from this set before, so its true count lies between 0 and the old score. Therefore a
- * score is an upper bound of what its key has had. A key that is not in the set has had at most the set's
- * lowest score. A score minus the lowest is a lower bound.
+ * may have been evicted from this set before, so its true count lies between 0 and the old score. If that entry
+ * had a detail record, the record is released first: its name and totals are lost, and short_bound is raised to
+ * what it had. Therefore a score is an upper bound of what its key has had. A key that is not in the set has
+ * had at most the set's lowest score. A score minus the lowest is a lower bound.
  *
  * The weight of an access is 1 + bytes / unit. So one table finds names that are hot by requests and names that
  * are hot by bytes. The unit follows the mean size of the traffic: with a fixed unit, large values would crowd

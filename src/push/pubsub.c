@@ -243,7 +243,7 @@ static void subscribe_to(struct hs_core *core, struct hs_topic_change *change,
 	struct hs_topic *topic = hs_topic_find(topics_of(core), kind, name);
 
 	if (topic && hs_subscription_find(topics_of(core), topic, session))
-		return; /* named twice in the command */
+		return; /* already subscribed, or named twice in the command */
 	change->refused = refused(core, session, topic, name);
 	if (change->refused)
 		return;
@@ -291,7 +291,7 @@ static void confirm(struct hs_core *core, const struct hs_topic_change *change,
 				  : topic && topic->error ? topic->error
 							  : HS_PUSH_NOT_SUBSCRIBED;
 
-		/* the first error makes the whole command count as failed */
+		/* The command's first error is counted with the command; each further one is counted here. */
 		if (reply->out->len > 0)
 			hs_counter_add(&core->stats.errors, 1);
 		hs_reply_error(reply, why);

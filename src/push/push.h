@@ -8,8 +8,8 @@
  *     push.c                   the stage
  *
  * Commands come through the core's table of commands (core/commands.h), the engine's events through the stage's
- * `event` point. The folder knows the core and the wire format. It must not know mitigations (absorb), local
- * commands, sockets or which engine runs.
+ * `event` point. The folder knows the core, commands, the ACL and the wire format. It must not know mitigations
+ * (absorb), local commands, sockets or which engine runs.
  *
  * Every call is on the worker's thread. Counters may be read by any thread. Invalidations that CLIENT TRACKING
  * REDIRECT sends to a connection of another worker travel there in a call between workers.

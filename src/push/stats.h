@@ -10,7 +10,7 @@ extern const struct hs_stage hs_stage_push;
 
 /* clang-format off */
 #define HS_PUSH_COUNTERS(ROW) \
-	/* > 0 from before TRACK is sent to the engine until after UNTRACK */ \
+	/* > 0 from before HS_OP_TRACK is sent to the engine until after HS_OP_UNTRACK (core/op.h) */ \
 	ROW(tracking_clients, HS_GAUGE, "Clients", "tracking_clients", "tracking_clients", \
 	    "Clients with CLIENT TRACKING on") \
 	ROW(subscriptions, HS_GAUGE, "Stats", "pubsub_subscriptions", "pubsub_subscriptions", \

@@ -46,7 +46,8 @@
 enum {
 	FORGET_AT_ONCE = 1024,
 	FORGET_WITH_TICK = 16384,
-	/* evicted keys to try that have a write in flight; then the next command or tick makes room */
+	/* at most as many keys are passed over because of a write in flight; then the next command or tick
+	 * makes room */
 	PASSED_MAX = 16,
 };
 
@@ -169,7 +170,8 @@ static bool deliver_redirected(struct hs_core *core, uint64_t to, struct hs_byte
 	while (bodies.len > 0) {
 		int64_t len = hs_parse_reply_length(bodies.data, bodies.len);
 
-		hs_check(len > 0); /* another worker has written the bodies */
+		/* heatsink itself has written the bodies, so they are well-formed */
+		hs_check(len > 0);
 		write_message(session, true, (struct hs_bytes){bodies.data, (size_t)len}, message);
 		bodies.data += len;
 		bodies.len -= (size_t)len;

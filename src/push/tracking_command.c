@@ -345,7 +345,8 @@ void hs_tracking_stop(struct hs_core *core, struct hs_session *session)
 	hs_tracking_count(core);
 }
 
-/* All checks that need other workers are done. */
+/* Makes the last checks, applies the change, and replies. Called when all checks that need other workers are
+ * done. */
 static void decide(struct hs_core *core, struct hs_request *request, const struct change *change,
 		   uint32_t redirect_worker)
 {

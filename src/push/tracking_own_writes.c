@@ -56,7 +56,7 @@ static bool is_tracked(struct hs_core *core, struct hs_request *request, struct 
 }
 
 /* Whether a command without key names may have written any key: FLUSHALL, a script, or a module's command with
- * unknown effects (law 8). */
+ * unknown effects (law 8: an unknown command counts as a write of every key that it may touch). */
 static bool writes_unnamed(const struct hs_command *command)
 {
 	return (command->flags & HS_CMD_WRITE) || strchr(command->name, '.');

@@ -1,6 +1,6 @@
-/* The board: everything that operators see about heat, over all workers. It samples the workers' heat and the
- * engine's facts about its partitions, keeps ten minutes of history in seconds, and returns rows whose fields
- * are defined in one place.
+/* The board: what operators see about heat, over all workers, except HOTKEYS (hotkeys.h). The folder has these
+ * two. It samples the workers' heat and the engine's facts about its partitions, keeps ten minutes of history
+ * in seconds, and returns rows whose fields are defined in one place.
  *
  * Time and the engine's facts come in with the calls; it knows no clock, engine, RESP or JSON (callers walk the
  * tables of fields). One thread, the control thread; the workers count on while it reads. Memory is allocated

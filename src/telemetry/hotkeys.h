@@ -9,8 +9,10 @@
  * list. For the same reason the totals of chosen SLOTS may be too low, never too high. SAMPLE is stored and
  * shown, but everything is counted anyway. The time is how long requests took as heatsink measured them.
  *
- * When HS_HOTKEYS_KEYS keys are summed and a new one comes, it replaces the key with the smallest share of time
- * and bytes, whose sum is lost to the lists; the totals keep it.
+ * When HS_HOTKEYS_KEYS keys are summed and a new one comes, it replaces the key with the smallest weight (the
+ * larger of its shares of all time and all bytes), whose sum is lost to the lists; the totals still have it.
+ * The new key starts with its own sum. Keys are ranked once per reading of a worker, so several new keys in it
+ * replace several different keys.
  *
  * Time and the process's CPU times come in with the calls; it knows no clock. One thread, the control thread;
  * the workers count on while it reads. The array of heats is not copied: it and the heats must outlive this

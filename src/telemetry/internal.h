@@ -29,10 +29,10 @@ struct hs_board_history {
 	size_t count;
 	size_t next;
 	struct hs_board_second *seconds;
-	/* per second: the maximum number of partitions */
+	/* for each second of the ring: room for the maximum number of partitions */
 	struct hs_board_second_partition *partitions;
-	float *ranges;		   /* per second: HS_HEAT_RANGES */
-	struct hs_board_row *keys; /* per second: HS_BOARD_HISTORY_KEYS */
+	float *ranges;		   /* for each second: HS_HEAT_RANGES numbers */
+	struct hs_board_row *keys; /* for each second: HS_BOARD_HISTORY_KEYS rows */
 	uint16_t partitions_max;   /* most partitions in any second */
 
 	/* The second that is not closed yet: the counters when it began. */

@@ -6,8 +6,9 @@
  *     read 2   a 130   b 20     a 30, b 20: b is new, all of it was added since
  *     read 3   a 10    b 25     a 10, b 5: a is smaller, so it has restarted
  *
- * A row that is missing from a reading is remembered for a while, because a quiet key may reappear with the
- * same totals. One thread, the control thread; fixed memory. */
+ * A row that is missing from a reading is remembered, because a quiet key may reappear with the same totals.
+ * When a reading would bring more than HS_TALLY_READINGS_MAX rows, all rows missing from it are dropped. One
+ * thread, the control thread; fixed memory. */
 #ifndef HS_TELEMETRY_TALLY_H
 #define HS_TELEMETRY_TALLY_H
 
@@ -33,7 +34,7 @@ struct hs_tally {
 	struct hs_tally_reading readings[HS_TALLY_READINGS_MAX]; /* sorted by id */
 };
 
-/* Stores the first reading, or the first of a new count. */
+/* Stores the reading at START of the HOTKEYS session; it adds nothing. */
 void hs_tally_begin(struct hs_tally *tally, struct hs_heat_row *rows, size_t count,
 		    uint64_t now_us);
 /* Takes a later reading: each row's total_bytes and total_ns become what was added since the previous one. Both

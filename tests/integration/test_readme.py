@@ -230,9 +230,19 @@ class Commands(unittest.TestCase):
                 done.append(command)
         return done
 
-    def test_patterns_in_order(self):
+    def test_other_pages(self):
+        """PATTERNS.md in order; every command of HEAT.md's plan for an incident is accepted."""
         self.output("make all")  # the objects are compiled; a reader of this page has done it
         self.assertGreater(len(self.run_page("docs/PATTERNS.md")), 20)
+
+        self.output("touch heat.conf")  # CONFIG REWRITE writes it
+        self.start("build/heatsink serve --port 6380 --config heat.conf", "listening on 127.0.0.1:6380")
+        lines = [line.partition("  #")[0].strip() for block in
+                 re.findall(r"(?ms)^ *```sh\n(.*?)^ *```$", read("docs/HEAT.md")) for line in block.splitlines()]
+        self.assertGreater(len(lines), 8)
+        for line in lines:
+            self.assertRegex(line, "^redis-cli ")
+            self.output(line)
 
     def test_all_in_order(self):
         done = self.run_page("README.md")

@@ -10,14 +10,16 @@
  * (replica.c).
  *
  * When the fetch returns, all waiting requests get its reply, errors included. It is cached if no write of the
- * key began or ended meanwhile. If the server cannot track the read (an old server), the waiting requests are
- * each sent to the engine.
+ * key began or ended meanwhile. If the server cannot track the read (an old server), or RESP2 cannot express
+ * the reply, the waiting requests are each sent to the engine.
  *
- * Bad days. If the server is down, waiting requests get a stale entry if the rule has stale-if-error, else the
- * error. A fetch that takes longer than SLOW_US counts as failed, so the stale entry is served at once. For one
- * second after a failure (FAILING_US in read.c) readers do not wait for the next fetch. A worker that waits for
- * another worker's fetch sends its own after CLAIMED_ELSEWHERE_US_MAX. Errors about the data (-ERR, -WRONGTYPE,
- * -NOPERM, -NOAUTH) drop the old entry and go to the client; they do not count as failure. */
+ * Bad days. If the server is down, waiting requests get a stale entry of this worker's cache if the rule has
+ * stale-if-error, else the error. A fetch that takes longer than SLOW_US counts as failed: with stale-if-error
+ * the stale entry is served then; without it the requests wait until the engine answers. For one second after a
+ * failure (FAILING_US in read.c) readers whose rule has stale-if-error get the stale entry at once; the others
+ * still wait for the next fetch. A worker that waits for another worker's fetch sends its own when that one
+ * ended without a fresh entry, or after CLAIMED_ELSEWHERE_US_MAX (stage.h). Errors about the data (-ERR,
+ * -WRONGTYPE, -NOPERM, -NOAUTH) drop the old entry and go to the client; they do not count as failure. */
 #include "absorb/cache/stage.h"
 
 #include "base/mem.h"
@@ -50,7 +52,8 @@ static void send_waiter(struct hs_cache_stage *stage, struct hs_request *request
 	hs_dispatch_submit(stage->core, request, 0);
 }
 
-/* A fetched error is as old as the fetch. A session whose barrier is later sends its own read. */
+/* Answers all waiting requests with the entry's reply or with the error. A session whose read-your-writes
+ * barrier is later than the entry (an error: than the fetch's start) sends its own read instead. */
 static void answer_all(struct hs_cache_stage *stage, const struct hs_cache_fetch *fetch,
 		       struct hs_link *waiters, const struct hs_cache_entry *entry,
 		       struct hs_bytes error)
@@ -136,7 +139,7 @@ static void send(struct hs_cache_stage *stage, struct hs_cache_fetch *fetch)
 
 	fetch->version = hs_shared_version(stage->shared, fetch->query.key_hash);
 	if (fetch->version.done != fetch->cached->seen_done)
-		fetch->replica_since_us = 0; /* another worker has written the key meanwhile */
+		fetch->replica_since_us = 0; /* the key was written meanwhile */
 	fetch->start_us = stage->core->now.mono_us;
 	fetch->claimed_elsewhere_us = 0;
 	fetch->claimed_elsewhere = false;

@@ -1,16 +1,19 @@
 /* A read's path through the cache, for keys whose rule has the contract `cache`.
  *
  *     read ─┬─ cached and fresh: answered here
+ *           ├─ in the shared cache and fresh: another worker has fetched it (absorb/shared.h)
  *           ├─ cached and stale, the rule has stale-while-revalidate: answered here, and fetched again
- *           ├─ in the shared cache: another worker has fetched it (absorb/shared.h)
+ *           ├─ cached and stale, the rule has stale-if-error, a fetch failed within the last second:
+ *           │  answered here, and fetched again
  *           └─ otherwise it waits for a fetch, one for all readers (fetch.c)
  *
- * Why an answer is correct (law 3). An entry's age counts from the last liveness check of its tracking session
- * (base/tracking_session.h), so no answer is older than the rule's `stale`. A write through any worker of this
- * process changes the key's version before its client gets the reply (absorb/versions.c), so every later read
- * sees it. A session's writes in flight are not in the versions yet: the session reads such keys from the
- * engine, behind those writes. A client that uses WATCH or CLIENT TRACKING always reads from the engine,
- * because it may use an old value for longer than any bound.
+ * Why an answer is correct, as law 3 (bounded staleness, read-your-writes) requires. An entry's age counts from
+ * the last liveness check of its tracking session (base/tracking_session.h), so no answer is older than the
+ * rule's `stale` (longer only by stale-while-revalidate and stale-if-error, where the rule has them). A write
+ * through any worker of this process changes the key's version before its client gets the reply
+ * (absorb/versions.c), so every later read sees it. A session's writes in flight are not in the versions yet:
+ * the session reads such keys from the engine, behind those writes. A client that uses WATCH or CLIENT TRACKING
+ * always reads from the engine, because it may use an old value for longer than any bound.
  *
  * Order. A read that waits for a fetch is detached from its session's other requests. Its reply still comes in
  * its turn. The session's later writes wait until it is answered (hs_versions_holds), so that the read does not
@@ -39,7 +42,8 @@ enum {
 
 /* --- rules --- */
 
-/* Pinned keys have lost their entries and their rule; they are removed when their fetches end. */
+/* The rules have changed: results of fetches in flight are not cached. Their keys are pinned, so hs_cache_clear
+ * leaves them, without entries and rule; they are removed when the fetches end. */
 static void discard_fetches(struct hs_link *fetches)
 {
 	hs_list_each(struct hs_cache_fetch, fetch, fetches, link) {
@@ -483,8 +487,9 @@ static enum hs_stage_result read_one(struct hs_cache_stage *stage, struct hs_ses
 	if (cached->uncached &&
 	    hs_stage_served_behind(stage->core, stage->index, cached->slot, query.key))
 		return HS_PASS;
-	/* These reads go to the engine: behind the session's own writes, in their order; and when the key has
-	 * too many fetches in flight. */
+	/* These reads go to the engine: a read of a key that the session is writing, or behind a detached write
+	 * of the session (the engine answers it behind that write); and a read of a key with too many fetches
+	 * in flight. */
 	if (hs_versions_session(&stage->versions, session)->detached_writes > 0 ||
 	    cached->pins >= FETCHES_MAX ||
 	    hs_versions_has_write(&stage->versions, session, query.key)) {

@@ -1,5 +1,19 @@
 /* Private to absorb/cache: a worker's cache stage and its fetches in flight. The head of read.c explains the
- * whole. One thread, the worker's; counters may be read by any thread. */
+ * whole.
+ *
+ * The folder knows the core, commands, contracts, and what it shares with copies and the other workers
+ * (entry.h, shared.h, versions.h). It must not know fold or copies, sockets, or the engine's kind: of the
+ * engine it uses only facts in struct hs_core_world (op_scope, shared_connections) and the tracking sessions in
+ * finished operations.
+ *
+ * One thread, the worker's; counters may be read by any thread. Limits: store.h.
+ *
+ * Bad day. Worker B's readers wait for a fetch that worker A has claimed, and the server is away. B never gets
+ * A's error or A's stale entry: from the shared cache it takes only a fresh entry. When A's fetch ends without
+ * one, B starts its own (it may find the claim taken again). At the first tick after CLAIMED_ELSEWHERE_US_MAX
+ * (fetch.c) B sends its own in any case, without a claim. When B's own fetch fails or is slow, B's readers get
+ * a stale entry if the rule's stale-if-error allows one that is in B's own cache. Otherwise they get the error
+ * of B's fetch, and with a slow one they wait until the engine answers. */
 #ifndef HS_ABSORB_CACHE_STAGE_H
 #define HS_ABSORB_CACHE_STAGE_H
 

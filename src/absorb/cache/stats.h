@@ -45,7 +45,7 @@
 	ROW(invalidated_by_disconnect, HS_TOTAL, NULL, "invalidated_by_disconnect", "invalidated_by_disconnect_total", \
 	    "Cache entries found stale: the connection that reports changes of the key was lost") \
 	ROW(expired, HS_TOTAL, NULL, "expired", "expired_total", \
-	    "Cache entries found stale: older than stale or ttl allows, or the key has expired") \
+	    "Cache entries found stale or ended: older than stale or ttl allows, or the key has expired") \
 	ROW(would_hit, HS_TOTAL, NULL, "would_hit", "would_hit_total", \
 	    "While mitigate is observe: reads that the cache would have answered") \
 	ROW(would_miss, HS_TOTAL, NULL, "would_miss", "would_miss_total", \

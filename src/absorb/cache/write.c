@@ -2,8 +2,9 @@
  *
  * The SET is sent on a tracking connection, so that later changes are reported as for a fetched value. The
  * value is cached only if no other write of the key (or of a key with the same version) was in flight at the
- * same time, because their order would be unknown. Such a SET is detached from its session's other requests: it
- * is sent when none of them is in flight to that server, and later ones wait for it
+ * same time, because their order would be unknown. A SET is written through only if no other request of its
+ * session is in flight in the same partition bucket or delayed; otherwise it is sent as usual and not cached.
+ * In front of servers it is then detached: later commands of the session wait for it
  * (hs_versions_session.detached_writes). */
 #include "absorb/cache/stage.h"
 

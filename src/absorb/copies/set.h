@@ -66,7 +66,7 @@ struct hs_copies_place {
 	uint16_t slot;
 	uint32_t in_flight;	  /* reads sent and not answered */
 	uint32_t rejected_in_row; /* consecutive answers that were not accepted */
-	/* time of its last answer; while idle: when it was last sent a read */
+	/* time of its last answer, or, if later, when it was sent a read while no other was in flight */
 	uint64_t answered_us;
 	uint64_t cool_until_us;	  /* not used before this time */
 	uint64_t reads, rejected; /* reads sent; of them sent again to the original */
@@ -106,7 +106,7 @@ bool hs_copies_place_answered(struct hs_copies_place *place, uint64_t now_us,
 /* True: slots have moved so that two places are on one partition, or a place's slot has no owner. */
 bool hs_copies_misplaced(const struct hs_copies *copies, const struct hs_slot_map *slots);
 
-/* Whether a missing key could give this reply: null, 0, an empty value, none, or an error. */
+/* Whether a missing key could give this reply: null, false, 0, -1, -2, an empty value, none, or an error. */
 bool hs_copies_may_be_missing(struct hs_bytes reply);
 
 /* ---- when to make a set ----

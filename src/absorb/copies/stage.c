@@ -1,4 +1,5 @@
-/* Copies of hot values (absorb/copies/set.h), where a rule allows them: which keys have a set, and since when.
+/* Copies of hot values (absorb/copies/set.h), where a rule allows them: which keys have a set, when a set is
+ * made, and when it ends.
  *
  *     read ─ hs_dispatch_submit ─┬─ a valid set: to the original or a copy, in turn (read.c)
  *                                └─ no set: to the engine unchanged; counted, and with enough reads a set is

@@ -1,5 +1,17 @@
 /* Private to absorb/copies: a worker's hot keys with copies, or with a rule that wants copies. The head of
- * stage.c explains the whole. One thread, the worker's; counters may be read by any thread. */
+ * stage.c explains the whole.
+ *
+ * The folder knows the core, commands, contracts, slots and partitions, the wire format, and what it shares
+ * with cache and the other workers (entry.h, shared.h, versions.h). It must not know cache or fold, sockets, or
+ * the engine's kind: of the engine it uses only facts in struct hs_core_world (op_scope, slots) and the
+ * tracking sessions in finished operations. set.c knows less (set.h).
+ *
+ * One thread, the worker's; other workers learn of a set only through its entry in the shared cache; counters
+ * may be read by any thread. Limit: HS_COPIES_KEYS_MAX keys; a further hot key gets no copies.
+ *
+ * Bad day. A copy's partition stops: reads in flight there go to the original after HS_COPIES_SLOW_US plus a
+ * tick, and a late answer is dropped. The place is skipped while it is slow or cooling down (hs_copies_next);
+ * the other places and the original serve its reads. */
 #ifndef HS_ABSORB_COPIES_STAGE_H
 #define HS_ABSORB_COPIES_STAGE_H
 

@@ -13,7 +13,8 @@
 	    "Sets of copies that could not be made: the key changed meanwhile, or a server refused (see HEAT " \
 	    "PLAN)") \
 	ROW(ended, HS_COUNTER, "Stats", "copies_ended", "copies_ended_total", \
-	    "Sets of copies in use that were given up: the key was written, or has cooled") \
+	    "Sets of copies in use that were given up: the key was written or has cooled, the TTL of the set is " \
+	    "over, slots have moved, or the rules changed") \
 	ROW(reads, HS_COUNTER, "Stats", "copies_reads", "copies_reads_total", \
 	    "Reads of a hot key sent to a copy instead of the original") \
 	ROW(retries, HS_COUNTER, "Stats", "copies_retries", "copies_retries_total", \

@@ -3,10 +3,11 @@
 #include "absorb/fold/stage.h"
 
 enum {
-	BEHIND_MAX = 8, /* other requests in flight; with as many the request is not folded */
+	BEHIND_MAX = 8, /* with as many other requests in flight a client's request is not folded */
 	/* more pipelined input than this: the client does not wait for each answer */
 	DEEP_BYTES = 128,
-	/* foldable requests of such a client that are sent directly after it was held */
+	/* after a client with more pipelined input than DEEP_BYTES was held: number of its foldable requests
+	 * that are sent directly */
 	UNFOLDED = 64,
 };
 

@@ -17,9 +17,9 @@
  * (a batch with a fixed_dialect member is sent in that RESP version). All of them carry the same client id in
  * op->client, and so do the other requests that their sessions have in flight. The engine keeps the order of
  * one client id, as it does for a pipelining client. In particular, when a connection is lost or a server
- * redirects requests, the engine does not resend a request if a later one of the same id may have run. Each
- * round has another id. So a chain whose next queue has operations in flight advances only when all it has sent
- * is answered; until then the client's new commands are held.
+ * redirects requests, the engine does not resend a request if a later one of the same id may have run, and
+ * never a write that may have run itself. Each round has another id. So a chain whose next queue has operations
+ * in flight advances only when all it has sent is answered; until then the client's new commands are held.
  *
  * A member of a batch may have to be sent again by itself (absorb/fold/fold.h), which must not happen behind a
  * later request of its client. So members with later requests behind them are marked `no_retry`, and the plan
@@ -311,7 +311,9 @@ static void advance(struct hs_fold_stage *stage, struct hs_fold_chain *chain)
 		wait_in_queue(stage, chain, take_behind(chain));
 	}
 	if (hs_list_empty(&chain->behind))
-		hs_list_remove(&chain->advancing); /* the last one may have been refused at once */
+		/* Nothing is left to advance. A request that send_plain sent may have been answered at once,
+		 * which put the chain back into `advancing` (hs_chain_leave). */
+		hs_list_remove(&chain->advancing);
 }
 
 void hs_chain_advance(struct hs_fold_stage *stage)

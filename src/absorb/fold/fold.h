@@ -1,6 +1,6 @@
 /* Folding: combines many waiting requests for one hot key into one or two engine requests (request coalescing
- * for reads, write combining for INCR and SET). Each caller gets the reply that it would have got alone (law
- * 2).
+ * for reads, write combining for INCR and SET). Each caller gets a reply that a single Redis could have given
+ * it, as law 2 (linearizable per key) requires.
  *
  *     request ─ waiting ─ plan ─┬─ batch: GET k          one reply for all readers
  *                               ├─ batch: INCRBY k 7     for seven INCRs; each gets its own number
@@ -29,14 +29,16 @@
  * of arrival; at the lower limit clients that add come first. So the number moves away from the limit by less
  * than 2^62, never reaches the other limit, and comes back to the number that the engine has. A single Redis
  * could have run that order: no member was answered before all members had arrived, and no client has members
- * in both parts. A read that is evaluated before any add finds the key: a missing key counts from 0, which is
- * far from both limits. If the net sum does not fit either, the engine replies with an error and the batch did
- * not run.
+ * in both parts. A read evaluated before the first add is answered as if the key existed. That is right: only a
+ * number near a limit reorders a batch, and a missing key counts from 0. If the net sum does not fit either,
+ * the engine replies with an error and the batch did not run.
  *
  * If the engine replies with an error, the batch did not run, except for an UNKNOWN error (outcome unknown).
  * Each member that would have got this error alone gets it; all others are sent again one by one. UNKNOWN goes
- * to all members, and none is sent again. A member with `no_retry` cannot be sent again, because a later
- * request of its client was sent already. So it joins only a batch whose error would be its own:
+ * to all members, and none is sent again. So when the connection is lost while a batch of adds or SETs is in
+ * flight, each of its clients gets UNKNOWN, and no add can be counted twice. (The engine itself may send a
+ * batch of reads again.) A member with `no_retry` cannot be sent again, because a later request of its client
+ * was sent already. So it joins only a batch whose error would be its own:
  *
  *     a read               a read batch
  *     an add               an add batch, if the number is far from the limits
@@ -46,11 +48,12 @@
  * One case is left: another client moved the number to a limit since heatsink last saw it. Then `retry` is
  * called for members with `no_retry` too, and the caller answers them with an error.
  *
- * Members whose answer is computed here never reach the engine. So an engine without that command, or whose ACL
- * refuses it to heatsink's user, is not noticed.
+ * Members whose answer is computed here never reach the engine. So an engine that lacks the command of such a
+ * member, or whose ACL refuses it to heatsink's user, is not noticed.
  *
- * Knows commands and replies; no session, engine or threshold. One thread. Members and what they point to
- * belong to the caller; batches belong to this module. The caller counts and limits the waiting members. */
+ * This module (fold.h, plan.c, answer.c, kind.c) knows commands and replies; no session, engine or threshold.
+ * stage.h says what the rest of the folder knows. One thread. Members and what they point to belong to the
+ * caller; batches belong to this module. The caller counts and limits the waiting members. */
 #ifndef HS_ABSORB_FOLD_H
 #define HS_ABSORB_FOLD_H
 
@@ -149,8 +152,8 @@ void hs_fold_add(struct hs_fold *fold, struct hs_fold_member *member);
 
 /* Makes the next plan: moves members from the queue into batches and appends the batches to `plan`. Takes every
  * waiting member, except those of a client that is already in another batch of this plan. A batch with one
- * member is that member's request unchanged: the caller may send the request itself and free the batch. No waiting
- * member: no batch. */
+ * member is that member's request unchanged: the caller may send the request itself and free the batch. No
+ * waiting member: no batch. */
 void hs_fold_plan(struct hs_fold *fold, struct hs_link *plan);
 
 /* Whether a member that waits alone may be sent without a plan: it cannot bring a number near the limits. */

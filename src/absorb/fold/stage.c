@@ -9,16 +9,17 @@
  * anyway. So a request for an uncontended key waits no longer, and requests of the same round share a batch at
  * no cost. Where clients pipeline requests for several hot keys, a round has several passes (chain.c).
  *
- * Order (law 2). Only foldable requests enter a queue. The order among clients is free until the engine runs
- * them. A client's own order is kept by its chain: while it has requests waiting in a partition bucket, its
- * further requests for that bucket wait behind them. While requests of the chain are in flight in a batch,
- * further commands for that bucket stay in the client's input until the batch is answered. So no later request
- * of the client can come in between, even if a folded request has to be sent a second time.
+ * Order, as law 2 (linearizable per key, pipelined clients included) requires. Only foldable requests enter a
+ * queue. The order among clients is free until the engine runs them. A client's own order is kept by its chain:
+ * while it has requests waiting in a partition bucket, its further requests for that bucket wait behind them.
+ * While requests of the chain are in flight in a batch, further commands for that bucket stay in the client's
+ * input until the batch is answered. So no later request of the client can come in between, even if a folded
+ * request has to be sent a second time.
  *
  * When folding does not help, requests are sent directly:
  * - A queue where only one client waits is emptied when that client sends a command that cannot join a chain.
- * - A client with more than BEHIND_MAX other requests in flight is not folded: it would lose more by waiting
- *   than the key gains. The same holds for a client that is alone on the key.
+ * - A client with BEHIND_MAX or more other requests in flight for the partition bucket is not folded: it would
+ *   lose more by waiting than the key gains. The same holds for a client that is alone on the key.
  * - A client that was held while it had deep pipelined input is not folded for its next requests: it would pay
  *   a round trip for nearly each of them.
  *
@@ -134,7 +135,8 @@ static void restore_clients(struct hs_fold_stage *stage, const struct hs_request
 {
 	const struct hs_fold_session *known = hs_fold_session(stage, request->session);
 
-	/* All buckets: the slot may have moved since they were sent. */
+	/* All buckets, not only the request's: the slot may have moved since the session's earlier requests
+	 * were sent. */
 	for (uint32_t i = 0; known->relabelled > 0 && i < HS_PARTITION_BUCKETS; i++) {
 		if (known->chains[i].total == 0)
 			hs_chain_restore_client(stage, &known->chains[i]);

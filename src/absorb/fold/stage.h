@@ -1,5 +1,13 @@
 /* Private to absorb/fold: the queues of hot keys, and each session's chain of requests in them. The head of
- * stage.c explains how they work together. One thread, the worker's; counters may be read by any thread. */
+ * stage.c explains how they work together.
+ *
+ * The folder knows commands, sessions and requests of the core, the core's options and hot keys, and the wire
+ * format. It must not know cache or copies, rules and contracts, the versions of keys, sockets, or the engine's
+ * kind: of the engine it uses only two facts in struct hs_core_world, reads_at_once and shared_connections.
+ *
+ * One thread, the worker's; counters may be read by any thread. Limit: fold-waiters-max requests wait in a
+ * queue; one more gets BUSY and does not run. When a connection is lost, each member of a batch of writes in
+ * flight gets UNKNOWN (fold.h). */
 #ifndef HS_ABSORB_FOLD_STAGE_H
 #define HS_ABSORB_FOLD_STAGE_H
 
@@ -80,7 +88,8 @@ struct hs_fold_stage {
 	size_t session_at, request_at;
 	/* Number of the call that was admitted last; the two fields below are about that call. */
 	uint64_t admitted_call;
-	struct hs_fold_queue *admitted; /* queue that its request enters on depart; NULL: none */
+	/* queue that the admitted call's request enters when it departs; NULL: none */
+	struct hs_fold_queue *admitted;
 	/* its kind and arguments; `command` NULL: not classified yet */
 	struct hs_fold_member admitted_member;
 	uint32_t taken;	     /* requests of all sessions that are in chains */
