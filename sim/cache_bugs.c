@@ -1,3 +1,5 @@
+/* Planted bugs of a wrong cache (sim/planted_bugs.h). Each is a small change of the shared cache around a fetch or a
+ * write, or a wrong answer to a GET. */
 #include "sim/cache_bugs.h"
 
 #include "absorb/cache/stage.h"
@@ -6,7 +8,7 @@
 #include "sim/names.h"
 #include "sim/world_internal.h"
 
-/* A read under way that is to be kept, and its key's stamp when it was sent. */
+/* A fetch in flight, and the version of its key when it was sent. */
 struct flight {
 	const struct hs_op *op;
 	struct hs_version version;
@@ -44,7 +46,7 @@ void hs_sim_cache_bugs_destroy(struct hs_sim_cache_bugs **pointer)
 	hs_mem_free(pointer);
 }
 
-/* --- what operations are --- */
+/* --- kinds of operations --- */
 
 static bool is_get(const struct hs_op *op)
 {
@@ -70,7 +72,7 @@ static void ask_for(struct hs_cache_query *ask, const struct hs_shared *shared, 
 
 /* --- to the engine --- */
 
-/* Whoever asks for the key from now on finds no read of it under way. */
+/* HS_SIM_DOUBLE_FETCH: a later read of the key does not find this fetch, and sends one of its own. */
 static void forget_fetch(const struct hs_op *op)
 {
 	struct hs_request *own = op->owner;
@@ -121,7 +123,7 @@ static bool take_flight(struct hs_sim_cache_bugs *cache_bugs, const struct hs_op
 	return false;
 }
 
-/* As if the increment had not been noted. */
+/* HS_SIM_VERSION_NOT_BUMPED: makes the entry valid again, as if the increment had not changed the version. */
 static void undo_stamp(struct hs_shared *shared, const struct hs_cache_query *ask)
 {
 	struct hs_cache_entry *entry = hs_shared_get(shared, ask);
@@ -134,7 +136,8 @@ static void undo_stamp(struct hs_shared *shared, const struct hs_cache_query *as
 	hs_cache_entry_unref(&entry);
 }
 
-/* As if nobody had written what the copies are of. A set of copies is asked for as absorb/copies/make.c does. */
+/* HS_SIM_COPIES_NOT_INVALIDATED: makes the set of copies valid again. A set is looked up as absorb/copies/make.c
+ * does. */
 static void keep_copies(struct hs_sim_world *world, uint32_t worker, struct hs_bytes key)
 {
 	struct hs_shared *shared = world->shared_caches[worker];
@@ -189,7 +192,7 @@ static void keep_missing(struct hs_shared *shared, const struct hs_cache_query *
 	hs_cache_entry_unref(&entry);
 }
 
-/* What the reply would be as one that is kept. */
+/* Makes a cache entry of the fetch's reply. */
 static struct hs_cache_entry *make_entry(const struct hs_cache_query *ask, const struct hs_op *op,
 					 const struct flight *flight,
 					 const struct hs_sim_rule *rule)
@@ -229,7 +232,7 @@ void hs_sim_cache_bugs_done(struct hs_sim_cache_bugs *cache_bugs, struct hs_op *
 	ask_for(&ask, shared, hs_buf_bytes(&key), words);
 	if (read && bug == HS_SIM_RACED_FETCH_CACHED)
 		entry = make_entry(&ask, op, &flight, &world->options.rules[0]);
-	cache_bugs->done(cache_bugs->heatsink, op); /* the operation is gone */
+	cache_bugs->done(cache_bugs->heatsink, op); /* frees the operation */
 	if (increment && bug == HS_SIM_VERSION_NOT_BUMPED)
 		undo_stamp(shared, &ask);
 	if (one && write && bug == HS_SIM_COPIES_NOT_INVALIDATED)
@@ -244,7 +247,7 @@ void hs_sim_cache_bugs_done(struct hs_sim_cache_bugs *cache_bugs, struct hs_op *
 
 /* --- to clients --- */
 
-/* Within the time that the rule allows while it is being read again, but written since. */
+/* HS_SIM_OLD_DURING_FETCH: within stale-while-revalidate, but the key was written since. */
 static bool is_old(const struct hs_sim_world *world, const struct hs_cache_entry *entry,
 		   const struct hs_sim_rule *rule, uint32_t done)
 {

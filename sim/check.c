@@ -8,7 +8,7 @@ void hs_sim_verdict_set(struct hs_sim_verdict *verdict, int law, const char *for
 	va_list args;
 
 	if (verdict->law != 0)
-		return; /* the first one counts */
+		return; /* the first violation counts */
 	verdict->law = law;
 	va_start(args, format);
 	vsnprintf(verdict->text, sizeof verdict->text, format, args);

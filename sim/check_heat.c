@@ -1,7 +1,6 @@
-/* Heat is right when it is what the clients asked for. An access whose answer nobody heard may have
- * been counted or not, and nobody saw at which moment one was counted, only that it was between
- * asking and being answered. So the truth is an interval, as heat's own numbers are, and the two
- * must meet. */
+/* Heat is right when it equals what the clients requested. An access without an answer may have been counted or not,
+ * and the moment of counting is only known to lie between request and answer. So the truth is an interval, as heat's
+ * own numbers are, and the two must overlap. */
 #include "sim/check.h"
 
 #include "base/err.h"
@@ -14,7 +13,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Upper bounds are kept in floats. */
+/* Heat keeps upper bounds in floats. */
 #define ROUNDING 1e-3
 
 static const double tau_us[HS_HEAT_WINDOWS] = {HS_HEAT_SHORT_US, HS_HEAT_LONG_US};
@@ -41,7 +40,7 @@ struct interval {
 	double low, high;
 };
 
-/* Reads and writes apart. */
+/* [0] reads, [1] writes. */
 struct partition {
 	struct interval ops[2];
 };
@@ -81,7 +80,7 @@ static void add_to_partitions(struct truth *truth, const struct hs_sim_access *a
 	uint16_t first = keyless ? 0 : truth->keys[access->key].partition;
 	uint16_t last = keyless ? (uint16_t)(heats->partitions - 1) : first;
 
-	if (keyless && heats->summed) { /* of all those that have slots just then */
+	if (keyless && heats->summed) { /* all partitions that have slots at that moment */
 		add(&truth->partitions[0].ops[access->write], sure, heats->partitions);
 		return;
 	}
@@ -140,7 +139,7 @@ static int check_partition(const struct hs_sim_heats *heats, const struct truth 
 			continue;
 		hs_sim_verdict_set(verdict, HS_SIM_LAW_HEAT,
 				   "partition %u%s counted %.0f %s, but %.0f were answered and "
-				   "%.0f are unknown, %.0f of others among them",
+				   "%.0f are unknown, %.0f of unrecorded clients among them",
 				   id, heats->summed ? " and all others" : "", counted,
 				   write ? "writes" : "reads", ops->low,
 				   ops->high - ops->low + others, others);
@@ -149,12 +148,12 @@ static int check_partition(const struct hs_sim_heats *heats, const struct truth 
 	if (got.inflight == 0)
 		return 0;
 	hs_sim_verdict_set(verdict, HS_SIM_LAW_HEAT,
-			   "partition %u has %" PRId64 " operations under way, and nobody waits",
+			   "partition %u has %" PRId64 " operations in flight, but no client waits",
 			   id, got.inflight);
 	return HS_EINVAL;
 }
 
-/* Rates back to requests in the window. */
+/* The factor from rates back to requests in the window. */
 static double window_s(const struct hs_sim_heats *heats, int window)
 {
 	double age_us = fmax(1000, (double)(heats->now_us - heats->start_us));

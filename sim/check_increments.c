@@ -1,3 +1,4 @@
+/* Law 4 for counters: no increment is lost, and none is counted twice. */
 #include "sim/check.h"
 
 #include "base/err.h"
@@ -5,7 +6,7 @@
 
 #include <inttypes.h>
 
-/* Increments of this key; *acknowledged of them were answered. */
+/* Counts the increments of a key; *acknowledged counts those that were answered. */
 static int64_t count(const struct hs_sim_history *history, uint32_t key, int64_t *acknowledged)
 {
 	int64_t all = 0;
@@ -23,8 +24,7 @@ static int64_t count(const struct hs_sim_history *history, uint32_t key, int64_t
 	return all;
 }
 
-/* Every acknowledged increment brought the counter to a number between 1 and `all`: its own, if no write was
- * lost. */
+/* Every acknowledged increment was answered with a number from 1 to `all`; each number once, if no write was lost. */
 static int check_answers(const struct hs_sim_history *history, uint32_t key, int64_t all, bool lost,
 			 struct hs_sim_verdict *verdict)
 {
@@ -41,7 +41,7 @@ static int check_answers(const struct hs_sim_history *history, uint32_t key, int
 				verdict, 4,
 				"an increment of key%u was answered with %" PRId64 ", which %s",
 				key, op->answer,
-				op->answer < 1 || op->answer > all ? "cannot be"
+				op->answer < 1 || op->answer > all ? "is impossible"
 								   : "was answered before");
 			err = HS_EINVAL;
 		} else {
@@ -62,7 +62,8 @@ int hs_sim_check_increments(const struct hs_sim_history *history, uint32_t key, 
 	if ((value < acknowledged && !lost) || value > all) {
 		hs_sim_verdict_set(verdict, 4,
 				   "key%u is %" PRId64 " in the end, but %" PRId64
-				   " increments were acknowledged and %" PRId64 " are unknown",
+				   " increments were acknowledged and %" PRId64
+				   " have unknown outcomes",
 				   key, value, acknowledged, all - acknowledged);
 		return HS_EINVAL;
 	}

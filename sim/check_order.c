@@ -1,4 +1,4 @@
-/* The steps on each key, laid out for the search (sim/order.c). */
+/* Prepares the steps on each key for the search (sim/order.c): their order, ranks and bits. */
 #include "base/err.h"
 #include "base/mem.h"
 #include "sim/check.h"
@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-enum { ZONES_STEPS_MIN = 64 }; /* for fewer they are not worth their while */
+enum { ZONES_STEPS_MIN = 64 }; /* fewer steps need no zones */
 
 static int by_time(const void *a, const void *b)
 {
@@ -14,11 +14,11 @@ static int by_time(const void *a, const void *b)
 
 	if ((*remaining)->at != (*right)->at)
 		return (*remaining)->at < (*right)->at ? -1 : 1;
-	/* At the same moment: in the order asked. */
+	/* At the same moment: in the order of the requests. */
 	return (*remaining)->step < (*right)->step ? -1 : 1;
 }
 
-/* What an answer says that it did not do. */
+/* Whether the answer says that the operation changed nothing. */
 static bool was_vain(const struct hs_sim_op *op)
 {
 	switch (op->kind) {
@@ -50,7 +50,7 @@ static bool changes_nothing(const struct hs_sim_op *ops)
 	return true;
 }
 
-/* Which steps a new one waits for. */
+/* Finds the step that must come before a new one, and an equal unknown step before it. */
 static void find_earlier(const struct hs_sim_order *search, struct hs_sim_order_step *step)
 {
 	const struct hs_sim_op *op = step->ops;
@@ -63,8 +63,7 @@ static void find_earlier(const struct hs_sim_order *search, struct hs_sim_order_
 		if (!hs_sim_step_may_be_refused(other))
 			step->before = j;
 		else
-			step->changes_nothing =
-				false; /* if it comes first, the other is shut out */
+			step->changes_nothing = false; /* taking it first would exclude the other */
 	}
 	for (uint32_t j = search->count;
 	     j-- > 0 && step->alike == HS_SIM_NO_STEP && hs_sim_step_is_loose(step);) {
@@ -77,7 +76,7 @@ static void find_earlier(const struct hs_sim_order *search, struct hs_sim_order_
 	}
 }
 
-/* The steps on one key, in the order asked. Of a read without an answer there is nothing to say. */
+/* Collects the steps on one key, in the order of their requests. A read without an answer is left out. */
 static void find_steps(struct hs_sim_order *search, const struct hs_sim_history *history,
 		       uint32_t key)
 {
@@ -101,7 +100,7 @@ static void find_steps(struct hs_sim_order *search, const struct hs_sim_history 
 	}
 }
 
-/* The marks of a line, in the order of time. */
+/* Links the marks of one list in the order of time. */
 static void link_line(struct hs_sim_order_mark *head, struct hs_sim_order_mark **line, size_t len)
 {
 	if (len > 0)
@@ -144,7 +143,7 @@ static void lay_out(struct hs_sim_order *search)
 	hs_mem_free(&marks);
 }
 
-/* In the order of the answers: most likely that is how a few came. */
+/* Ranks by the order of the answers, which is the most likely order of a few steps. */
 static void rank_by_answer(struct hs_sim_order *search)
 {
 	const struct hs_sim_hint none = {.found = HS_SIM_NO_ZONE, .made = HS_SIM_NO_ZONE};
@@ -180,7 +179,7 @@ static void find_hints(struct hs_sim_order *search)
 	hs_mem_free(&hints);
 }
 
-/* Which bit is whose. */
+/* Gives each step its bit in the row. */
 static void lay_out_row(struct hs_sim_order *search)
 {
 	uint32_t known = 0, unknown = 0;
@@ -215,7 +214,7 @@ static int check_key(const struct hs_sim_history *history, uint32_t key, uint64_
 		hs_mem_alloc((HS_SIM_LINES + 2 * (size_t)search.count) * sizeof *search.marks);
 	lay_out(&search);
 	find_hints(&search);
-	/* Each step, and for each one that makes the key expire that it does. */
+	/* One choice for each step, and one for each expiry. */
 	search.taken = hs_mem_alloc((2 * (size_t)search.count + 1) * sizeof *search.taken);
 	lay_out_row(&search);
 	found = hs_sim_order_find(&search);

@@ -1,29 +1,29 @@
-/* Law 3, read by read. What the store held, and when, is known (sim/timeline.h), so there is nothing to
- * search: the value that a read answered must belong to a version of its key that
+/* Law 3, read by read. The timeline says what the key held and when (sim/timeline.h), so there is nothing to search:
+ * the value that a read returned must belong to a span of its key that
  *
- *   - had begun when the read was answered,
- *   - was not over for longer than the contract allows when the read was asked,
- *   - was not over, not even for a moment, when a write happened that the reader must see: one whose
- *     client had been told before the read was asked, by the same heatsink, or one of the reader's own connection before it.
- *     (Of a key that a command changes without naming it, nobody but its own connection can know.)
+ *   - had begun when the read was answered;
+ *   - had not been over for longer than the contract allows when the read was requested;
+ *   - was not over when a write happened that the reader must see: a write that was acknowledged before the read was
+ *     requested, to a client of the same heatsink, or an earlier write of the reader's own connection. (Of a write to
+ *     a key that the command does not name, only its own connection can know.)
  *
- *     version 5 ──────┬─ version 6 ─────────────
- *     SET 6     ├─────┴───┤ told
- *     GET                     ├────┤ 5: the SET happened when 5 ended, and was told before
+ *     span of 5 ──────┬─ span of 6 ─────────────
+ *     SET 6     ├─────┴───┤ acknowledged
+ *     GET                     ├────┤ 5: wrong. The SET happened when the span of 5 ended, and was acknowledged before
  *
- * When a write happened is known exactly where one version alone can be its own, because nobody else sets
- * that value. Else it is not before the first change between its asking and its answer: for that a write has
- * to change something, which is why clients of such keys only count up.
+ * The moment of a write is known exactly where only one span can be its own, because values are unique. Otherwise it
+ * is taken as the first change between its request and its answer. So a write must change something, which is why
+ * clients of such keys only increment upwards.
  *
- * One batch of folded requests may go through several values at once, of which only the last becomes a
- * version. A read that was under way together with the write of such a value may have seen it there. */
+ * A batch of folded requests may go through several values at once; only the last one becomes a span. A read that
+ * was in flight together with the write of such a value may have seen it. */
 #include "base/err.h"
 #include "base/mem.h"
 #include "sim/check.h"
 
 #include <inttypes.h>
 
-/* What it leaves behind, if its answer says that it changed something. */
+/* The value that the operation leaves. False: its answer says that it changed nothing. */
 static bool leaves(const struct hs_sim_op *op, int64_t *value)
 {
 	*value = op->argument;
@@ -55,8 +55,8 @@ static bool leaves(const struct hs_sim_op *op, int64_t *value)
 	}
 }
 
-/* The first version that began while it was under way: any, or one with this value (and it may be that the
- * one before expired). 0: none did. */
+/* The first span that began while the operation was in flight: any, or one with this value; with `expired`, also one
+ * that began because the previous value expired. 0: none. */
 static size_t first_within(const struct hs_sim_op *op, const struct hs_sim_key_timeline *timeline,
 			   const int64_t *value, bool expired)
 {
@@ -70,7 +70,7 @@ static size_t first_within(const struct hs_sim_op *op, const struct hs_sim_key_t
 	return 0;
 }
 
-/* What the key held when it was asked. */
+/* The key's value at the operation's request. */
 static int64_t value_at(const struct hs_sim_op *op, const struct hs_sim_key_timeline *timeline)
 {
 	size_t i = timeline->count;
@@ -80,14 +80,14 @@ static int64_t value_at(const struct hs_sim_op *op, const struct hs_sim_key_time
 	return timeline->spans[i - 1].value;
 }
 
-/* Numbers that are reached once at most: those counted up from a value that was set, which is unlike all
- * others, but not those counted up from nothing. */
+/* Whether the number is reached at most once: a value that was set, or counted up from one. Numbers counted up from
+ * a missing key repeat. */
 static bool is_unique(int64_t value)
 {
 	return value >= HS_SIM_VALUE_STEP && value != HS_SIM_NOTHING;
 }
 
-/* The step at which a write that was answered happened, or one before it; 0: it need not be seen. */
+/* The step at which an answered write happened, or an earlier one; 0: reads need not see it. */
 static uint64_t happened(const struct hs_sim_op *op, const struct hs_sim_key_timeline *timeline,
 			 bool in_transaction)
 {
@@ -97,7 +97,7 @@ static uint64_t happened(const struct hs_sim_op *op, const struct hs_sim_key_tim
 
 	if (op->answered == HS_SIM_NEVER || op->external || !leaves(op, &value))
 		return 0;
-	/* Of nothing it makes nothing; several commands together may undo each other. */
+	/* A flush of a missing key changes nothing; several commands of a transaction may undo each other. */
 	if (flush && value_at(op, timeline) == HS_SIM_NOTHING)
 		return op->asked;
 	if (is_unique(value) || flush || (value == HS_SIM_NOTHING && !in_transaction))
@@ -107,7 +107,7 @@ static uint64_t happened(const struct hs_sim_op *op, const struct hs_sim_key_tim
 	return own > 0 ? timeline->spans[own].from : op->asked;
 }
 
-/* Of each operation; to be freed. */
+/* The step of each operation. The caller frees the array. */
 static uint64_t *find_steps(const struct hs_sim_history *history,
 			    const struct hs_sim_timelines *timeline)
 {
@@ -125,7 +125,7 @@ static uint64_t *find_steps(const struct hs_sim_history *history,
 	return steps;
 }
 
-/* What the read must have seen: the latest step of those writes. */
+/* The latest step of the writes that the read must see. */
 static uint64_t floor_of(const struct hs_sim_history *history, size_t read, const uint64_t *steps)
 {
 	const struct hs_sim_op *op = &history->ops[read];
@@ -168,7 +168,7 @@ static enum found look_at(const struct hs_sim_op *op, const struct hs_sim_key_ti
 	return end <= floor ? FOUND_OVER : FOUND;
 }
 
-/* Whether no version is the one that this write left behind. Of a number that may be reached twice that is not known. */
+/* Whether this write has no span of its own, or may have none because its number may be reached twice. */
 static bool is_without_version(const struct hs_sim_op *write,
 			       const struct hs_sim_key_timeline *timeline, int64_t value)
 {
@@ -176,7 +176,7 @@ static bool is_without_version(const struct hs_sim_op *write,
 	       first_within(write, timeline, &value, false) == 0;
 }
 
-/* A value that was there within a batch. `never`: no version holds it. */
+/* Whether the read may have seen a value within a batch. `never`: no span holds the value. */
 static bool is_passing(const struct hs_sim_history *history, const struct hs_sim_op *op,
 		       const struct hs_sim_key_timeline *timeline, bool never)
 {
@@ -187,7 +187,7 @@ static bool is_passing(const struct hs_sim_history *history, const struct hs_sim
 		if (write->key != op->key || write->external || write->asked > op->answered ||
 		    write->answered < op->asked)
 			continue;
-		/* Its client had gone before it could be told a number. */
+		/* the client disconnected before it got its number */
 		if (never && write->kind == HS_SIM_INCRBY && write->answered == HS_SIM_NEVER)
 			return true;
 		if (leaves(write, &value) && says(op, value) &&
@@ -197,7 +197,7 @@ static bool is_passing(const struct hs_sim_history *history, const struct hs_sim
 	return false;
 }
 
-/* What its client wrote only behind it. */
+/* Whether the read returned a value that its client wrote only later. */
 static bool is_ahead(const struct hs_sim_history *history, size_t read)
 {
 	const struct hs_sim_op *op = &history->ops[read];
@@ -240,10 +240,10 @@ static int check_read(const struct hs_sim_history *history, size_t read,
 		      struct hs_sim_verdict *verdict)
 {
 	static const char *const why[] = {
-		[FOUND_NONE] = "which was never there",
-		[FOUND_EARLY] = "which was not there yet",
+		[FOUND_NONE] = "which the key never held",
+		[FOUND_EARLY] = "which the key did not hold yet",
 		[FOUND_OLD] = "which is too old",
-		[FOUND_OVER] = "which a write had replaced that it must see",
+		[FOUND_OVER] = "which had been replaced by a write that it must see",
 	};
 	const struct hs_sim_op *op = &history->ops[read];
 	enum found best = FOUND_NONE;
@@ -258,7 +258,8 @@ static int check_read(const struct hs_sim_history *history, size_t read,
 	if (is_ahead(history, read))
 		return complain(op, "which its client wrote only later", verdict);
 	if (op->max_age_us > 0 && !was_asked(op, timeline))
-		return complain(op, "though nobody had asked the server for too long", verdict);
+		return complain(op, "though heatsink had not read it from the server for too long",
+				verdict);
 	return 0;
 }
 

@@ -1,17 +1,17 @@
-/* Checks that a transaction which did not run, because its watched key had changed, is beside a write of that key. */
+/* Checks that every transaction which failed because of its WATCH was concurrent with a write of the watched key. */
 #include "base/err.h"
 #include "sim/check.h"
 
 #include <inttypes.h>
 
-/* A write between the WATCH and the answer to its EXEC, or at an unknown time. */
+/* Whether the operation may have written the key between WATCH and the answer to EXEC. */
 static bool may_have_written(const struct hs_sim_op *op, const struct hs_sim_op *lost)
 {
 	return op->key == lost->key && !hs_sim_kind_reads(op->kind) && op->asked <= lost->lost &&
 	       op->answered >= lost->watched;
 }
 
-/* The key's time to live may have ended. */
+/* Whether the key may have expired. */
 static bool may_expire(const struct hs_sim_op *op, const struct hs_sim_op *lost)
 {
 	return op->key == lost->key && op->ttl_ms > 0;
@@ -35,7 +35,7 @@ int hs_sim_check_watch(const struct hs_sim_history *history, struct hs_sim_verdi
 			continue;
 		hs_sim_verdict_set(verdict, 2,
 				   "client %u watched key%u from %" PRIu64
-				   " and lost its EXEC at %" PRIu64 ", but nobody wrote the key",
+				   " and lost its EXEC at %" PRIu64 ", but no client wrote the key",
 				   op->client, op->key, op->watched, op->lost);
 		return HS_EINVAL;
 	}

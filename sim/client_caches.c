@@ -46,7 +46,7 @@ static uint32_t draw(struct caches *caches, uint32_t bound)
 	return (uint32_t)hs_prng_below(&caches->prng, bound);
 }
 
-/* --- hearing --- */
+/* --- invalidations and replies --- */
 
 static void forget_all(struct cacher *cacher)
 {
@@ -102,11 +102,11 @@ static void hear_push(struct cacher *cacher, struct hs_bytes push)
 	char text[120];
 
 	if (load->world->options.script)
-		hs_sim_script_note(load->world, "client %u is told %s", cacher->actor->number,
+		hs_sim_script_note(load->world, "client %u gets %s", cacher->actor->number,
 				   hs_bytes_escape(push, text, sizeof text));
 	if (!fits_push(cacher, push))
 		hs_sim_verdict_set(&load->verdict, 1,
-				   "client %u was told \"%s\", which is no invalidation",
+				   "client %u got \"%s\", which is no invalidation",
 				   cacher->actor->number, hs_bytes_escape(push, text, sizeof text));
 }
 
@@ -157,7 +157,7 @@ static void hear_beside(void *context, struct hs_sim_client *client, struct hs_b
 		hear_push(context, reply);
 }
 
-/* --- asking --- */
+/* --- requests --- */
 
 static void read_something(struct cacher *cacher)
 {
@@ -352,10 +352,10 @@ static void check_listener(const struct cacher *cacher)
 	const struct hs_sim_client *listener = cacher->listener;
 
 	if (listener && (listener->broken || !listener->session))
-		hs_sim_verdict_set(
-			&cacher->caches->load->verdict, 1,
-			"the connection that is told for client %u %s", cacher->actor->number,
-			listener->broken ? "got bytes that are no reply" : "was hung up on");
+		hs_sim_verdict_set(&cacher->caches->load->verdict, 1,
+				   "the REDIRECT connection of client %u %s", cacher->actor->number,
+				   listener->broken ? "got bytes that are no reply"
+						    : "was closed by heatsink");
 }
 
 int hs_sim_check_client_caches(const struct hs_sim_client_caches_options *options,

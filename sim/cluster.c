@@ -1,10 +1,10 @@
-/* Nodes together: how they begin, what each knows of the others, and how it hears of changes.
+/* The nodes as a Cluster: how they start, what each knows of the others, and gossip.
  *
- * A message of gossip tells what its sender is (master of these slots under this config epoch, or whose
- * replica) as of the moment at which it arrives. The receiver gives a slot to the sender if it knows its
- * owner under a lower epoch; a master or replica whose master has lost its last slot that way follows
- * the sender. A slot that its owner does not claim any more goes to whoever does. A sender that claims
- * what another one owns under a higher epoch is told so. */
+ * A gossip message carries the sender's role (master of these slots under this config epoch, or replica of a node)
+ * as of the moment at which it arrives. The receiver gives a slot to the sender if it knows the owner under a lower
+ * epoch; a master or replica whose master has lost its last slot that way follows the sender. A slot that its owner
+ * does not claim any more goes to the first node that claims it. A sender that claims a slot which another node owns
+ * under a higher epoch gets a message about that node. */
 #include "sim/server_internal.h"
 
 #include "base/mem.h"
@@ -59,7 +59,7 @@ static void begin_view(struct hs_sim_server *server)
 	}
 }
 
-/* Everything is as if it had been there for a while. */
+/* The state as if the Cluster had existed for a while. */
 static void begin(struct hs_sim_server *server)
 {
 	struct hs_sim_cluster *cluster = server->cluster;
@@ -118,7 +118,7 @@ void hs_sim_cluster_destroy(struct hs_sim_cluster **pointer)
 	hs_mem_free(pointer);
 }
 
-/* ---- what there is ---- */
+/* ---- nodes ---- */
 
 uint8_t hs_sim_cluster_nodes(const struct hs_sim_cluster *cluster)
 {
@@ -197,8 +197,8 @@ void hs_sim_view_give(struct hs_sim_server *server, uint16_t first, uint16_t las
 	note_turned(server);
 }
 
-/* Redis gives two nodes the same epoch if neither hears of the other, and lets their ids decide who is
- * right. Here what happened last is right, so all epochs come from one counter. */
+/* Redis may give two nodes the same epoch, and then their ids decide which claim wins. Here the last claim wins: all
+ * epochs come from one counter. */
 void hs_sim_view_new_epoch(struct hs_sim_server *server)
 {
 	server->view.epoch = ++server->cluster->epoch;
@@ -218,7 +218,7 @@ void hs_sim_view_set_master(struct hs_sim_server *server, uint8_t master)
 
 	self->master = master;
 	server->replaced = false;
-	/* What was on the move is not this node's business any more. */
+	/* moves of its slots end with its role */
 	server->view.moves_count = 0;
 	if (was_master)
 		hs_sim_unblock_all(server, "UNBLOCKED force unblock from blocking operation, "
@@ -230,7 +230,7 @@ void hs_sim_view_set_master(struct hs_sim_server *server, uint8_t master)
 
 /* ---- gossip ---- */
 
-/* The claims of a master that one node tells to another. */
+/* The claims of a master, as one node sends them to another. */
 struct claims {
 	uint8_t master;
 	uint64_t epoch;
@@ -238,8 +238,9 @@ struct claims {
 };
 
 struct lost {
-	uint32_t taken; /* of the slots of the node or its master */
-	/* Those that were the node's own (of node 0; the others HS_SIM_NOBODY's). Without ranges: none. */
+	uint32_t taken; /* slots of the node, or of its master, that were taken */
+	/* Taken slots that were the node's own: stored as slots of node 0, all others as HS_SIM_NO_NODE's. Without
+	 * ranges: none. */
 	struct hs_sim_slots own;
 };
 
@@ -257,8 +258,8 @@ static void note_stray(void *context, uint16_t slot, struct hs_bytes key, struct
 		hs_changed_add(&stray->keys, key);
 }
 
-/* Redis 7.0 deletes what is left of the keys of slots that were lost, and tells nobody: who tracks or
- * watches them, or its replicas. */
+/* Deletes the remaining keys of slots that were lost. Like Redis 7.0 it notifies neither clients that track or watch
+ * them, nor its replicas. */
 static void drop_keys(struct hs_sim_server *server, const struct hs_sim_slots *lost)
 {
 	struct stray stray = {.lost = lost};
@@ -291,7 +292,7 @@ static bool is_unclaimed(const struct hs_sim_view *view, uint16_t slot)
 	       hs_sim_slots_owner(&view->unclaimed, slot) != HS_SIM_NO_NODE;
 }
 
-/* The end of the run that begins at a slot: of one owner, claimed or not. */
+/* The last slot of the run that begins at a slot: slots of one owner, all claimed or all unclaimed. */
 static uint16_t end_of_run(const struct hs_sim_view *view, uint16_t at)
 {
 	uint16_t last = hs_sim_slots_find(&view->slots, at)->last;
@@ -301,7 +302,7 @@ static uint16_t end_of_run(const struct hs_sim_view *view, uint16_t at)
 	return last;
 }
 
-/* One run of slots that the sender claims and another owns, as the receiver sees it. */
+/* Applies one run of slots that the sender claims and another node owns in the receiver's view. */
 static void take_run(struct hs_sim_server *to, const struct claims *claims, uint16_t first,
 		     uint16_t last, uint8_t owner, uint8_t current_master, struct lost *lost)
 {
@@ -315,7 +316,7 @@ static void take_run(struct hs_sim_server *to, const struct claims *claims, uint
 
 		if (!move->importing || move->slot < first || move->slot > last)
 			continue;
-		/* A slot that is being imported changes hands only by SETSLOT. */
+		/* only SETSLOT gives a slot away that is being imported */
 		if (move->slot > first)
 			take_run(to, claims, first, (uint16_t)(move->slot - 1), owner,
 				 current_master, lost);
@@ -362,7 +363,7 @@ static void take_claims(struct hs_sim_server *to, const struct claims *claims)
 	hs_sim_slots_deinit(&lost.own);
 }
 
-/* Who owns one of the claimed slots with better right, as `to` knows; HS_SIM_NOBODY: nobody. */
+/* A node that owns one of the claimed slots under a higher epoch, in the view of `to`; HS_SIM_NO_NODE: none. */
 static uint8_t find_better(const struct hs_sim_server *to, const struct claims *claims)
 {
 	const struct hs_sim_view *view = &to->view;
@@ -392,7 +393,7 @@ static void hear_role(struct hs_sim_server *from, struct hs_sim_server *to)
 		seen->config_epoch = said->config_epoch;
 	if (seen->master == said->master)
 		return;
-	/* A master that has become a replica owns nothing any more. */
+	/* a master that has become a replica owns no slots */
 	if (seen->master == HS_SIM_NO_NODE) {
 		uint32_t first = 0;
 
@@ -412,9 +413,8 @@ static void hear_role(struct hs_sim_server *from, struct hs_sim_server *to)
 	seen->master = said->master;
 }
 
-/* A sender that claims what another master owns is told of that one. Redis tells what the receiver
- * knows of it, which may be long past; here it is what that master says itself, so that all agree in
- * the end. */
+/* Sends a node with an outdated claim the claims of the owner. Redis sends what the receiver of the claim knows,
+ * which may be outdated; here it is the owner's own view, so that all nodes agree in the end. */
 static void send_on(struct hs_sim_server *sender, const struct hs_sim_server *owner)
 {
 	const struct hs_sim_peer_view *said = &owner->view.nodes[owner->number];
@@ -453,7 +453,7 @@ void hs_sim_gossip_deliver(struct hs_sim_server *from, struct hs_sim_server *to)
 	better = find_better(to, &claims);
 	if (better != HS_SIM_NO_NODE)
 		send_on(from, &from->cluster->servers[better]);
-	/* Who follows somebody who follows another follows that one. */
+	/* a replica of a replica follows that one's master */
 	master = to->view.nodes[to->number].master;
 	if (master == from->number && claims.master != from->number &&
 	    from->view.nodes[from->number].master != HS_SIM_NO_NODE &&

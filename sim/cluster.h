@@ -211,7 +211,7 @@ bool hs_sim_cluster_serves(const struct hs_sim_cluster *cluster, uint8_t node);
 /* Thaws, heals and restarts every node; from now on every duration is the shortest. */
 void hs_sim_cluster_stop_faults(struct hs_sim_cluster *cluster);
 
-/* ---- what connections leave behind ---- */
+/* ---- leftovers of connections ---- */
 
 struct hs_sim_leftovers {
 	uint32_t clients; /* of clients; of them: */

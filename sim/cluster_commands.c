@@ -1,4 +1,4 @@
-/* CLUSTER …: what a node says of the Cluster as it sees it, and what it is told. */
+/* CLUSTER …: a node's view of the Cluster as replies, and the commands that change it. */
 #include "sim/server_internal.h"
 
 #include "base/num.h"
@@ -137,7 +137,7 @@ static void run_nodes(const struct hs_sim_server *server, struct hs_reply *reply
 
 /* ---- ADDSLOTS, DELSLOTS ---- */
 
-/* As an operator does it who knows that all nodes agree: nobody else is told but by gossip. */
+/* For an operator who knows that all nodes agree: only gossip informs the others. */
 static void run_slots_change(struct hs_sim_server *server, size_t argc, const struct hs_bytes *argv,
 			     bool add, struct hs_reply *reply)
 {
@@ -166,7 +166,7 @@ static void run_slots_change(struct hs_sim_server *server, size_t argc, const st
 	hs_reply_ok(reply);
 }
 
-/* ---- all of them ---- */
+/* ---- dispatch ---- */
 
 static void run_failover(struct hs_sim_server *server, size_t argc, const struct hs_bytes *argv,
 			 struct hs_reply *reply)

@@ -1,9 +1,9 @@
-/* Failovers. One that was asked for loses nothing: the master pauses writes, the replica gets all that
- * is left of the stream, then takes over and tells the old master first. A takeover asks nobody: what
- * the replica has is what there is.
+/* Failovers. A failover on request loses nothing: the master pauses writes, the replica gets the rest of the stream,
+ * then takes over and informs the old master first. A takeover asks no other node: writes that the replica does not
+ * have are lost.
  *
- * Redis forgets in a failover which slots were on the move. So none is asked for while one is, and a
- * takeover calls such moves off: the keys at the wrong end are lost. */
+ * Redis forgets in a failover which slots were moving. So no failover begins during a move, and a takeover ends
+ * moves where they are: keys at the wrong end are lost. */
 #include "sim/server_internal.h"
 
 enum { PAUSE_US_MAX = 10000000 }; /* CLUSTER_MF_TIMEOUT * CLUSTER_MF_PAUSE_MULT */
@@ -30,9 +30,9 @@ static bool has_moves(const struct hs_sim_cluster *cluster, uint8_t node)
 
 /* ---- the new master ---- */
 
-/* All that its master owned. It may not have heard yet of the last slots that came to its master or left
- * it: then Redis leaves the former to nobody, and takes the latter back from their new owner, until an
- * operator helps. Here both are as they should be. */
+/* Takes all slots of its master. The replica may not know yet of the last slots that came to its master or left it.
+ * Redis then leaves the former without an owner and takes the latter back, until an operator helps; here both end up
+ * right. */
 static void take_slots(struct hs_sim_server *server, uint8_t old)
 {
 	struct hs_sim_slots *truth = &server->cluster->truth;
@@ -66,7 +66,7 @@ static void promote(struct hs_sim_server *server, uint8_t old)
 	hs_sim_gossip(server);
 }
 
-/* ---- asked for ---- */
+/* ---- on request ---- */
 
 static bool can_fail_over(struct hs_sim_server *replica, const struct hs_sim_server *master)
 {
@@ -94,8 +94,8 @@ static void run_finish(void *context, void *target, uint64_t number)
 	hs_sim_cover(replica->cluster->host.coverage, HS_SIM_COVERAGE_FAILOVERS);
 }
 
-/* A replica that was asked once more, or is away, does not say that it is done: as in Redis, the master waits
- * for so long. */
+/* A replica that was asked again, or is down, does not report that it is done: as in Redis, the master pauses until
+ * this. */
 static void run_pause_over(void *context, void *target, uint64_t number)
 {
 	struct hs_sim_server *master = target;
@@ -137,9 +137,9 @@ bool hs_sim_cluster_fail_over(struct hs_sim_cluster *cluster, uint8_t node)
 	return true;
 }
 
-/* ---- taken ---- */
+/* ---- takeover ---- */
 
-/* Removes the keys of a slot that the node does not own. */
+/* Deletes the keys of a slot that the node does not own. */
 static void drop_strays(struct hs_sim_server *server, uint16_t slot)
 {
 	struct hs_buf key = {0};
@@ -154,7 +154,7 @@ static void drop_strays(struct hs_sim_server *server, uint16_t slot)
 	hs_buf_deinit(&key);
 }
 
-/* Moves from and to the old master end where they are. */
+/* Ends moves from and to the old master where they are. */
 static void call_off_moves(struct hs_sim_server *new, uint8_t old)
 {
 	struct hs_sim_cluster *cluster = new->cluster;

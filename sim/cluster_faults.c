@@ -1,9 +1,9 @@
-/* Nodes that stop, end, start again, and lose touch. */
+/* Faults of nodes: stalls, crashes, restarts, network partitions. */
 #include "sim/server_internal.h"
 
 #include "base/mem.h"
 
-/* Who follows this node fetches what it may have missed. */
+/* Replicas of this node fetch what they have missed. */
 static void pull_all(struct hs_sim_server *server)
 {
 	struct hs_sim_cluster *cluster = server->cluster;
@@ -15,7 +15,7 @@ static void pull_all(struct hs_sim_server *server)
 	}
 }
 
-/* Whose link to its master is down tries again. */
+/* Replicas whose link to their master is down try again. */
 static void join_all(struct hs_sim_cluster *cluster)
 {
 	for (uint8_t i = 0; i < cluster->count; i++) {
@@ -131,7 +131,7 @@ static void run_loaded(void *context, void *target, uint64_t number)
 		server->loading_until_us = 0;
 }
 
-/* It may have held keys of slots that were on their way to it, too. */
+/* Reports lost values. The node may also have had keys of slots that were moving to it. */
 static void lose_data(struct hs_sim_server *server)
 {
 	struct hs_sim_cluster *cluster = server->cluster;
@@ -159,7 +159,7 @@ void hs_sim_cluster_restart(struct hs_sim_cluster *cluster, uint8_t node, bool k
 	if (!keeps_data)
 		lose_data(server);
 	hs_sim_server_start(server);
-	/* The stream of another process: nobody can go on with what he has. */
+	/* a new replication id: no replica can continue with its offset */
 	server->log_start = hs_sim_stream_offset(server);
 	server->log.len = 0;
 	server->log_pushed = 0;
@@ -175,7 +175,7 @@ void hs_sim_cluster_restart(struct hs_sim_cluster *cluster, uint8_t node, bool k
 							 });
 	}
 	if (cluster->options.cluster && hs_sim_server_is_master(server)) {
-		/* While it loads, it does not look at the others: it is down until some time later. */
+		/* while it loads it reads no gossip: it serves no slots until some time later */
 		server->view.ok = false;
 		server->view.ok_from_us =
 			hs_sim_now_us(cluster) + loading_us + cluster->options.rejoin_us;
@@ -192,7 +192,7 @@ void hs_sim_cluster_stop_faults(struct hs_sim_cluster *cluster)
 		hs_sim_cluster_heal(cluster, i);
 		hs_sim_cluster_restart(cluster, i, true, 0);
 	}
-	/* Nobody is held for failed who is there. */
+	/* nodes that run are not marked as failed any more */
 	for (uint8_t i = 0; i < cluster->count && cluster->options.cluster; i++)
 		hs_sim_gossip(&cluster->servers[i]);
 }
@@ -211,7 +211,7 @@ static bool sees_truth(const struct hs_sim_server *server)
 	return true;
 }
 
-/* Epochs that nobody has heard of yet decide about slots as well. */
+/* Whether the node knows all config epochs, which decide about slots. */
 static bool knows_epochs(const struct hs_sim_server *server)
 {
 	const struct hs_sim_cluster *cluster = server->cluster;

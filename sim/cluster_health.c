@@ -1,8 +1,9 @@
-/* Who reaches whom, and whether a node serves.
+/* Failure detection, and whether a node serves.
  *
- * A node that has not heard of another one for the node timeout holds it for silent; when a majority of
- * the masters does, it has failed, for all who hear of that. A node serves nothing while it does not reach
- * a majority of the masters, or a slot has no owner that works (cluster-require-full-coverage yes). */
+ * A node marks another one as silent (PFAIL) when it has received nothing from it for the node timeout. When a
+ * majority of the masters has done so, it has failed (FAIL) for every node that is told. A node serves nothing while
+ * it does not reach a majority of the masters, or while a slot has no working owner (cluster-require-full-coverage
+ * yes). */
 #include "sim/server_internal.h"
 
 static bool has_slots(const struct hs_sim_server *server, uint8_t node)
@@ -72,7 +73,7 @@ void hs_sim_health_judge(struct hs_sim_server *server)
 	if (!majority)
 		view->was_minority = true;
 	if (ok && !view->ok && hs_sim_server_is_master(server)) {
-		/* It waits for news of what has happened without it. */
+		/* it waits for gossip about what it has missed */
 		if (view->was_minority) {
 			view->ok_from_us = now_us + cluster->options.rejoin_us;
 			view->was_minority = false;
@@ -87,9 +88,9 @@ void hs_sim_health_judge(struct hs_sim_server *server)
 		hs_sim_unblock_moved(server);
 }
 
-/* ---- silence ---- */
+/* ---- failure detection ---- */
 
-/* Whether a majority of masters holds the node for silent, of those that `server` hears of. */
+/* Whether a majority of the masters that `server` reaches marks the node as silent. */
 static bool is_agreed(const struct hs_sim_server *server, uint8_t node)
 {
 	const struct hs_sim_cluster *cluster = server->cluster;
@@ -122,7 +123,7 @@ static void mark_failed(struct hs_sim_server *server, uint8_t node)
 	}
 }
 
-/* In `number`: the node that may be silent, and how often either side had changed by then. */
+/* `number`: the node that may be silent, and how often its or this node's reachability had changed by then. */
 static void run_suspect(void *context, void *target, uint64_t number)
 {
 	struct hs_sim_cluster *cluster = context;
@@ -199,7 +200,7 @@ void hs_sim_health_mark_alive(struct hs_sim_server *to, struct hs_sim_server *fr
 	seen->silent = false;
 	if (!seen->failed)
 		return;
-	/* A master that has slots and has failed is trusted again only when nobody took its place. */
+	/* a failed master with slots is only cleared if no node took its slots over for a while */
 	if (seen->master == HS_SIM_NO_NODE && has_slots(to, from->number) &&
 	    hs_sim_now_us(cluster) < forgiven_us && !cluster->faults_stopped) {
 		hs_sim_events_plan(cluster->host.events, (struct hs_sim_event){

@@ -1,4 +1,4 @@
-/* What connections have left at a node. */
+/* Counts what clients' connections have left at a node. */
 #include "sim/server_internal.h"
 
 void hs_sim_cluster_leftovers(const struct hs_sim_cluster *cluster, uint8_t node,
@@ -15,7 +15,7 @@ void hs_sim_cluster_leftovers(const struct hs_sim_cluster *cluster, uint8_t node
 		const struct hs_sim_server_conn *conn =
 			hs_list_entry(link, struct hs_sim_server_conn, link);
 
-		if (!conn->io) /* HS_SIM_DIED_RESENT: nobody is there, and another law is broken */
+		if (!conn->io) /* HS_SIM_DIED_RESENT: no connection is behind it, and another law is broken */
 			continue;
 		left->clients++;
 		left->watching += (conn->flags & HS_SIM_CONN_WATCHES) != 0;

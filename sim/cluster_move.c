@@ -1,8 +1,8 @@
-/* Slots that move, key by key. Until SETSLOT NODE at the destination the source owns the slot and sends
- * those who ask for a missing key on with ASK; from then on the destination does, and tells the others.
+/* Slot moves, key by key. Until SETSLOT NODE at the destination, the source owns the slot and redirects requests for
+ * missing keys with ASK; from then on the destination owns it, and gossip informs the others.
  *
- * MIGRATE of a key is one step here: at no time is it nowhere or in two places. At the source it counts
- * as a deletion, at the destination as a new key. */
+ * MIGRATE of a key is one step here: the key is always at exactly one place. At the source it counts as a deletion,
+ * at the destination as a new key. */
 #include "sim/server_internal.h"
 
 #include "base/mem.h"
@@ -12,7 +12,7 @@
 
 #include <stdio.h>
 
-/* ---- what a node notes ---- */
+/* ---- moves in a view ---- */
 
 void hs_sim_view_begin_move(struct hs_sim_view *view, uint16_t slot, uint8_t other, bool importing)
 {
@@ -53,7 +53,7 @@ static bool owns(const struct hs_sim_server *server, uint16_t slot)
 	return hs_sim_slots_owner(&server->view.slots, slot) == server->number;
 }
 
-/* An error, or NULL. */
+/* Returns an error's text, or NULL. */
 static const char *set_node(struct hs_sim_server *server, uint16_t slot, uint8_t node)
 {
 	struct hs_sim_view *view = &server->view;
@@ -128,7 +128,7 @@ void hs_sim_setslot(struct hs_sim_server *server, size_t argc, const struct hs_b
 		hs_reply_ok(reply);
 		return;
 	}
-	/* What a text has to say besides: the slot, or the node that was named. */
+	/* the text's %.*s: the slot, or the node that was named */
 	if (strstr(error, "%.*s"))
 		snprintf(text, sizeof text, "%.*s%.*s", (int)(strlen(error) - 4), error,
 			 (int)argv[4].len, argv[4].data);
@@ -156,7 +156,7 @@ const char *hs_sim_migrate_key(struct hs_sim_server *from, struct hs_sim_server 
 	struct hs_keyspace ks;
 
 	if (!takes_key(to, slot))
-		return "MOVED"; /* no test asks for the rest of it */
+		return "MOVED"; /* no test compares the rest of the text */
 	if (!hs_sim_keys_get(from, slot, key, &record))
 		return NULL;
 	if (!hs_sim_data_expire(to, slot, key) && hs_sim_keys_get(to, slot, key, &old) && !replace)
@@ -180,7 +180,7 @@ const char *hs_sim_migrate_key(struct hs_sim_server *from, struct hs_sim_server 
 	return NULL;
 }
 
-/* ---- what the host plans ---- */
+/* ---- calls of the host ---- */
 
 static struct hs_sim_server *owner_of(struct hs_sim_cluster *cluster, uint16_t slot)
 {
@@ -189,7 +189,7 @@ static struct hs_sim_server *owner_of(struct hs_sim_cluster *cluster, uint16_t s
 	return owner == HS_SIM_NO_NODE ? NULL : &cluster->servers[owner];
 }
 
-/* The nodes of a move under way, if both can do something. */
+/* The nodes of a slot's move; false: it is not moving, or one of them does not run. */
 static bool find_move(struct hs_sim_cluster *cluster, uint16_t slot, struct hs_sim_server **from,
 		      struct hs_sim_server **to)
 {
@@ -206,8 +206,7 @@ static bool find_move(struct hs_sim_cluster *cluster, uint16_t slot, struct hs_s
 	       hs_sim_view_move(&(*to)->view, slot, true);
 }
 
-/* Both must see the same owner: what a node hears of a slot that it imports it does not believe. */
-/* Both must see the same owner: what a node hears of a slot that it imports it does not believe. */
+/* Both nodes must know the same owner: a node ignores gossip about a slot that it imports. */
 bool hs_sim_cluster_move_begin(struct hs_sim_cluster *cluster, uint16_t slot, uint8_t number)
 {
 	struct hs_sim_server *from = owner_of(cluster, slot), *to = &cluster->servers[number];
@@ -224,7 +223,7 @@ bool hs_sim_cluster_move_begin(struct hs_sim_cluster *cluster, uint16_t slot, ui
 	return true;
 }
 
-/* At the node that the slot leaves; NULL: it is not moving. */
+/* The move as the source has it; NULL: the slot is not moving. */
 static const struct hs_sim_move *find_source(const struct hs_sim_cluster *cluster, uint16_t slot)
 {
 	const struct hs_sim_server *from = owner_of((struct hs_sim_cluster *)cluster, slot);
@@ -304,8 +303,7 @@ bool hs_sim_cluster_move_undo(struct hs_sim_cluster *cluster, uint16_t slot)
 
 	if (!find_move(cluster, slot, &from, &to))
 		return false;
-	/* Tools do this the other way round, and until they are done the source serves the slot without
-	 * the keys that have moved. */
+	/* Tools do this in the other order; meanwhile the source serves the slot without the keys that have moved. */
 	while (hs_sim_keys_count_slot(to, slot) > 0)
 		move_number(to, from, slot, 0);
 	hs_sim_view_end_move(&from->view, slot, false);

@@ -1,6 +1,5 @@
-/* What the servers hold in truth, for whoever checks what heatsink says of it; and changes that somebody
- * else makes. A key's true value is what the node has that owns its slot, or while the slot moves the
- * node it goes to, if the key is there already. */
+/* The ground truth of the servers' data, for the checkers, and external changes. A key's true value is the one at
+ * the node that owns its slot; while the slot moves, at the destination, if the key is there already. */
 #include "sim/server_internal.h"
 
 #include "base/err.h"
@@ -9,7 +8,7 @@
 #include "base/slot.h"
 #include "keyspace/record.h"
 
-/* Who holds the key, or would. */
+/* The node that has the key, or would have it. */
 static struct hs_sim_server *find_holder(struct hs_sim_cluster *cluster, uint16_t slot,
 					 struct hs_bytes key)
 {
@@ -33,7 +32,7 @@ static struct hs_sim_server *find_holder(struct hs_sim_cluster *cluster, uint16_
 	return &cluster->servers[move->other];
 }
 
-/* ---- looking ---- */
+/* ---- peeking ---- */
 
 static void peek(struct hs_sim_server *server, uint16_t slot, struct hs_bytes key,
 		 struct hs_buf *reply, int64_t *expire_ms)
@@ -90,7 +89,7 @@ void hs_sim_cluster_each_key(struct hs_sim_cluster *cluster, uint8_t node,
 	hs_sim_keys_each(hs_sim_server_of(cluster, node), 0, HS_SLOTS - 1, visit_one, &visit);
 }
 
-/* ---- changes behind heatsink ---- */
+/* ---- external commands ---- */
 
 bool hs_sim_cluster_serves(const struct hs_sim_cluster *cluster, uint8_t node)
 {
@@ -126,7 +125,7 @@ bool hs_sim_cluster_do_external(struct hs_sim_cluster *cluster, size_t argc,
 	struct hs_sim_server *server = find_holder(cluster, slot, argv[1]);
 	uint8_t owner = cluster->options.cluster ? hs_sim_slots_owner(&cluster->truth, slot) : 0;
 
-	/* Nobody is sent on by an owner that does not answer. */
+	/* an owner that does not answer redirects no request */
 	if (!server || !hs_sim_cluster_serves(cluster, owner))
 		return false;
 	if (server->number == owner && cluster->options.cluster &&
@@ -166,13 +165,13 @@ bool hs_sim_cluster_evict(struct hs_sim_cluster *cluster, struct hs_bytes key)
 	return true;
 }
 
-/* ---- what faults make of it ---- */
+/* ---- changes by faults ---- */
 
 struct hs_sim_snapshot {
 	struct hs_sim_cluster *cluster;
-	const struct hs_sim_server *at; /* whose keys are visited */
+	const struct hs_sim_server *at; /* the node whose keys are being visited */
 	uint8_t owner;
-	struct hs_buf bytes; /* length of key, length of record, key, record */
+	struct hs_buf bytes; /* for each key: length of key, length of record, key, record */
 	struct hs_changed keys;
 };
 
@@ -216,7 +215,7 @@ static void tell_lost(struct hs_sim_snapshot *snapshot, uint16_t slot, struct hs
 					     });
 }
 
-/* A key that nobody had before: its deletion is lost. */
+/* A key that the old owner did not have: its deletion is lost. */
 static void tell_new(void *context, uint16_t slot, struct hs_bytes key, struct hs_bytes record)
 {
 	struct hs_sim_snapshot *snapshot = context;

@@ -50,7 +50,7 @@ static struct hs_sim_companion_request *request(struct hs_sim_companion *compani
 	companion->companions->heat[0] += what == HS_SIM_COMPANION_PUBLISH;
 	companion->companions->heat[1] +=
 		what == HS_SIM_COMPANION_POP || what == HS_SIM_COMPANION_PUSH;
-	hs_sim_script_note(companion->companions->world, "companion %u asks %s", companion->number,
+	hs_sim_script_note(companion->companions->world, "companion %u sends %s", companion->number,
 			   text);
 	return asked;
 }

@@ -3,12 +3,12 @@
  * pattern and a shard channel, publishers publish to them. Each reply and message is checked as it arrives:
  *
  *   - a blocked client is answered: with an element, with nothing when its timeout is over, or with an error;
- *   - an element is popped at most once, in the order in which its client pushed, and none is lost except with an answer
- *     that no client received (law 4);
- *   - a message arrives at most once, in the order in which its client published, and never after UNSUBSCRIBE. Without
- *     faults every message arrives that was published after the subscription was confirmed. In front of a Cluster
- *     "once" and "in order" hold only until heatsink subscribes at another node (engine/redis/subscriber.h), and the order
- *     is that of messages that went to the same node.
+ *   - an element is popped at most once, in the order in which its client pushed, and none is lost except with an
+ *     answer that no client received (law 4);
+ *   - a message arrives at most once, in the order in which its client published, and never after UNSUBSCRIBE.
+ *     Without faults every message arrives that was published after the subscription was confirmed. In front of a
+ *     Cluster "once" and "in order" hold only until heatsink subscribes at another node
+ *     (engine/redis/subscriber.h), and the order is that of messages that went to the same node.
  *
  * A companion has one request in flight, or a few. One thread; the world must outlive them. */
 #ifndef HS_SIM_COMPANIONS_H

@@ -67,14 +67,14 @@ static void take_element(struct hs_sim_companion *companion,
 	    hs_parse_reply_head(&answer, element.data, element.len) > 0)
 		item = find_item(companion, answer.text, false, request->where, &number);
 	if (!item) {
-		report(companion, 2, "popped what was never pushed there", reply);
+		report(companion, 2, "popped an element that was never pushed there", reply);
 		return;
 	}
 	if (item->taken)
-		report(companion, 4, "popped what was popped before", reply);
+		report(companion, 4, "popped an element that was popped before", reply);
 	if (!is_in_order(companion->companions, companion->popped, number) &&
 	    !companion->companions->options.faults)
-		report(companion, 2, "popped it behind one that was pushed later", reply);
+		report(companion, 2, "popped an element behind one that was pushed later", reply);
 	companion->popped |= UINT64_C(1) << number;
 	item->taken = true;
 }
@@ -103,17 +103,18 @@ static void receive_message(struct hs_sim_companion *companion, uint32_t topic,
 	bool strictly = has_stayed(companion, topic);
 
 	if (!item) {
-		report(companion, HS_SIM_LAW_MESSAGES, "hears what was never published there",
-		       reply);
+		report(companion, HS_SIM_LAW_MESSAGES,
+		       "gets a message that was never published there", reply);
 		return;
 	}
 	if (companion->subscribed_from[topic] == 0)
-		report(companion, HS_SIM_LAW_MESSAGES, "has left and hears", reply);
+		report(companion, HS_SIM_LAW_MESSAGES, "gets a message after it unsubscribed",
+		       reply);
 	if (strictly && companion->received[topic] >> number & 1)
-		report(companion, HS_SIM_LAW_MESSAGES, "hears twice", reply);
+		report(companion, HS_SIM_LAW_MESSAGES, "gets a message twice", reply);
 	else if (strictly &&
 		 !is_in_order(companion->companions, companion->received[topic], number))
-		report(companion, HS_SIM_LAW_MESSAGES, "hears behind a later one", reply);
+		report(companion, HS_SIM_LAW_MESSAGES, "gets a message behind a later one", reply);
 	companion->received[topic] |= UINT64_C(1) << number;
 }
 
@@ -150,14 +151,14 @@ static void answer_pop(struct hs_sim_companion *companion,
 	if (answer->type == HS_PARSED_ERROR && is_unknown(answer->text))
 		companions->unknown[request->where]++;
 	if (answer->type == HS_PARSED_ERROR && companions->ending)
-		report(companion, 9, "is answered an error, and all is well", reply);
+		report(companion, 9, "is answered an error after all faults ended", reply);
 	if (answer->type == HS_PARSED_ARRAY)
 		take_element(companion, request, reply);
 	else if (answer->type != HS_PARSED_NULL && answer->type != HS_PARSED_ERROR)
-		report(companion, 1, "gets what is no answer to BLPOP", reply);
+		report(companion, 1, "gets a reply that is no answer to BLPOP", reply);
 	if (request->until_us != UINT64_MAX && now_us > request->until_us + late_us)
 		hs_sim_verdict_set(&companions->verdict, 1,
-				   "companion %u waits %" PRIu64 " us longer than it asked to",
+				   "companion %u waits %" PRIu64 " us longer than its timeout",
 				   companion->number, now_us - request->until_us);
 }
 
@@ -180,19 +181,19 @@ static void answer_one(struct hs_sim_companion *companion,
 	case HS_SIM_COMPANION_PUBLISH:
 		companions->items[request->item].acked = answer.type == HS_PARSED_INT;
 		if (!error && answer.type != HS_PARSED_INT)
-			report(companion, 1, "gets what is no number", reply);
+			report(companion, 1, "gets a reply that is no number", reply);
 		break;
 	case HS_SIM_COMPANION_UNBLOCK:
 		companion->other->unblocked = answer.type == HS_PARSED_INT && answer.integer == 1;
 		break;
 	case HS_SIM_COMPANION_HELLO:
 		if (answer.type != HS_PARSED_MAP)
-			report(companion, 1, "gets what is no answer to HELLO", reply);
+			report(companion, 1, "gets a reply that is no answer to HELLO", reply);
 		break;
 	case HS_SIM_COMPANION_SUBSCRIBE: /* confirmations are pushes: receive_change */
 	case HS_SIM_COMPANION_UNSUBSCRIBE:
 		if (!error)
-			report(companion, 1, "gets no confirmation", reply);
+			report(companion, 1, "gets a reply that is no confirmation", reply);
 	}
 }
 
@@ -210,7 +211,7 @@ static void receive_change(struct hs_sim_companion *companion, uint32_t topic, b
 		topic == HS_SIM_COMPANION_SHARD && leaves && companion->companions->options.faults;
 
 	if (!asked && !dropped)
-		report(companion, 1, "is told without having asked", reply);
+		report(companion, 1, "gets a reply without a request", reply);
 	if (asked)
 		companion->head++;
 	companion->subscribed_from[topic] = leaves ? 0 : ++companion->companions->world->steps;
@@ -268,11 +269,11 @@ void hs_sim_companion_on_reply(void *context, struct hs_sim_client *client, stru
 	(void)client;
 	companions->world->steps++;
 	if (companions->world->options.script)
-		hs_sim_script_note(companions->world, "companion %u hears %s", companion->number,
+		hs_sim_script_note(companions->world, "companion %u gets %s", companion->number,
 				   hs_bytes_escape(reply, text, sizeof text));
 	if (companion->role != HS_SIM_SUBSCRIBER || !receive_push(companion, reply)) {
 		if (companion->head == companion->tail) {
-			report(companion, 1, "is told without having asked", reply);
+			report(companion, 1, "gets a reply without a request", reply);
 			return;
 		}
 		request = companion->in_flight[companion->head++ % HS_SIM_COMPANION_IN_FLIGHT_MAX];
@@ -298,7 +299,7 @@ void hs_sim_companion_forget(struct hs_sim_companion *companion)
 	companion->client = NULL;
 }
 
-/* ---- at the end ---- */
+/* ---- final checks ---- */
 
 void hs_sim_companions_check_answered(struct hs_sim_companions *companions,
 				      struct hs_sim_verdict *verdict)
@@ -361,8 +362,8 @@ static void check_lists(struct hs_sim_companions *companions)
 		if (lost > companions->unknown[list])
 			hs_sim_verdict_set(
 				&companions->verdict, 4,
-				"%u elements of list{key%u} are gone, %u among them, and "
-				"only %u answers to BLPOP were not heard",
+				"%u elements of list{key%u} are lost, %u among them, but "
+				"only %u answers to BLPOP were lost",
 				lost, list, some, companions->unknown[list]);
 	}
 }
@@ -382,7 +383,7 @@ static void check_topic(struct hs_sim_companion *companion, uint32_t topic)
 			continue;
 		hs_sim_verdict_set(
 			&companions->verdict, HS_SIM_LAW_MESSAGES,
-			"companion %u never hears message %u, which was published after its "
+			"companion %u never gets message %u, which was published after its "
 			"subscription of %s was confirmed",
 			companion->number, i, hs_sim_companion_words[topic].name);
 	}

@@ -12,7 +12,7 @@ enum {
 	HS_SIM_COMPANION_DEPTH = 3,	    /* requests in flight of a pusher or publisher */
 };
 
-/* What a subscriber subscribes to: the channel, the shard channel, and a pattern that matches the channel. */
+/* The topics of a subscriber: the channel, the shard channel, and a pattern that matches the channel. */
 enum hs_sim_companion_topic {
 	HS_SIM_COMPANION_CHANNEL,
 	HS_SIM_COMPANION_SHARD,

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 
-/* --- mistakes --- */
+/* --- a planted bug --- */
 
 void hs_sim_core_events_note_read(struct hs_sim_world *world, struct hs_op *op)
 {
@@ -56,7 +56,7 @@ static void tell_late(struct hs_sim_world *world, uint32_t worker, const struct 
 	hs_mem_free(&keys);
 }
 
-/* --- the way --- */
+/* --- delivery --- */
 
 /* An event in flight to one worker. */
 struct piece {

@@ -1,5 +1,5 @@
-/* Coverage: what schedules really went through. A fault that is drawn need not come about; these counts tell which
- * did, and tests assert that each does often enough. One thread. */
+/* Coverage: what schedules really went through. A drawn fault need not happen; these counts show which did, and
+ * tests assert that each happens often enough. One thread. */
 #ifndef HS_SIM_COVERAGE_H
 #define HS_SIM_COVERAGE_H
 

@@ -185,7 +185,7 @@ static void check_cache(struct hs_sim_world *world, const struct hs_sim_worker *
 
 	if (bytes > most)
 		hs_sim_verdict_set(&world->broken, 6,
-				   "worker %u keeps %" PRIu64
+				   "worker %u caches %" PRIu64
 				   " bytes of replies, with a limit of %" PRIu64,
 				   worker->number, bytes, most);
 }
@@ -220,7 +220,7 @@ static void check_private(struct hs_sim_world *world, const struct hs_sim_worker
 	count = hs_sim_redis_private_of(heatsink->redis, worker->number - heatsink->first);
 	if (count > most)
 		hs_sim_verdict_set(&world->broken, 6,
-				   "worker %u has %u connections for one client each, with a limit "
+				   "worker %u has %u private connections, with a limit "
 				   "of %u",
 				   worker->number, count, most);
 }

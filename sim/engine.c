@@ -1,3 +1,5 @@
+/* The simulated embedded engine: queues, commits, seals and shows operations partition by partition (sim/engine.h
+ * has the drawing). The store executes them; this file decides only when. */
 #include "sim/engine.h"
 
 #include "base/mem.h"
@@ -9,14 +11,14 @@ struct partition {
 	struct hs_op *first; /* waiting, oldest first */
 	struct hs_op **last;
 	uint16_t number;
-	bool planned; /* a commit is */
+	bool planned; /* a commit is planned */
 	bool stalled;
-	bool sealing;	  /* what was run is not logged yet: nobody has seen it */
-	bool put_off;	  /* readers do not see all that was run */
-	bool show_wanted; /* a reader was refused: the next show is planned for soon */
-	bool show_due;	  /* it was to be shown while it was sealing */
-	int64_t ran_ms;	  /* when its last operations were run */
-	int64_t shown_ms; /* the same, of those that readers see */
+	bool sealing;	  /* the last run is not synced yet: readers cannot see it */
+	bool put_off;	  /* readers do not see the latest state */
+	bool show_wanted; /* a read was refused: a show is planned for soon */
+	bool show_due;	  /* a show became due while it was sealing */
+	int64_t ran_ms;	  /* the time of its last run */
+	int64_t shown_ms; /* the time of the last run that readers see */
 };
 
 struct hs_sim_engine {
@@ -24,9 +26,9 @@ struct hs_sim_engine {
 	struct hs_sim_engine_host host;
 	struct hs_prng prng;
 	struct hs_op *lost;
-	uint64_t ran_us; /* of the operation being handed back */
-	struct hs_tracking_session
-		tracking_session; /* for everything: nobody writes behind its back */
+	uint64_t ran_us; /* of the operation that is being answered */
+	/* One for all keys: there are no external writes, so it never ends */
+	struct hs_tracking_session tracking_session;
 	struct partition partitions[];
 };
 
@@ -70,8 +72,8 @@ static void track_in(struct hs_sim_engine *engine, struct hs_op *op)
 	op->tracking_epoch = hs_tracking_session_epoch(&engine->tracking_session);
 }
 
-/* Judged when it runs: who has waited for the commit must not see what others, who have not, saw
- * expire. */
+/* Expiry is decided when the operation runs: a client that waited for the commit must not see a key that another one
+ * saw expire. */
 static void run_op(struct hs_sim_engine *engine, struct hs_op *op, bool keep)
 {
 	track_in(engine, op);
@@ -80,7 +82,7 @@ static void run_op(struct hs_sim_engine *engine, struct hs_op *op, bool keep)
 		op->ttl_ms = hs_sim_store_ttl(engine->host.store, op, *engine->host.now, false);
 }
 
-/* A read is dated when its worker read the clock, but never before the data that it sees was written. */
+/* The time of a read is its worker's reading of the clock, but never earlier than the data that it sees. */
 static struct hs_now date_of(const struct hs_sim_engine *engine, const struct hs_op *op)
 {
 	int64_t shown_us = engine->partitions[op->partition].shown_ms * 1000;
@@ -91,7 +93,7 @@ static struct hs_now date_of(const struct hs_sim_engine *engine, const struct hs
 	return now;
 }
 
-/* False: the writer must answer it. */
+/* False: it must queue for the commit. */
 static bool answer_now(struct hs_sim_engine *engine, struct hs_op *op)
 {
 	struct hs_now now = date_of(engine, op);
@@ -123,7 +125,7 @@ uint64_t hs_sim_engine_ran_us(const struct hs_sim_engine *engine)
 	return engine->ran_us;
 }
 
-/* Not before `from_us` from now, and at most `us_max` later. */
+/* Plans it from `from_us` to `from_us + us_max` from now. */
 static void plan_after(struct hs_sim_engine *engine, hs_sim_event_run *run, void *target,
 		       uint64_t from_us, uint32_t us_max)
 {
@@ -144,7 +146,7 @@ static void plan(struct hs_sim_engine *engine, hs_sim_event_run *run, void *targ
 	plan_after(engine, run, target, 0, us_max);
 }
 
-/* --- what readers see --- */
+/* --- visibility to readers --- */
 
 static void show(struct hs_sim_engine *engine, struct partition *partition)
 {
@@ -166,7 +168,7 @@ static void show_later(void *context, void *target, uint64_t number)
 		show(context, partition);
 }
 
-/* After operations were run: readers see them now, or some time later. */
+/* After a run: shows it to readers now, or some time later. */
 static void show_or_put_off(struct hs_sim_engine *engine, struct partition *partition)
 {
 	uint32_t put_off_us_max = engine->options.put_off_us_max;
@@ -180,7 +182,7 @@ static void show_or_put_off(struct hs_sim_engine *engine, struct partition *part
 	partition->put_off = true;
 }
 
-/* Whether the read wants what only the writer knows. */
+/* Whether the read's key has changes that readers do not see. Asks for a show soon. */
 static bool is_hidden(struct hs_sim_engine *engine, const struct hs_op *op)
 {
 	struct partition *partition = &engine->partitions[op->partition];
@@ -216,7 +218,7 @@ static bool plain(const struct hs_op *op)
 	return op->kind == HS_OP_COMMAND;
 }
 
-/* Whose replies look the same: the core insists on the shape of what it merges. */
+/* Whether the replies have the same shape, which the core relies on when it merges them. */
 static bool alike(const struct hs_op *a, const struct hs_op *b)
 {
 	return plain(a) && plain(b) && a->command == b->command &&
@@ -253,7 +255,7 @@ static void swap_first_two(struct partition *partition)
 	partition->first = next;
 }
 
-/* What was run is logged: readers are shown it, or turned away from it. */
+/* The run is synced: shows it to readers, or puts that off. */
 static void seal(void *context, void *target, uint64_t number)
 {
 	struct hs_sim_engine *engine = context;
@@ -272,7 +274,7 @@ static void seal(void *context, void *target, uint64_t number)
 		plan_commit(engine, partition);
 }
 
-/* Everything that waits, or some of it: a real engine takes what it finds. */
+/* Runs everything that waits, or some of it: a real engine takes what it finds. */
 static void commit(void *context, void *target, uint64_t number)
 {
 	struct hs_sim_engine *engine = context;
@@ -305,7 +307,7 @@ static void commit(void *context, void *target, uint64_t number)
 		seal(engine, partition, 0);
 		return;
 	}
-	partition->planned = true; /* nothing else runs before */
+	partition->planned = true; /* nothing else runs before it is sealed */
 	hs_sim_events_plan(engine->host.events,
 			   (struct hs_sim_event){
 				   .at_us = engine->host.now->mono_us + seal_us,
@@ -323,7 +325,7 @@ static void plan_commit(struct hs_sim_engine *engine, struct partition *partitio
 	plan(engine, commit, partition, engine->options.commit_us_max);
 }
 
-/* --- what others call --- */
+/* --- calls --- */
 
 enum hs_submit hs_sim_engine_submit(struct hs_sim_engine *engine, struct hs_op *op)
 {
@@ -363,7 +365,7 @@ bool hs_sim_engine_is_sealing(const struct hs_sim_engine *engine, uint16_t parti
 void hs_sim_engine_sweep(struct hs_sim_engine *engine, uint16_t partition)
 {
 	hs_sim_store_sweep(engine->host.store, partition, hs_now_wall_ms(*engine->host.now));
-	if (!engine->partitions[partition].sealing) /* else it is told with what was run */
+	if (!engine->partitions[partition].sealing) /* else seal() reports it with the run */
 		hs_sim_store_send_changes(engine->host.store, partition);
 }
 

@@ -149,7 +149,7 @@ int hs_sim_check_executions(struct hs_sim_executions *executions, struct hs_sim_
 			hs_sim_verdict_set(verdict, 2,
 					   "request %" PRIu64 " of connection %" PRIu64
 					   " ran in partition (or slot, or key + 32768) %u before "
-					   "its request %" PRIu64,
+					   "its earlier request %" PRIu64,
 					   run->number, run->client, run->partition,
 					   before->number);
 			return HS_EINVAL;

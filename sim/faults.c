@@ -25,7 +25,7 @@ enum {
 	REST_US = 50000,
 };
 
-/* ---- drawing and telling ---- */
+/* ---- draws, the script, events ---- */
 
 static uint64_t draw(struct hs_sim_world *world, uint64_t bound)
 {
@@ -136,7 +136,8 @@ static void end_move(void *context, void *target, uint64_t number)
 			world->faults.rests_until_us[key] = world->now.mono_us + rest_us(world);
 	}
 	if (done)
-		hs_sim_script_note(world, "slot %u %s", slot, undo ? "stays" : "has moved");
+		hs_sim_script_note(world, "slot %u %s", slot,
+				   undo ? "stays where it was" : "has moved");
 	else
 		plan(world, down_us(world), end_move, number); /* again when both nodes run */
 }
@@ -230,12 +231,12 @@ static void fail_over(struct hs_sim_world *world)
 	    hs_sim_cluster_agrees(world->cluster) && !is_moving(world) &&
 	    hs_sim_cluster_fail_over(world->cluster, node)) {
 		begin_failover(world);
-		hs_sim_script_note(world, "node %u is asked to take over from node %u", node,
+		hs_sim_script_note(world, "node %u begins a failover from node %u", node,
 				   hs_sim_cluster_master_of(world->cluster, node));
 	}
 }
 
-/* ---- servers that do not serve ---- */
+/* ---- stalls and crashes ---- */
 
 static void thaw(void *context, void *target, uint64_t node)
 {
@@ -245,7 +246,7 @@ static void thaw(void *context, void *target, uint64_t node)
 	if (!goes_on(world, node))
 		return;
 	hs_sim_cluster_thaw(world->cluster, (uint8_t)node);
-	hs_sim_script_note(world, "node %u goes on", (unsigned)node);
+	hs_sim_script_note(world, "node %u resumes", (unsigned)node);
 }
 
 static bool stall(struct hs_sim_world *world, uint8_t node)
@@ -289,7 +290,7 @@ static bool crash(struct hs_sim_world *world, uint8_t node)
 	return true;
 }
 
-/* ---- masters that are lost ---- */
+/* ---- lost masters ---- */
 
 /* A master that will be lost, and the replica that will replace it after missing some of its stream. */
 struct loss {
@@ -321,7 +322,8 @@ static void take_over(void *context, void *target, uint64_t number)
 	if (hs_sim_cluster_master_of(world->cluster, loss.replica) == loss.master &&
 	    !hs_sim_cluster_serves(world->cluster, loss.master) &&
 	    hs_sim_cluster_take_over(world->cluster, loss.replica))
-		hs_sim_script_note(world, "node %u has taken over with what it has", loss.replica);
+		hs_sim_script_note(world, "node %u has taken over with the writes it has",
+				   loss.replica);
 	hs_sim_cluster_hold_stream(world->cluster, loss.replica, false);
 	plan(world, down_us(world), loss.stalls ? thaw : restart, loss.master);
 }
@@ -379,14 +381,14 @@ static void heal(void *context, void *target, uint64_t node)
 	if (!goes_on(world, node))
 		return;
 	hs_sim_cluster_heal(world->cluster, (uint8_t)node);
-	hs_sim_script_note(world, "node %u hears of the others again", (unsigned)node);
+	hs_sim_script_note(world, "node %u reaches the other nodes again", (unsigned)node);
 }
 
 static void cut(struct hs_sim_world *world, uint8_t node)
 {
 	if (!takes(world, node))
 		return;
-	hs_sim_script_note(world, "node %u hears nothing of the others", node);
+	hs_sim_script_note(world, "node %u is partitioned from the other nodes", node);
 	hs_sim_cluster_cut(world->cluster, node);
 	plan(world, down_us(world), heal, node);
 }
@@ -434,7 +436,7 @@ static void die(struct hs_sim_world *world)
 	plan(world, down_us(world), revive, number);
 }
 
-/* ---- one after the other ---- */
+/* ---- the sequence of faults ---- */
 
 static void act_once(struct hs_sim_world *world)
 {

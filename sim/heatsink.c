@@ -21,7 +21,7 @@ struct peer {
 	bool visited;	  /* it has run at the other worker, and is on its way back */
 };
 
-/* --- what engines hand back --- */
+/* --- results of engines --- */
 
 static void count_again(struct hs_sim_world *world, const struct hs_sim_worker *worker,
 			const struct hs_op *op)
@@ -240,7 +240,7 @@ static void send_to_peer(struct hs_sim_heatsink *heatsink, struct hs_op *op)
 	plan_peer(heatsink, op->partition, peer, visit_peer);
 }
 
-/* --- what cores ask of the world --- */
+/* --- calls of the cores --- */
 
 static enum hs_submit hand_over(void *context, struct hs_op *op)
 {

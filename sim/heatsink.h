@@ -18,7 +18,8 @@ enum { HS_SIM_HEATSINKS_MAX = 3 };
 
 struct hs_sim_world;
 
-/* What requests for keys of healthy servers may have to wait for; law 9 allows for it (sim/load_delay.c). */
+/* Counts of events that requests for keys of healthy servers may have to wait for; law 9 allows for them
+ * (sim/load_delay.c). */
 struct hs_sim_progress {
 	/* fetches and commands about copies that healthy servers have answered */
 	uint64_t internal;

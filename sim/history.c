@@ -21,7 +21,7 @@ size_t hs_sim_history_add(struct hs_sim_history *history, const struct hs_sim_op
 	return history->count++;
 }
 
-/* --- for people --- */
+/* --- description --- */
 
 static bool is_text(int64_t value)
 {
@@ -96,11 +96,11 @@ static void print_op(const struct hs_sim_op *op, struct hs_buf *text)
 	if (op->may_be_stale || op->external)
 		hs_buf_printf(text, "  %sat %" PRId64 ".%03" PRId64 " ms",
 			      op->lost_writes ? "by servers that lost writes "
-			      : op->external  ? "behind our back "
+			      : op->external  ? "directly at the server "
 					      : "",
 			      op->asked_us / 1000 % 100000, op->asked_us % 1000);
 	if (op->more > 0)
-		hs_buf_printf(text, "  (one with the next %u)", op->more);
+		hs_buf_printf(text, "  (one transaction with the next %u)", op->more);
 	hs_buf_printf(text, "\n");
 }
 
@@ -110,7 +110,7 @@ void hs_sim_history_print(const struct hs_sim_history *history, struct hs_buf *t
 		print_op(&history->ops[i], text);
 }
 
-/* --- what operations do --- */
+/* --- semantics of operations --- */
 
 bool hs_sim_kind_reads(enum hs_sim_kind kind)
 {
@@ -119,7 +119,7 @@ bool hs_sim_kind_reads(enum hs_sim_kind kind)
 	       kind == HS_SIM_NONE;
 }
 
-/* A key is there as long as the clock shows no more than this. */
+/* The key exists while the clock shows at most this ms. */
 int64_t hs_sim_op_expires_first(const struct hs_sim_op *op)
 {
 	return op->asked_us / 1000 + op->ttl_ms;
@@ -137,7 +137,7 @@ static int64_t length_of(int64_t value)
 	return value == HS_SIM_NOTHING ? 0 : (int64_t)strlen(hs_sim_value_text(value, text));
 }
 
-/* Whether so many ms can be left at some moment between asking and being answered. */
+/* Whether the answered time to live is possible between request and answer. */
 static bool fits_time_left(const struct hs_sim_op *op, const struct hs_sim_state *state)
 {
 	bool seconds = op->kind == HS_SIM_TTL;

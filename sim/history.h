@@ -1,11 +1,11 @@
-/* What clients saw: every operation on a key, with the moment of its request, the moment of its answer, and the
- * answer. The order and increment checkers read nothing else, so that they know no core, no engine and no RESP.
- * `storm --verify` fills the same history from real servers.
+/* The operation history of clients: every operation on a key, with the moment of its request, the moment of its
+ * answer, and the answer. The order and increment checkers read nothing else, so that they know no core, no engine
+ * and no RESP. `storm --verify` fills the same history from real servers.
  *
  * A key holds nothing, a whole number, or a text of which only its number matters; and it may have a time to live.
  * An operation ends in one of three ways: it was answered; it was refused and did nothing (its kind is HS_SIM_NONE
- * then); or its outcome is unknown: it has no answer, and may have happened or not. No thread of its own; the caller
- * owns it. */
+ * then); or its outcome is unknown: it has no answer, and may have happened or not. The caller owns the history; one
+ * thread. */
 #ifndef HS_SIM_HISTORY_H
 #define HS_SIM_HISTORY_H
 
@@ -107,7 +107,7 @@ size_t hs_sim_history_add(struct hs_sim_history *history, const struct hs_sim_op
 /* Appends one line for each operation, for people. */
 void hs_sim_history_print(const struct hs_sim_history *history, struct hs_buf *text);
 
-/* What a key holds, and the operation that set its time to live. */
+/* The state of a key: its value, and the operation that set its time to live. */
 struct hs_sim_state {
 	int64_t value;
 	/* Its ttl_ms counts from when it happened; NULL: no time to live */

@@ -72,7 +72,7 @@ static bool read_op(const char *line, struct hs_sim_op *op)
 	return strcmp(answered, "never") == 0 || sscanf(answered, "%" SCNu64, &op->answered) == 1;
 }
 
-/* Every transaction must have all its operations. */
+/* Whether every transaction is complete. */
 static bool is_whole(const struct hs_sim_history *history)
 {
 	size_t at = 0;

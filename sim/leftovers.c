@@ -12,12 +12,12 @@
 enum {
 	STOP_STEPS_MAX = 1000,
 	STOP_STEP_US = 1000,
-	ARRIVE_US = 20000, /* whatever is on its way gets there */
+	ARRIVE_US = 20000, /* everything in flight has arrived by then */
 	TTL_MS_MAX = 1000, /* the load gives no key more */
 	LEASE_MS = HS_COPIES_LEASE_US / 1000,
 };
 
-/* The visit to one node's keys. */
+/* The state of a visit to the keys of one node. */
 struct visit {
 	struct hs_sim_world *world;
 	struct hs_sim_verdict *verdict;
@@ -29,7 +29,7 @@ struct visit {
 
 /* ---- keys ---- */
 
-/* A number or one of the load's texts, as GET answers it. */
+/* Whether the reply of GET is a number or one of the load's texts. */
 static bool is_value(struct hs_bytes reply)
 {
 	struct hs_parsed_reply answer;
@@ -55,12 +55,12 @@ static void visit_copy(struct visit *visit, struct hs_bytes key, int64_t ttl_ms,
 {
 	visit->copies++;
 	if (!visit->copies_may_be)
-		complain(visit, key, "and every heatsink has stopped");
+		complain(visit, key, "a copy, though every heatsink has stopped");
 	else if (lasts || ttl_ms > LEASE_MS)
-		complain(visit, key, "and its lease does not end soon");
+		complain(visit, key, "a copy whose lease does not end soon");
 }
 
-/* One of the load's. A node that does not own its slot any more may hold what was there before, as with Redis. */
+/* A key that is not a copy. A node that does not own the slot any more may hold an old value, as with Redis. */
 static void visit_own(struct visit *visit, struct hs_bytes key, struct hs_bytes reply,
 		      int64_t ttl_ms, bool lasts)
 {
@@ -71,7 +71,7 @@ static void visit_own(struct visit *visit, struct hs_bytes key, struct hs_bytes 
 	else if (!lasts && (!visit->keys->times || ttl_ms > TTL_MS_MAX))
 		complain(visit, key, "with a time to live that no client gave it");
 	else if (!is_value(reply))
-		complain(visit, key, "with what no client set it to");
+		complain(visit, key, "with a value that no client set");
 }
 
 static void visit_key(void *context, uint16_t slot, struct hs_bytes key)
@@ -83,14 +83,14 @@ static void visit_key(void *context, uint16_t slot, struct hs_bytes key)
 	(void)slot;
 	hs_sim_cluster_peek_at(visit->world->cluster, visit->node, key, &reply, &expire_ms);
 	ttl_ms = expire_ms - hs_now_wall_ms(visit->world->now);
-	if (expire_ms != -2 && hs_is_reserved(key)) /* else it has expired */
+	if (expire_ms != -2 && hs_is_reserved(key)) /* -2: it has expired */
 		visit_copy(visit, key, ttl_ms, expire_ms == -1);
 	else if (expire_ms != -2)
 		visit_own(visit, key, hs_buf_bytes(&reply), ttl_ms, expire_ms == -1);
 	hs_buf_deinit(&reply);
 }
 
-/* What the key's owner holds is what clients have read there last: nobody has written it since. */
+/* The owner of each key holds what clients read last: there were no writes since. */
 static void check_finals(struct visit *visit)
 {
 	const struct hs_sim_leftovers_keys *keys = visit->keys;
@@ -128,13 +128,14 @@ static void check_connections(struct hs_sim_world *world, bool stopped,
 			hs_sim_verdict_set(
 				verdict, HS_SIM_LAW_LEFTOVERS,
 				"every heatsink has stopped, and node %u has %u connections "
-				"left, %u that track, %u prefixes",
+				"left, of them %u that track; %u prefixes",
 				node, left.clients, left.tracking, left.prefixes);
 		if (left.watching + left.queueing + left.blocked > 0)
-			hs_sim_verdict_set(verdict, HS_SIM_LAW_LEFTOVERS,
-					   "every client has gone, and of node %u's connections %u "
-					   "watch keys, %u are in MULTI, %u block",
-					   node, left.watching, left.queueing, left.blocked);
+			hs_sim_verdict_set(
+				verdict, HS_SIM_LAW_LEFTOVERS,
+				"every client has disconnected, and of node %u's connections %u "
+				"watch keys, %u are in MULTI, %u are blocked",
+				node, left.watching, left.queueing, left.blocked);
 	}
 }
 
@@ -144,16 +145,17 @@ static void check_private(struct hs_sim_world *world, struct hs_sim_verdict *ver
 		uint32_t count = hs_sim_redis_private(world->heatsinks[i].redis);
 
 		if (count > 0)
-			hs_sim_verdict_set(verdict, HS_SIM_LAW_LEFTOVERS,
-					   "every client has gone, and %u private connections of "
-					   "heatsink %u are still theirs",
-					   count, i);
+			hs_sim_verdict_set(
+				verdict, HS_SIM_LAW_LEFTOVERS,
+				"every client has disconnected, and %u private connections of "
+				"heatsink %u are still reserved",
+				count, i);
 	}
 }
 
 /* ---- stopping ---- */
 
-/* As serve/worker.c: the workers go on until each has nothing under way. */
+/* Stops all heatsinks as serve/worker.c does: the workers go on until nothing is in flight. */
 static void stop(struct hs_sim_world *world, struct hs_sim_verdict *verdict)
 {
 	uint32_t left = 1;
@@ -170,11 +172,10 @@ static void stop(struct hs_sim_world *world, struct hs_sim_verdict *verdict)
 		hs_sim_world_pass(world, STOP_STEP_US);
 	}
 	if (left > 0)
-		hs_sim_verdict_set(
-			verdict, HS_SIM_LAW_LEFTOVERS,
-			"told to stop, the workers have %u requests or clients under way "
-			"a second later",
-			left);
+		hs_sim_verdict_set(verdict, HS_SIM_LAW_LEFTOVERS,
+				   "the workers still have %u requests or clients a second after "
+				   "they were told to stop",
+				   left);
 	for (uint32_t i = 0; i < world->options.heatsinks; i++)
 		hs_sim_heatsink_stop(&world->heatsinks[i]);
 	hs_sim_world_pass(world, ARRIVE_US + world->options.servers.slow_us);

@@ -62,10 +62,10 @@ void hs_sim_actor_on_reply(void *context, struct hs_sim_client *client, struct h
 
 	load->world->steps++;
 	(void)client;
-	note(actor, "hears", reply);
+	note(actor, "gets", reply);
 	hs_sim_actor_pop_silent(actor);
 	if (actor->in_flight_head == actor->in_flight_sent) {
-		hs_sim_verdict_set(&load->verdict, 1, "client %u got a reply it did not ask for",
+		hs_sim_verdict_set(&load->verdict, 1, "client %u got a reply without a request",
 				   actor->number);
 		return;
 	}

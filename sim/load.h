@@ -56,7 +56,7 @@ void hs_sim_load_destroy(struct hs_sim_load **load);
  * too long. */
 int hs_sim_load_check(struct hs_sim_load *load, struct hs_sim_verdict *verdict) HS_MUSTCHECK;
 
-/* What the last reads returned for each key; NULL: there were none, or they were not answered. */
+/* The answer of the last read of each key; NULL: there were none, or they were not answered. */
 const int64_t *hs_sim_load_finals(const struct hs_sim_load *load);
 const struct hs_sim_history *hs_sim_load_history(const struct hs_sim_load *load);
 uint64_t hs_sim_load_requests(const struct hs_sim_load *load); /* sent so far */

@@ -19,7 +19,8 @@ static void check_answered(struct hs_sim_load *load, struct hs_sim_actor *actor)
 		hs_sim_verdict_set(&load->verdict, 1, "client %u got bytes that are no reply",
 				   actor->number);
 	if (!actor->client->session)
-		hs_sim_verdict_set(&load->verdict, 6, "client %u was hung up on", actor->number);
+		hs_sim_verdict_set(&load->verdict, 6, "client %u was disconnected by heatsink",
+				   actor->number);
 	if (actor->in_flight_head != actor->in_flight_tail)
 		hs_sim_verdict_set(&load->verdict, 1, "client %u: %u requests were never answered",
 				   actor->number, actor->in_flight_tail - actor->in_flight_head);
@@ -50,7 +51,7 @@ static void check_limits(struct hs_sim_load *load)
 	if ((cut != counted && !world->options.servers.deaths) || under_way > 0)
 		hs_sim_verdict_set(&load->verdict, 6,
 				   "%" PRIu64 " clients were cut off, %" PRIu64
-				   " were counted; %" PRIu64 " requests are still under way",
+				   " were counted; %" PRIu64 " requests are still in flight",
 				   cut, counted, under_way);
 }
 
@@ -138,8 +139,8 @@ static void read_through(struct hs_sim_load *load, uint32_t heatsink, int64_t *f
 	send_and_wait(reader);
 	if (reader->last_error[0] && load->world->cluster)
 		hs_sim_verdict_set(&load->verdict, HS_SIM_LAW_SERVES,
-				   "all is well, and heatsink %u answers a read: %s", heatsink,
-				   reader->last_error);
+				   "after all faults ended, heatsink %u answers a read: %s",
+				   heatsink, reader->last_error);
 	for (uint32_t key = 0; key < keys && reader->in_flight_head == reader->in_flight_tail;
 	     key++) {
 		size_t op = reader->in_flight[(first + key) % HS_SIM_IN_FLIGHT_MAX].first;
@@ -191,7 +192,7 @@ static void check_left(struct hs_sim_load *load)
 			const struct hs_counter *left;
 		} counters[] = {
 			{"connections", &stats->sessions},
-			{"requests under way", &stats->inflight},
+			{"requests in flight", &stats->inflight},
 			{"blocked clients", &stats->blocked},
 			{"subscriptions", &push->subscriptions},
 			{"clients that track", &push->tracking_clients},
@@ -203,8 +204,9 @@ static void check_left(struct hs_sim_load *load)
 			if (hs_counter_get(counters[j].left) > 0)
 				hs_sim_verdict_set(
 					&load->verdict, 6,
-					"when all have gone, worker %u has %" PRIu64 " %s left", i,
-					hs_counter_get(counters[j].left), counters[j].what);
+					"when all clients have gone, worker %u has %" PRIu64
+					" %s left",
+					i, hs_counter_get(counters[j].left), counters[j].what);
 		}
 	}
 }

@@ -1,4 +1,4 @@
-/* What random clients request. Values are unique numbers, so that a read shows which write it saw. */
+/* Composes the requests of random clients. Values are unique numbers, so that a read shows which write it saw. */
 #include "sim/load_internal.h"
 #include "wire/compose.h"
 

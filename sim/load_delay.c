@@ -152,15 +152,15 @@ void hs_sim_delay_answered(struct hs_sim_actor *actor, const struct hs_sim_reque
 	due_us += more_us(&load->world->options, &request->before, progress_of(actor));
 	if (now_us > due_us)
 		hs_sim_verdict_set(&load->verdict, 9,
-				   "client %u heard of key%u %" PRIu64
-				   " us too late, while only node %u is troubled, which has not "
-				   "that key",
+				   "client %u got the answer for key%u %" PRIu64
+				   " us too late, while only node %u, which does not have that "
+				   "key, is faulty",
 				   actor->number, request->ops[0].key, now_us - due_us,
 				   load->world->options.servers.victim);
 	else if (request->outcome != HS_SIM_OUTCOME_ANSWERED)
 		hs_sim_verdict_set(&load->verdict, 9,
-				   "client %u was told of key%u that %s, while only node %u is "
-				   "troubled, which has not that key",
+				   "client %u was refused key%u (%s), while only node %u, which "
+				   "does not have that key, is faulty",
 				   actor->number, request->ops[0].key, actor->last_error,
 				   load->world->options.servers.victim);
 }

@@ -95,7 +95,7 @@ static void check_patience(struct hs_sim_actor *actor, const struct hs_sim_reque
 		      (moves || begins(text, "TRYAGAIN "))))
 		hs_sim_verdict_set(&load->verdict, HS_SIM_LAW_SERVES,
 				   "client %u was refused key%u after %" PRIu64
-				   " us, with nothing asked behind it: %.*s",
+				   " us, with no request behind it: %.*s",
 				   actor->number, request->ops[0].key, waited_us,
 				   (int)(text.len < 80 ? text.len : 80), text.data);
 }

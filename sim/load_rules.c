@@ -21,7 +21,7 @@ bool hs_sim_load_has_rules(const struct hs_sim_load *load)
 	return load->world->options.rules_count > 0;
 }
 
-/* --- what is asked --- */
+/* --- requests --- */
 
 /* Mostly a key with a rule, and mostly key0. */
 static uint32_t pick_key(struct hs_sim_load *load)
@@ -167,7 +167,7 @@ void hs_sim_actor_compose_ruled(struct hs_sim_actor *actor)
 		hs_sim_actor_compose_transaction(actor);
 }
 
-/* --- what may be answered --- */
+/* --- allowed answers --- */
 
 static bool can_be_old(const struct hs_sim_request *request, enum hs_sim_kind kind)
 {
@@ -259,7 +259,7 @@ void hs_sim_actor_answered_ruled(struct hs_sim_actor *actor, const struct hs_sim
 	}
 }
 
-/* --- what happens beside them --- */
+/* --- switches and external writes --- */
 
 void hs_sim_load_meddle_ruled(struct hs_sim_load *load)
 {

@@ -1,5 +1,5 @@
-/* Each tree is a skip list. A transaction writes down what undoes it: for every change the key and
- * the value that was there, or that none was. Abort plays that back from the end. */
+/* Each tree is a skip list. A transaction keeps an undo list: for every change the key, and the old value or that
+ * there was none. Abort replays the list from its end. */
 #include "sim/memkv.h"
 
 #include "base/check.h"
@@ -17,12 +17,12 @@ struct node {
 	size_t key_len;
 	char *value;
 	size_t value_len;
-	struct node *next[]; /* as many as the node is high */
+	struct node *next[]; /* one for each level of the node */
 };
 
 struct tree {
-	struct node *head; /* of full height, no key */
-	struct node *at;   /* where seek or next stands; NULL after a change */
+	struct node *head; /* of full height, without a key */
+	struct node *at;   /* position of seek and next; NULL after a change */
 	uint64_t count;
 };
 
@@ -37,11 +37,11 @@ struct undo {
 };
 
 struct hs_memkv {
-	struct hs_kv kv; /* first: the calls get a pointer to it */
+	struct hs_kv kv; /* must be first: the calls cast a pointer to it */
 	struct tree trees[HS_KV_TREES];
 	struct hs_prng prng;
 	struct undo *undo;
-	struct node *handed_out[HANDED_OUT]; /* whose values were given to readers last */
+	struct node *handed_out[HANDED_OUT]; /* nodes whose values were handed out last */
 	size_t handed_out_at;
 	size_t bytes, limit;
 	bool in_transaction, lost;
@@ -57,7 +57,7 @@ static struct hs_bytes node_key(const struct node *node)
 	return (struct hs_bytes){node->key, node->key_len};
 }
 
-/* The links that lead to the first node at or behind `key`, one per level. */
+/* Finds the first node at or behind `key`; before[level] is the last node in front of it. */
 static struct node *find(struct tree *tree, struct hs_bytes key, struct node **before)
 {
 	struct node *node = tree->head;
@@ -133,7 +133,7 @@ static void hand_out(struct hs_memkv *map, struct node *node, struct hs_bytes *v
 	*value = (struct hs_bytes){node->value, node->value_len};
 }
 
-/* Before any change: cursors end, and values given to readers move away. */
+/* Called before any change: ends cursors, and moves values that were handed out. */
 static void disturb(struct hs_memkv *map)
 {
 	for (size_t i = 0; i < HS_KV_TREES; i++)

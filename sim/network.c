@@ -1,3 +1,4 @@
+/* Connections: pieces of bytes in flight, each an event with a latency, and the faults that hit them. */
 #include "sim/network.h"
 
 #include "base/list.h"
@@ -8,40 +9,40 @@ enum {
 	CUT_ONE_IN = 4,
 	BLOCKED_ONE_IN = 8,
 	BLOCKED_US_MAX = 500,
-	/* The kernel gives up a connection whose other end is silent: KEEPALIVE_S of upstream/conn.c, and ten
-	 * tries, one a second. */
+	/* The kernel gives up a connection whose other end is silent: KEEPALIVE_S of upstream/conn.c, then ten
+	 * probes, one a second. */
 	KEEPALIVE_US = 25000000,
 };
 
-/* Both sides know a wire, and it is freed when neither does and nothing is on its way. */
+/* A connection is known to both sides. It is freed when neither side has it and nothing is in flight. */
 struct hs_sim_connection {
-	struct hs_link pieces; /* on their way */
+	struct hs_link pieces; /* in flight */
 	struct hs_sim_network *network;
 	struct hs_link link;
 	struct hs_sim_connection_options options; /* upstream NULL: its owner has closed it */
 	struct hs_greeting greeting;
 	struct hs_sim_server_conn *server; /* NULL: not connected, or closed */
-	uint8_t node;			   /* HS_SIM_NOBODY: there is none with this address */
+	uint8_t node;			   /* HS_SIM_NO_NODE: no node has this address */
 	bool up, mute;
-	bool lost;		 /* nothing on its way arrives */
-	bool blocked;		 /* the kernel takes no more just now */
-	bool ended;		 /* the owner was, or is being, told that it is down */
-	uint32_t planned;	 /* events that name it */
-	uint64_t to_us, from_us; /* when the last piece arrives */
+	bool lost;		 /* nothing in flight arrives */
+	bool blocked;		 /* the kernel's buffer is full */
+	bool ended;		 /* `down` was called, or an event for it is planned */
+	uint32_t planned;	 /* planned events that name it */
+	uint64_t to_us, from_us; /* when the last piece of each direction arrives */
 	const char *why;
-	struct place *places; /* of what ran for it and was not asked for yet */
+	struct place *places; /* of commands that ran for it and were not asked for yet */
 	size_t places_first, places_count, places_cap;
 };
 
-/* What a server ran, and as the how manieth of all. */
+/* A command that a server ran, and its place among all commands. */
 struct place {
 	uint64_t hash, at;
 };
 
-/* Bytes on their way; of length 0: the end. */
+/* Bytes in flight; length 0: the end of the connection. */
 struct piece {
 	struct hs_sim_connection *connection;
-	struct hs_link link; /* in wire->pieces */
+	struct hs_link link; /* in connection->pieces */
 	bool to_server;
 	size_t len;
 	char data[];
@@ -144,7 +145,7 @@ static void unplan(struct hs_sim_connection *connection)
 		free_wire(connection);
 }
 
-/* When what leaves now arrives: behind what left before. */
+/* The time at which a piece that leaves now arrives: behind the previous one. */
 static uint64_t arrival(struct hs_sim_connection *connection, uint64_t *last_us)
 {
 	uint64_t at_us =
@@ -181,7 +182,7 @@ static void tell_down(void *context, void *target, uint64_t number)
 
 	(void)context, (void)number;
 	connection->options.upstream = NULL;
-	/* Its owner closes it, and the server hears of that behind whatever is on its way. */
+	/* the owner has closed it, and the server learns of that behind everything in flight */
 	if (connection->server)
 		send_piece(connection, NULL, 0, &connection->to_us, reach_server);
 	if (upstream)
@@ -190,7 +191,7 @@ static void tell_down(void *context, void *target, uint64_t number)
 	unplan(connection);
 }
 
-/* The owner is told when this event is over. */
+/* Ends the connection; the owner's `down` is called after this event. */
 static void end(struct hs_sim_connection *connection, const char *why)
 {
 	if (connection->ended || !connection->options.upstream)
@@ -209,7 +210,7 @@ static void give_up(void *context, void *target, uint64_t number)
 	unplan(connection);
 }
 
-/* Nothing comes back any more. */
+/* From now on nothing arrives from the server; KEEPALIVE_US later the connection ends. */
 static void fall_silent(struct hs_sim_connection *connection)
 {
 	connection->mute = true;
@@ -225,7 +226,7 @@ static void hang_up(struct hs_sim_connection *connection)
 		hs_sim_server_disconnect(server);
 }
 
-/* It ends; what is on its way to the server arrives, or nothing of it (`lost`). */
+/* Ends the connection. What is in flight to the server arrives; with `lost`, nothing of it. */
 static void lose(struct hs_sim_connection *connection, bool lost)
 {
 	connection->mute = true;
@@ -294,8 +295,7 @@ void hs_sim_connection_send(struct hs_sim_connection *connection)
 	hs_buf_consume(&upstream->out, len);
 }
 
-/* What is on its way to the server ends at some byte, be it in the middle of a command; behind that the
- * connection does. */
+/* Cuts what is in flight to the server at some byte, even in the middle of a command. */
 static void cut_off(struct hs_sim_connection *connection)
 {
 	uint64_t left = 0;
@@ -325,7 +325,7 @@ void hs_sim_connection_close(struct hs_sim_connection **pointer, bool lost)
 
 	*pointer = NULL;
 	connection->options.upstream = NULL;
-	connection->planned++; /* it lives until the end of this call */
+	connection->planned++; /* not to be freed before the end of this call */
 	if (lost && !connection->lost)
 		cut_off(connection);
 	if (connection->lost)
@@ -432,7 +432,7 @@ void hs_sim_network_send(void *context, void *io, struct hs_bytes bytes)
 	struct hs_sim_network *network = connection ? connection->network : NULL;
 
 	(void)context;
-	if (!connection) /* HS_SIM_DIED_RESENT: nobody is there */
+	if (!connection) /* HS_SIM_DIED_RESENT: no connection is behind it */
 		return;
 	while (bytes.len > 0 && !connection->lost) {
 		size_t len = bytes.len;

@@ -1,3 +1,5 @@
+/* Planted bugs of wrong request handling (sim/planted_bugs.h): the module sees each operation on its way to the
+ * engine and back. */
 #include "sim/op_bugs.h"
 
 #include "base/hash.h"
@@ -8,15 +10,15 @@
 enum {
 	DELAY_US_MAX = 200,
 	STRIKE_ONE_IN = 8,
-	CELLS = 64,	   /* of keys, to tell the hot ones */
-	HOT_FROM = 3,	   /* requests */
-	COLD_AGAIN_AT = 9, /* so that it happens more than once */
+	CELLS = 64,	   /* counters of keys, to find hot ones */
+	HOT_FROM = 3,	   /* requests that make a key hot */
+	COLD_AGAIN_AT = 9, /* its counter restarts, so that it turns hot again */
 };
 
-/* An operation on its way. */
+/* An operation in flight. */
 struct flight {
 	struct hs_op *op;
-	struct flight *leader; /* whose answer it takes; NULL: it has its own */
+	struct flight *leader; /* the operation whose reply it takes; NULL: it gets its own */
 	struct flight *next;
 };
 
@@ -25,10 +27,10 @@ struct hs_sim_op_bugs {
 	struct hs_sim_op_bugs_host host;
 	struct hs_prng prng;
 	struct flight *flights; /* newest first */
-	/* Those that are held back, in order. */
+	/* Operations that are held back, in order. */
 	struct hs_op *held;
 	struct hs_op **held_last;
-	uint64_t held_us; /* until when the last one is */
+	uint64_t held_us; /* until when the last one is held */
 	uint32_t asked[CELLS];
 };
 
@@ -52,7 +54,7 @@ void hs_sim_op_bugs_destroy(struct hs_sim_op_bugs **pointer)
 	hs_mem_free(pointer);
 }
 
-/* --- what operations are --- */
+/* --- kinds of operations --- */
 
 static bool is_read(const struct hs_op *op)
 {
@@ -98,7 +100,7 @@ static bool strikes(struct hs_sim_op_bugs *op_bugs)
 	return hs_prng_below(&op_bugs->prng, STRIKE_ONE_IN) == 0;
 }
 
-/* --- flights --- */
+/* --- operations in flight --- */
 
 static struct flight *add_request(struct hs_sim_op_bugs *op_bugs, struct hs_op *op)
 {
@@ -128,7 +130,7 @@ static struct flight *find_flight(const struct hs_sim_op_bugs *op_bugs, const st
 	return flight;
 }
 
-/* One like it that has its own answer coming. */
+/* An equal request in flight that gets its own reply. */
 static struct flight *find_like(const struct hs_sim_op_bugs *op_bugs, const struct hs_op *op)
 {
 	struct flight *flight = op_bugs->flights;
@@ -164,7 +166,8 @@ static void let_go(void *context, void *target, uint64_t number)
 	op_bugs->held = op->next;
 	if (!op_bugs->held)
 		op_bugs->held_last = &op_bugs->held;
-	op->ordered = true; /* it was told that it waits: no answer at once */
+	op->ordered =
+		true; /* submit has returned QUEUED: it must not be answered inside the call */
 	send(op_bugs, op);
 }
 
@@ -185,7 +188,7 @@ static enum hs_submit hold(struct hs_sim_op_bugs *op_bugs, struct hs_op *op)
 	return HS_SUBMIT_QUEUED;
 }
 
-/* Whether the key has just become hot, by this simpleton's count. */
+/* Whether the key counts as hot, by a crude counter. */
 static bool is_hot(struct hs_sim_op_bugs *op_bugs, const struct hs_op *op)
 {
 	uint32_t *asked;
@@ -197,7 +200,7 @@ static bool is_hot(struct hs_sim_op_bugs *op_bugs, const struct hs_op *op)
 	return *asked >= HOT_FROM;
 }
 
-/* The only key that an operation names: a transaction of this world has but one. */
+/* The only key of an operation; a transaction is taken to name only the key of its first command. */
 static bool find_only_key(const struct hs_op *op, struct hs_bytes *key)
 {
 	const struct hs_command *command = op->command;
@@ -217,7 +220,7 @@ static bool find_only_key(const struct hs_op *op, struct hs_bytes *key)
 	return true;
 }
 
-/* Every other one. */
+/* Half of all keys are quick. */
 static bool has_quick_key(const struct hs_op *op)
 {
 	struct hs_bytes key;
@@ -225,8 +228,8 @@ static bool has_quick_key(const struct hs_op *op)
 	return find_only_key(op, &key) && hs_hash(key, 0) % 2 == 0;
 }
 
-/* HS_SIM_OVERTAKE: whether it goes before all that is held. Each key's requests keep their order: only
- * those for other keys are overtaken, and what names several, or none, by nobody. */
+/* HS_SIM_OVERTAKE: whether the request overtakes everything that is held. Requests for one key stay in order; a
+ * request for several keys, or none, is never overtaken. */
 static bool is_quick(const struct hs_sim_op_bugs *op_bugs, const struct hs_op *op)
 {
 	struct hs_bytes key;
@@ -243,7 +246,7 @@ enum hs_submit hs_sim_op_bugs_submit(struct hs_sim_op_bugs *op_bugs, struct hs_o
 	struct flight *leader = NULL;
 	enum hs_submit submitted;
 
-	if (!op->owner) /* a read that must be answered at once */
+	if (!op->owner) /* a read that must be answered inside the call */
 		return op_bugs->host.submit(op_bugs->host.context, op);
 	if (op_bugs->bug == HS_SIM_JOINS_READ_IN_FLIGHT && is_read(op))
 		leader = find_like(op_bugs, op);
@@ -281,11 +284,11 @@ static void answer_likes(struct hs_sim_op_bugs *op_bugs, const struct flight *le
 		unlink_flight(op_bugs, flight);
 		hs_mem_free(&flight);
 		op_bugs->host.done(op_bugs->host.context, op);
-		flight = op_bugs->flights; /* anything may have come since */
+		flight = op_bugs->flights; /* the list may have changed meanwhile */
 	}
 }
 
-/* False: it is under way again. */
+/* Spoils a reply. False: the operation was sent again. */
 static bool spoil(struct hs_sim_op_bugs *op_bugs, struct hs_op *op)
 {
 	struct hs_bytes reply = reply_of(op);

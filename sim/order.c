@@ -1,30 +1,27 @@
-/* Is there an order? The search of Wing and Gong with the memory of Lowe's, for one key at a time
- * (a history is linearizable exactly when it is for each key by itself).
+/* Linearizability of one key: is there an order of its operations that explains all answers? This is the search of
+ * Wing and Gong with the memory of Lowe's. (A history is linearizable exactly when it is for each key by itself.)
  *
- * Steps are laid out on lines by the moments at which they were asked and answered. Only a step
- * that was asked before the first answer that is left can come next; taking it removes both its
- * marks and changes the state of the key. When no step that may come next fits, the last choice is
- * undone and another tried. A set of steps taken together with the state they left is never tried
- * twice.
+ * The requests and answers of the steps lie on lists, in the order of time. Only a step that was requested before
+ * the first remaining answer can come next. Taking a step removes its request and its answer from the lists, and
+ * changes the state of the key. When no step that may come next fits, the search undoes the last choice and tries
+ * another one. It never tries the same set of steps with the same state twice.
  *
- *     asked A ─ asked B ─ answered A ─ asked C ─ answered B ─ answered C
+ *     request A ─ request B ─ answer A ─ request C ─ answer B ─ answer C
  *     └── A or B may come first ──┘
  *
- * Redis promises more than that to a pipelining client: its requests run in its order though all
- * are under way at once. So a step also waits for the ones its client asked before.
+ * Redis promises more than that to a pipelining client: its requests run in its order though all are in flight at
+ * once. So a step also waits for the earlier steps of its client.
  *
- * A step with an unknown outcome is never answered: it may be taken, and need not be. These stand on a
- * line of their own, and are tried when nothing that was answered fits.
+ * A step with an unknown outcome has no answer: it may be taken or left out. Such steps are on a list of their own,
+ * and are tried when no answered step fits.
  *
- * A key that expires vanishes between two steps, which is a choice like the others: not before the
- * first moment at which it may be gone can have come, and nobody sees it when the last one at which it
- * may be there has passed.
+ * A key that expires vanishes between two steps. That is a choice like the others: it is possible after the earliest
+ * moment at which the key can have expired, and after the latest such moment no step sees the key any more.
  *
- * What keeps the search short: a step whose answer says that it changed nothing (a read, a DEL of
- * nothing) is taken as soon as it fits, and never reconsidered. If it fits later as well, nothing
- * in between would notice that it came earlier. And of unknown steps that are alike the first is
- * taken first. What may come next is tried by rank (sim/zones.h), and what would leave behind values
- * that others must still find, last or not at all. */
+ * Three things keep the search short. A step whose answer says that it changed nothing (a read, a DEL of a missing
+ * key) is taken as soon as it fits, and never reconsidered: if it fits later as well, no step in between notices
+ * that it came earlier. Of equal unknown steps the first is taken first. And steps are tried by rank (sim/zones.h);
+ * those that leave values which other steps must still find are tried last or not at all. */
 #include "sim/order.h"
 
 #include "base/err.h"
@@ -47,8 +44,8 @@ static void relink_mark(struct hs_sim_order_mark *mark)
 
 /* --- the search --- */
 
-/* Whether the steps now taken were so before with this state, and as many of those with unknown
- * outcomes still to come, or more; from now on they were. */
+/* Whether these steps were taken before with this state, and with as many unknown steps still to come, or more.
+ * Marks them as visited. */
 static bool seen_before(struct hs_sim_order *search, struct hs_sim_state state)
 {
 	uint64_t *words = search->row + search->visited.place_words - HS_SIM_STATE_WORDS;
@@ -58,7 +55,7 @@ static bool seen_before(struct hs_sim_order *search, struct hs_sim_state state)
 	return hs_sim_visited_before(&search->visited, search->row);
 }
 
-/* Whether the step's answers are right on a key in this state, which changes. */
+/* Whether the step's answers are right on a key in this state; changes the state. */
 static bool explains(const struct hs_sim_order *search, const struct hs_sim_order_step *step,
 		     struct hs_sim_state *state)
 {
@@ -66,7 +63,7 @@ static bool explains(const struct hs_sim_order *search, const struct hs_sim_orde
 		step->ops->asked_us > search->floor_us ? step->ops->asked_us : search->floor_us;
 
 	if (state->expires && now_us / 1000 > hs_sim_op_expires_last(state->expires))
-		return false; /* it is not there any more */
+		return false; /* the key has expired before this step could have run */
 	for (uint32_t i = 0; i <= step->ops->more; i++) {
 		if (!hs_sim_op_apply(&step->ops[i], state))
 			return false;
@@ -125,7 +122,7 @@ static struct hs_sim_order_choice give_back(struct hs_sim_order *search)
 	return choice;
 }
 
-/* Whether the step's turn can be now, as far as other steps are concerned. */
+/* Whether other steps allow this one to come next. */
 static bool in_turn(const struct hs_sim_order *search, uint32_t number)
 {
 	const struct hs_sim_order_step *step = &search->steps[number];
@@ -137,7 +134,7 @@ static bool in_turn(const struct hs_sim_order *search, uint32_t number)
 		return false;
 	if (!hs_sim_step_may_be_refused(step) || hs_sim_step_is_loose(step))
 		return true;
-	/* Nobody waits for this one, but it cannot come after those that came behind it. */
+	/* The step may be left out, but it cannot come after later steps of its client. */
 	for (uint32_t i = number + 1; i < search->count; i++) {
 		if (search->steps[i].taken && search->steps[i].ops->client == step->ops->client)
 			return false;
@@ -145,7 +142,7 @@ static bool in_turn(const struct hs_sim_order *search, uint32_t number)
 	return true;
 }
 
-/* What is asked later cannot come next: the first answer that is left. */
+/* The first remaining answer: a step that was requested later cannot come next. */
 static uint64_t limit_of(const struct hs_sim_order *search)
 {
 	const struct hs_sim_order_mark *first = search->marks[HS_SIM_LINE_ANSWERED].next;
@@ -173,7 +170,7 @@ static bool take_harmless(struct hs_sim_order *search)
 	return false;
 }
 
-/* Leaves the same whatever was there, and says nothing about it. */
+/* Whether the step leaves the same value whatever it found, and its answer does not show what it found. */
 static bool is_blind(const struct hs_sim_order_step *step)
 {
 	enum hs_sim_kind kind = step->ops->kind;
@@ -184,7 +181,7 @@ static bool is_blind(const struct hs_sim_order_step *step)
 		 (kind == HS_SIM_GETSET || kind == HS_SIM_DEL || kind == HS_SIM_GETDEL)));
 }
 
-/* The last step taken need not have been. */
+/* Whether the last step taken could have been left out. */
 static bool last_is_optional(const struct hs_sim_order *search)
 {
 	const struct hs_sim_order_choice *last =
@@ -193,8 +190,8 @@ static bool last_is_optional(const struct hs_sim_order *search)
 	return last && last->mark && hs_sim_step_is_optional(&search->steps[last->mark->step]);
 }
 
-/* Whether the step leaves a zone that others must still find, and only what may lead anywhere could
- * lead back. */
+/* Whether the step leaves a zone whose values remaining steps must still find, while only wild steps could lead
+ * back. */
 static bool is_early(const struct hs_sim_order *search, const struct hs_sim_order_step *step,
 		     int64_t value)
 {
@@ -207,8 +204,8 @@ static bool is_early(const struct hs_sim_order *search, const struct hs_sim_orde
 	return remaining->ways == 0 && remaining->found > (step->hint.found == from);
 }
 
-/* Takes the step if it may come now, its answers fit, and this was not tried before. `early`: only if
- * it seems too early, else only if it does not. */
+/* Takes the step if it may come next, its answers fit, and this was not tried before. `early`: only steps that seem
+ * too early; else only the others. */
 static bool try_step(struct hs_sim_order *search, struct hs_sim_order_mark *mark, bool early)
 {
 	const struct hs_sim_order_step *step = &search->steps[mark->step];
@@ -223,9 +220,9 @@ static bool try_step(struct hs_sim_order *search, struct hs_sim_order_mark *mark
 		return false;
 	if (hs_sim_step_is_optional(step) && after.value == search->state.value &&
 	    after.expires == search->state.expires)
-		return false; /* nobody would notice */
+		return false; /* it would change nothing */
 	if (is_blind(step) && last_is_optional(search))
-		return false; /* nobody would notice the last one */
+		return false; /* the optional step before it would have no effect */
 	flip(search, mark->step);
 	if (seen_before(search, after)) {
 		flip(search, mark->step);
@@ -296,7 +293,7 @@ static bool try_unknown(struct hs_sim_order *search, struct hs_sim_order_mark *m
 	return false;
 }
 
-/* What seems too early. Nothing that leads back can be there unless it is wild. */
+/* Tries steps that seem too early. It helps only if wild steps remain, which may lead back. */
 static bool try_early(struct hs_sim_order *search)
 {
 	return search->wild > 0 &&
@@ -304,7 +301,7 @@ static bool try_early(struct hs_sim_order *search)
 		try_unknown(search, search->marks[HS_SIM_LINE_UNKNOWN].next, true));
 }
 
-/* What may come next: what was answered, what is unknown, the end of the key's time. */
+/* Tries what may come next: answered steps, unknown steps, early steps, expiry. */
 static bool try_any(struct hs_sim_order *search)
 {
 	return try_answered(search, 0, false) ||
@@ -312,7 +309,7 @@ static bool try_any(struct hs_sim_order *search)
 	       try_early(search) || try_vanish(search);
 }
 
-/* What comes behind this choice in that order. */
+/* Tries what follows this choice in that order. */
 static bool try_behind(struct hs_sim_order *search, const struct hs_sim_order_choice *choice)
 {
 	const struct hs_sim_order_step *step = &search->steps[choice->mark->step];
@@ -350,7 +347,7 @@ static int find_order(struct hs_sim_order *search)
 	return 1;
 }
 
-/* With at most so many of those with unknown outcomes, and not for long. */
+/* Searches with at most `few` unknown steps, for a limited number of tries. */
 static int find_order_with(struct hs_sim_order *search, uint32_t few)
 {
 	uint64_t steps_left = search->steps_left;
@@ -369,7 +366,7 @@ static int find_order_with(struct hs_sim_order *search, uint32_t few)
 	return 0;
 }
 
-/* Most often few of those with unknown outcomes explain everything, and few are tried fast. */
+/* Most often few unknown steps explain everything, and searching with few is fast. */
 int hs_sim_order_find(struct hs_sim_order *search)
 {
 	static const uint32_t few[] = {1, 3, 6};

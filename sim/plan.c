@@ -1,9 +1,11 @@
+/* Draws a plan from a seed, describes it for people, and simplifies it. Parts that were added later draw from
+ * generators of their own (`*_SEED`), so that a seed goes on meaning what it meant for everything else. */
 #include "sim/plan_internal.h"
 
 #include <inttypes.h>
 
 enum {
-	OUTPUT_BYTES_LOW = 60, /* a deaf client reaches it soon */
+	OUTPUT_BYTES_LOW = 60, /* a client that does not read reaches it soon */
 	RULES_ONE_IN = 4,
 	SLOWNESS_SEED = 0x510e,
 	PUT_OFF_SEED = 0x907f,
@@ -21,7 +23,7 @@ enum {
 	PACE_SEED = 0x9ace,
 	FLUSHES_ONE_IN = 4,
 	GUESTS_ONE_IN = 8,
-	PARTITIONS = 16, /* that can be told apart in front of a Cluster */
+	PARTITIONS = 16, /* upper bound of the masters that are told apart */
 	LIMITS_SEED = 0x11a1,
 	PIPELINE_ONE_IN = 8,
 	HOT_KEYS_ONE_IN = 8,
@@ -31,7 +33,7 @@ enum {
 
 /* --- drawing --- */
 
-/* Small worlds find mistakes as well as large ones, and faster. */
+/* Small worlds find bugs as well as large ones, and faster. */
 static void draw_world(struct hs_prng *prng, struct hs_sim_world_options *world)
 {
 	world->workers = ONE_OF(prng, 1, 1, 1, 2, 3);
@@ -43,7 +45,7 @@ static void draw_world(struct hs_prng *prng, struct hs_sim_world_options *world)
 	world->peer_us_max = ONE_OF(prng, 0, 100);
 }
 
-/* Keys that turn hot soon, and cool again. */
+/* Keys turn hot soon, and cool down again. */
 static void draw_fold(struct hs_prng *prng, struct hs_sim_world_options *world)
 {
 	world->core.fold = !one_in(prng, 8);
@@ -58,7 +60,7 @@ static void draw_fold(struct hs_prng *prng, struct hs_sim_world_options *world)
 		world->core.hot.share_exit = world->core.hot.share;
 }
 
-/* Three masters, so that a slot that has moved from one to another is known by the third to be elsewhere. */
+/* Three masters: when a slot has moved from one to another, the third one still has the old map. */
 void hs_sim_plan_make_cluster(struct hs_sim_plan *plan)
 {
 	struct hs_sim_servers_options *servers = &plan->world.servers;
@@ -71,7 +73,7 @@ void hs_sim_plan_make_cluster(struct hs_sim_plan *plan)
 	plan->world.op_scope = HS_OP_SCOPE_SLOT;
 }
 
-/* Where the servers are, and how many heatsinks in front of them. */
+/* Draws the servers, and the number of heatsinks in front of them. */
 void hs_sim_plan_draw_servers(struct hs_sim_plan *plan, struct hs_prng *prng)
 {
 	struct hs_sim_world_options *world = &plan->world;
@@ -93,7 +95,7 @@ void hs_sim_plan_draw_servers(struct hs_sim_plan *plan, struct hs_prng *prng)
 	servers->private_max = ONE_OF(prng, 2, 100, 100);
 	if (world->workers > 2)
 		world->workers = 2;
-	world->engine.bytes_max = 0; /* a server that is full refuses in the middle of EXEC */
+	world->engine.bytes_max = 0; /* a full server refuses in the middle of EXEC */
 	plan->load.full = false;
 	world->engine.partitions = 1;
 	world->op_scope = HS_OP_SCOPE_ALL;
@@ -103,14 +105,14 @@ void hs_sim_plan_draw_servers(struct hs_sim_plan *plan, struct hs_prng *prng)
 		hs_sim_plan_make_cluster(plan);
 }
 
-/* Where a planted mistake can be seen. */
+/* Changes the plan so that the planted bug can strike and be noticed. */
 static void help_mistake(struct hs_sim_plan *plan)
 {
 	struct hs_sim_servers_options *servers = &plan->world.servers;
 	enum hs_sim_bug_where where = hs_sim_bug_where(plan->world.engine.bug);
 
 	if (where == HS_SIM_IN_RULES)
-		return; /* sim/plan_rules.c */
+		return; /* done in sim/plan_rules.c */
 	servers->act_us_max = 500;
 	servers->down_us_max = 5000;
 	if (where == HS_SIM_IN_FLEET) {
@@ -121,7 +123,7 @@ static void help_mistake(struct hs_sim_plan *plan)
 		servers->gossip_us_max = 5000;
 		servers->message_us_max = 2000;
 		servers->lose_one_in = servers->mute_one_in = 0;
-		/* Much of one slot is under way when it moves. */
+		/* many requests for one slot are in flight when it moves */
 		plan->load.registers = 1;
 		plan->load.counters = 0;
 		plan->load.depth_max = 4;
@@ -134,13 +136,13 @@ static void help_mistake(struct hs_sim_plan *plan)
 		servers->lose_one_in = 30;
 		servers->kills = true;
 	}
-	if (plan->world.engine.bug == HS_SIM_MSET_RESENT) { /* which is seldom drawn */
+	if (plan->world.engine.bug == HS_SIM_MSET_RESENT) { /* seldom drawn otherwise */
 		plan->load.narrow = false;
 		servers->lose_one_in = 10;
 	}
 }
 
-/* What goes wrong with them. */
+/* Draws the faults of servers, network and heatsinks. */
 void hs_sim_plan_draw_faults(struct hs_sim_plan *plan, struct hs_prng *prng)
 {
 	struct hs_sim_servers_options *servers = &plan->world.servers;
@@ -166,15 +168,15 @@ void hs_sim_plan_draw_faults(struct hs_sim_plan *plan, struct hs_prng *prng)
 		return;
 	servers->moves = !one_in(prng, 3) || servers->moves;
 	servers->failovers = servers->replicas > 0 && one_in(prng, 2);
-	/* A master that is replaced while it hears nothing goes on serving: see sim/faults.c. */
+	/* a master that is replaced while it is partitioned goes on serving: sim/faults.c */
 	servers->partitions = !servers->failovers && one_in(prng, 4);
 	servers->lossy = servers->holds = servers->failovers && one_in(prng, 2);
-	/* Most schedules are over before a master is lost, if it is not lost soon. */
+	/* most schedules would end before a master is lost */
 	if (servers->lossy && (servers->act_us_max == 0 || servers->act_us_max > LOSSY_ACT_US_MAX))
 		servers->act_us_max = LOSSY_ACT_US_MAX;
 }
 
-/* From numbers of their own, so that older seeds still mean what they meant. */
+/* Whether the only faults are those of one server. Drawn from a separate generator. */
 bool hs_sim_plan_has_one_faulty(const struct hs_sim_plan *plan)
 {
 	enum hs_sim_bug bug = plan->world.engine.bug;
@@ -193,7 +195,7 @@ static void draw_servers(struct hs_prng *prng, struct hs_sim_plan *plan, bool fa
 		hs_sim_plan_narrow_to_watches(plan);
 	if (!faults)
 		return;
-	if (plan->load.depth_max > 4) /* what is lost together takes long to judge */
+	if (plan->load.depth_max > 4) /* many unknown outcomes make the search for an order long */
 		plan->load.depth_max = 4;
 	if (plan->load.clients * plan->load.requests > 36)
 		plan->load.requests = 36 / plan->load.clients;
@@ -243,7 +245,7 @@ static void draw_load(struct hs_prng *prng, struct hs_sim_plan *plan)
 	load->ttl_ms_max = ONE_OF(prng, 0, 0, 2, 5);
 	load->ticks = true;
 	load->fold_switches = one_in(prng, 8);
-	/* A crowd, of which each says little: much more takes long to judge. */
+	/* many clients with few requests each: more would make the search for an order long */
 	if (one_in(prng, 8)) {
 		load->clients = ONE_OF(prng, 8, 12);
 		load->requests = ONE_OF(prng, 2, 4);
@@ -262,9 +264,8 @@ static void draw_load(struct hs_prng *prng, struct hs_sim_plan *plan)
 	}
 }
 
-/* A machine under load: commits and answers take milliseconds, readers see changes late, workers are kept
- * from going on, and times to live end meanwhile. From numbers of their own, so that older seeds still mean
- * what they meant. */
+/* A machine under load: commits and answers take milliseconds, readers see changes late, workers are delayed, and
+ * times to live end meanwhile. Drawn from a separate generator. */
 static void draw_slowness(uint64_t seed, struct hs_sim_plan *plan, bool always)
 {
 	struct hs_sim_world_options *world = &plan->world;
@@ -301,7 +302,7 @@ static void draw_slowness(uint64_t seed, struct hs_sim_plan *plan, bool always)
 	plan->load.act_us_max = ONE_OF(&prng, 300, 1000, 3000);
 }
 
-/* The same machine, where keys have contracts or clients keep what they read: what these ask for stays as it was. */
+/* The same machine in schedules with contracts or with tracking clients, whose requests stay as they were drawn. */
 static void draw_slow_engine(struct hs_sim_plan *plan)
 {
 	struct hs_sim_world_options *world = &plan->world;
@@ -320,7 +321,7 @@ static void draw_slow_engine(struct hs_sim_plan *plan)
 	world->engine.answer_us_max = ONE_OF(&prng, 500, 5000);
 }
 
-/* A lone heatsink dies and starts again. From numbers of their own, so that older seeds still mean what they meant. */
+/* A single heatsink dies and starts again. Drawn from a separate generator. */
 static void draw_lone_deaths(struct hs_sim_plan *plan)
 {
 	struct hs_sim_servers_options *servers = &plan->world.servers;
@@ -333,7 +334,7 @@ static void draw_lone_deaths(struct hs_sim_plan *plan)
 		servers->deaths = true;
 }
 
-/* In front of servers whose connections and masters come and go. */
+/* Servers whose connections and masters come and go. */
 static void draw_caches_servers(struct hs_prng *prng, struct hs_sim_plan *plan)
 {
 	struct hs_sim_servers_options *servers = &plan->world.servers;
@@ -346,7 +347,7 @@ static void draw_caches_servers(struct hs_prng *prng, struct hs_sim_plan *plan)
 	servers->deaths = false;
 }
 
-/* Clients that wait and listen. Drawn apart from the rest: what others do stays as it was. */
+/* Companion clients. Drawn from a separate generator. */
 static void draw_guests(uint64_t seed, struct hs_sim_plan *plan, bool always, bool faults)
 {
 	struct hs_sim_companions_options *companions = &plan->load.companions;
@@ -354,7 +355,7 @@ static void draw_guests(uint64_t seed, struct hs_sim_plan *plan, bool always, bo
 	struct hs_prng prng;
 
 	hs_prng_init(&prng, seed ^ GUESTS_SEED);
-	/* Lists are not followed through losses. */
+	/* the checks of lists do not allow for lost writes */
 	if (plan->has_client_caches || plan->world.stage || plan->world.servers.lossy ||
 	    (!always && (!one_in(&prng, GUESTS_ONE_IN) || plan->world.engine.bug != HS_SIM_NO_BUG)))
 		return;
@@ -371,8 +372,8 @@ static void draw_guests(uint64_t seed, struct hs_sim_plan *plan, bool always, bo
 	companions->hang_ups = one_in(&prng, 2);
 }
 
-/* Over before a slot moves, or while several do. From numbers of its own, so that the rest of a seed means what it
- * meant. */
+/* The pace of tracking clients: over before a slot moves, or while several slots do. Drawn from a generator of its
+ * own. */
 static void draw_pace(struct hs_sim_plan *plan)
 {
 	struct hs_sim_client_caches_options *client_caches = &plan->client_caches;
@@ -385,7 +386,7 @@ static void draw_pace(struct hs_sim_plan *plan)
 	if (hs_sim_bug_where(bug) != HS_SIM_IN_MOVES)
 		return;
 	client_caches->act_us_max = 3000;
-	client_caches->clients = 6; /* many write one key while its slot moves */
+	client_caches->clients = 6; /* many clients write one key while its slot moves */
 	client_caches->requests = 12;
 }
 
@@ -412,7 +413,7 @@ const char *const hs_sim_focuses[] = {
 	[HS_SIM_FOCUS_FLEET] = "fleet",	      [HS_SIM_FOCUSES] = NULL,
 };
 
-/* A mistake says what it has to be about; most can also be seen by clients that keep what they read. */
+/* The focus that a planted bug needs; most bugs can also be found with tracking clients. */
 static enum hs_sim_focus pick_about(uint64_t seed, enum hs_sim_bug bug, enum hs_sim_focus focus)
 {
 	enum hs_sim_bug_where where = hs_sim_bug_where(bug);
@@ -435,7 +436,7 @@ static enum hs_sim_focus pick_about(uint64_t seed, enum hs_sim_bug bug, enum hs_
 	return focus;
 }
 
-/* Drawn apart from the rest, so that seeds mean what they meant before there was such a stage. */
+/* Drawn from a separate generator. */
 static bool draw_stage(uint64_t seed)
 {
 	struct hs_prng prng;
@@ -452,8 +453,8 @@ static bool draw_watches(uint64_t seed)
 	return one_in(&prng, 16);
 }
 
-/* Several keys of one slot: what names more than one goes to one server, also while that slot moves. Drawn apart,
- * as the stage is. */
+/* Several keys share a slot: a command that names more than one goes to one server, also while that slot moves.
+ * Drawn from a separate generator. */
 static void draw_tied(struct hs_sim_plan *plan)
 {
 	struct hs_sim_load_options *load = &plan->load;
@@ -469,7 +470,7 @@ static void draw_tied(struct hs_sim_plan *plan)
 		return;
 	if (keys == 1 && !plan->has_client_caches)
 		keys = load->registers = ONE_OF(&prng, 2, 2, 3);
-	if (bug == HS_SIM_HALF_SLOT_SERVED) { /* its slot lies on two nodes for long */
+	if (bug == HS_SIM_HALF_SLOT_SERVED) { /* its slot stays on two nodes for long */
 		keys = load->registers = 2;
 		servers->down_us_max = 20000;
 	}
@@ -481,8 +482,8 @@ static void draw_tied(struct hs_sim_plan *plan)
 	plan->world.tied = keys > 2 ? ONE_OF(&prng, 1, 2, 2) : keys - 1;
 }
 
-/* Limits that no load reaches, lowered. From numbers of their own, so that older seeds still mean what they meant. Law
- * 9's bound knows no client that is held back. */
+/* Lowers limits that no load would reach. Drawn from a separate generator. Not with one faulty server: law 9's
+ * bound does not allow for clients that are held. */
 static void draw_limits(struct hs_sim_plan *plan)
 {
 	struct hs_core_options *core = &plan->world.core;
@@ -497,8 +498,8 @@ static void draw_limits(struct hs_sim_plan *plan)
 		core->hot.keys_max = ONE_OF(&prng, 1, 1, 2);
 }
 
-/* A slot that moves to a master without slots moves where no map leads. Clients that track keys hear of what happens there
- * when heatsink next looks at the slots (engine/redis/subscriber.h), after most schedules. */
+/* A slot moves to a master without slots, which is in no slot map. Clients that track keys get invalidations from
+ * there only after heatsink has looked at the slots again (engine/redis/subscriber.h), after most schedules. */
 static void draw_empty(struct hs_sim_plan *plan)
 {
 	struct hs_sim_servers_options *servers = &plan->world.servers;
@@ -510,7 +511,7 @@ static void draw_empty(struct hs_sim_plan *plan)
 		plan->load.depth_max = 1;
 		plan->load.registers = 2;
 		plan->world.core.fold = false;
-		plan->world.tied = 1; /* a move may last */
+		plan->world.tied = 1; /* a move may last long */
 		servers->moves = true;
 		servers->act_us_max = 500;
 		servers->timeout_us = 1000000;
@@ -590,7 +591,7 @@ void hs_sim_plan_draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_bug b
 	draw_empty(plan);
 }
 
-/* --- for people --- */
+/* --- description --- */
 
 static void describe_servers(const struct hs_sim_plan *plan, struct hs_buf *text)
 {
@@ -607,10 +608,10 @@ static void describe_servers(const struct hs_sim_plan *plan, struct hs_buf *text
 		{"failovers lose writes", servers->lossy},
 		{"servers stall", servers->stalls},
 		{"servers crash", servers->crashes},
-		{"servers are cut off", servers->partitions},
+		{"servers are partitioned", servers->partitions},
 		{"servers close connections", servers->kills},
 		{"heatsinks die", servers->deaths},
-		{"one server is troubled", servers->one_faulty},
+		{"one server is faulty", servers->one_faulty},
 	};
 
 	if (servers->cluster)
@@ -640,28 +641,28 @@ void hs_sim_plan_describe(const struct hs_sim_plan *plan, struct hs_buf *text)
 	if (world->slow_us_max > 0)
 		hs_buf_printf(text, ", slow workers");
 	if (world->tied > 0)
-		hs_buf_printf(text, ", keys 0 to %u of one slot", world->tied);
+		hs_buf_printf(text, ", keys 0 to %u share a slot", world->tied);
 	if (world->stage)
 		hs_buf_printf(text, ", a stage that delays and holds");
 	if (world->core.fold)
-		hs_buf_printf(text, ", fold from %.0f requests and %.0f %%, %u waiters",
+		hs_buf_printf(text, ", keys turn hot at %.0f requests and %.0f %%, %u waiters",
 			      world->core.hot.requests, world->core.hot.share * 100,
 			      world->core.fold_waiters_max);
 	if (world->core.session_inflight_max > 0)
-		hs_buf_printf(text, ", %u requests in flight of a client at most",
+		hs_buf_printf(text, ", at most %u requests in flight for each client",
 			      world->core.session_inflight_max);
 	if (world->core.hot.keys_max > 0)
-		hs_buf_printf(text, ", %u hot keys at most", world->core.hot.keys_max);
+		hs_buf_printf(text, ", at most %u hot keys", world->core.hot.keys_max);
 	if (plan->has_client_caches)
-		hs_buf_printf(text, "; %u clients that keep what they read, %u keys\n",
+		hs_buf_printf(text, "; %u clients that track keys, %u keys\n",
 			      plan->client_caches.clients, plan->client_caches.keys);
 	else
-		hs_buf_printf(text, "; %u clients, %u requests each, %u under way, %u keys\n",
+		hs_buf_printf(text, "; %u clients, %u requests each, up to %u in flight, %u keys\n",
 			      load->clients, load->requests, load->depth_max,
 			      load->registers + load->counters);
 	if (load->companions.requests > 0)
 		hs_buf_printf(text,
-			      "%u guests that wait, %u that push, %u that listen, %u that publish, "
+			      "companions: %u poppers, %u pushers, %u subscribers, %u publishers, "
 			      "%u requests each\n",
 			      load->companions.poppers, load->companions.pushers,
 			      load->companions.subscribers, load->companions.publishers,
@@ -669,7 +670,7 @@ void hs_sim_plan_describe(const struct hs_sim_plan *plan, struct hs_buf *text)
 	hs_sim_plan_describe_rules(plan, text);
 }
 
-/* --- simpler --- */
+/* --- simplifying --- */
 
 static void one_less(uint32_t *number, uint32_t least)
 {

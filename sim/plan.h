@@ -9,7 +9,7 @@
 #include "sim/planted_bugs.h"
 #include "sim/world.h"
 
-/* What schedules exercise (--focus). */
+/* The part of heatsink that schedules exercise (--focus). */
 enum hs_sim_focus {
 	HS_SIM_FOCUS_ANYTHING,
 	HS_SIM_FOCUS_STRICT,   /*  */

@@ -1,11 +1,11 @@
-/* Plans in which one thing goes wrong and whatever would hide it does not: for planted mistakes, and for laws that can
- * be judged in such a world only. */
+/* Narrow plans: one kind of fault, without anything that would hide it. For planted bugs, and for laws that can only
+ * be checked in such a world. */
 #include "sim/plan_internal.h"
 
 #include "base/limits.h"
 #include "sim/faults.h"
 
-/* Where nothing but a lost master brings a retry. */
+/* Only a lost master causes retries. */
 void hs_sim_plan_narrow_to_failovers_only(struct hs_sim_plan *plan)
 {
 	struct hs_sim_servers_options *servers = &plan->world.servers;
@@ -21,7 +21,7 @@ void hs_sim_plan_narrow_to_failovers_only(struct hs_sim_plan *plan)
 	servers->latency_us_max = 500;
 	servers->stream_us_max = 50;
 	plan->load.hang_ups = false;
-	/* Much is under way for one master when it is lost. */
+	/* many requests are in flight to one master when it is lost */
 	plan->world.core.fold = plan->load.extremes = false;
 	plan->load.narrow = true;
 	plan->load.registers = plan->load.counters = 1;
@@ -31,8 +31,8 @@ void hs_sim_plan_narrow_to_failovers_only(struct hs_sim_plan *plan)
 	plan->load.act_us_max = 50;
 }
 
-/* One server is troubled, for long, and the others must not be slower for it (sim/load_delay.c). Whatever else makes
- * requests wait is left out: it would hide that. */
+/* One server has a fault for a long time, and requests to the others must not be delayed (sim/load_delay.c).
+ * Everything else that makes requests wait is left out, because it would hide a delay. */
 void hs_sim_plan_narrow_to_one_faulty(struct hs_sim_plan *plan, struct hs_prng *prng)
 {
 	struct hs_sim_servers_options *servers = &plan->world.servers;
@@ -54,16 +54,17 @@ void hs_sim_plan_narrow_to_one_faulty(struct hs_sim_plan *plan, struct hs_prng *
 		servers->act_us_max = 0;
 		servers->slow_us = 20000;
 		servers->victim = 0;
-		servers->timeout_us = 1000000; /* for all that waits there, one by one */
+		servers->timeout_us =
+			1000000; /* long enough for all requests that wait there, one by one */
 	}
 	plan->world.stage = false;
 	plan->world.core.fold_waiters_max = 1000;
-	plan->load.registers = HS_SIM_MOVING_KEYS; /* of all three masters */
+	plan->load.registers = HS_SIM_MOVING_KEYS; /* keys of all three masters */
 	plan->load.cuts = plan->load.busy = plan->load.extremes = false;
 	plan->world.core.output_bytes_max = 64 * HS_MIB;
 }
 
-/* A private connection is used again and again, and few write what is watched meanwhile. */
+/* A private connection is reused again and again, and few clients write what is watched meanwhile. */
 void hs_sim_plan_narrow_to_watches(struct hs_sim_plan *plan)
 {
 	plan->load.watches = plan->load.narrow = true;
@@ -78,7 +79,7 @@ void hs_sim_plan_narrow_to_watches(struct hs_sim_plan *plan)
 	plan->world.servers.private_max = 2;
 }
 
-/* A slot moves before anybody hears of that, and many write at once. */
+/* A slot moves faster than gossip, and many clients write at once. */
 void hs_sim_plan_narrow_to_fast_moves(struct hs_sim_plan *plan)
 {
 	struct hs_sim_servers_options *servers = &plan->world.servers;

@@ -1,5 +1,5 @@
-/* Schedules in which keys have contracts. Times are such that what is kept ages while the clients are at
- * it, and that what servers say takes about as long as what it is about may be old. */
+/* Schedules in which keys have contracts. Times are such that cache entries age while clients send requests, and
+ * that an invalidation takes about as long as an entry may be stale. */
 #include "sim/plan_internal.h"
 
 #include "base/limits.h"
@@ -7,12 +7,14 @@
 #include "sim/names.h"
 
 enum {
-	LIVENESS_CHECKS = 4, /* in the shortest time that a value may be old, as in serve/host.c */
+	/* Liveness checks within the shortest `stale` of a rule, as in serve/host.c */
+	LIVENESS_CHECKS = 4,
 	COPIES_SEED = 0xc091,
 	COPIES_ONE_IN = 4,
-	CACHE_BYTES_LOW = 700, /* of a worker: a key or two */
-	ENTRY_BYTES_LOW = 16,  /* enough for the name of a key, and for no reply */
-	/* Of all clients; where requests may get lost: what is unknown takes long to judge. */
+	CACHE_BYTES_LOW = 700, /* of a worker: one or two entries */
+	ENTRY_BYTES_LOW = 16,  /* enough for a key's name, and for no reply */
+	/* Upper bounds over all clients; fewer writes with faults, because unknown outcomes make the search for an
+	 * order long. */
 	WRITES_MAX = 50,
 	WRITES_FAULTS_MAX = 25,
 	REQUESTS_MAX = 250,
@@ -52,7 +54,7 @@ static void draw_servers(struct hs_prng *prng, struct hs_sim_plan *plan)
 	set_liveness(plan);
 }
 
-/* Values too large to be kept are read from replicas. */
+/* Values too large for the cache are read from replicas. */
 static void draw_replica_reads(struct hs_sim_plan *plan)
 {
 	plan->world.core.cache_entry_bytes = ENTRY_BYTES_LOW;
@@ -60,8 +62,8 @@ static void draw_replica_reads(struct hs_sim_plan *plan)
 		plan->world.rules[i].replica_reads = true;
 }
 
-/* Values that the cache does not take lie on several masters; seldom written, or no set of copies would last. From
- * numbers of their own, so that older seeds still mean what they meant. */
+/* Values that the cache does not take are copied to several masters. They are seldom written, or no set of copies
+ * would last. Drawn from a separate generator. */
 static void draw_copies(struct hs_sim_plan *plan, bool always)
 {
 	struct hs_sim_world_options *world = &plan->world;
@@ -94,7 +96,7 @@ static void draw_copies(struct hs_sim_plan *plan, bool always)
 static void draw_faults(struct hs_prng *prng, struct hs_sim_plan *plan)
 {
 	hs_sim_plan_draw_faults(plan, prng);
-	/* FLUSHALL reaches one server after the other, and a key may pass it by on its way. */
+	/* FLUSHALL reaches one server after the other, and may miss a key that moves */
 	if (plan->world.servers.moves || plan->world.servers.failovers)
 		plan->load.flushes = false;
 }
@@ -118,9 +120,9 @@ static void draw_load(struct hs_prng *prng, struct hs_sim_load_options *load, ui
 	load->switches = one_in(prng, 4);
 }
 
-/* All slots of a master move to its replica, which tells the tracking sessions of before nothing; the master that was is
- * a replica now, hears of changes late, and tells of them then. Whatever else goes wrong ends tracking sessions, or has
- * their keys read anew. */
+/* All slots of a master move to its replica, which sends nothing to the old tracking sessions. The old master, now a
+ * replica, applies changes late, and invalidates then. Other faults are left out: they end tracking sessions, or
+ * cause new fetches. */
 static void leave_failovers_only(struct hs_sim_plan *plan)
 {
 	struct hs_sim_servers_options *servers = &plan->world.servers;
@@ -143,8 +145,8 @@ static void leave_failovers_only(struct hs_sim_plan *plan)
 	plan->load.act_us_max = 1000;
 }
 
-/* What moves while it is there is told by the DEL of the move: a key must be missing, and come back. And who asks for
- * more than is kept of it waits for the end of the move. */
+/* A key that moves is invalidated by the DEL of its move: so a key must be missing, and reappear. And a read that
+ * finds no usable entry waits for the end of the move. */
 static void leave_moves_only(struct hs_sim_plan *plan)
 {
 	struct hs_sim_servers_options *servers = &plan->world.servers;
@@ -157,7 +159,7 @@ static void leave_moves_only(struct hs_sim_plan *plan)
 	servers->down_us_max = 20000;
 }
 
-/* Connections end often, and keys change before the next one is there. */
+/* Connections end often, and keys change before the next connection is established. */
 static void leave_kills_only(struct hs_sim_plan *plan)
 {
 	struct hs_sim_servers_options *servers = &plan->world.servers;
@@ -174,8 +176,8 @@ static void leave_kills_only(struct hs_sim_plan *plan)
 	plan->load.switches = plan->load.flushes = plan->load.hang_ups = false;
 }
 
-/* One server is troubled, and has a key with a rule as the others do. Reads that went to a copy there are given up after
- * a while, so it is away for longer than that (sim/load_delay.c). */
+/* One server has a fault, and has a key with a rule, as the others do. Reads that went to a copy there are given up
+ * after a while, so its faults last longer than that (sim/load_delay.c). */
 static void leave_one_troubled(struct hs_sim_plan *plan, struct hs_prng *prng)
 {
 	struct hs_sim_world_options *world = &plan->world;
@@ -196,7 +198,7 @@ static void leave_away_for_long(struct hs_sim_plan *plan)
 	servers->down_us_max = 1000000;
 }
 
-/* Where a planted mistake can be seen. */
+/* Changes the plan so that the planted bug can strike and be noticed. */
 static void help_mistake(struct hs_sim_plan *plan)
 {
 	struct hs_sim_rule *rule = &plan->world.rules[0];
@@ -205,7 +207,7 @@ static void help_mistake(struct hs_sim_plan *plan)
 	case HS_SIM_OLD_DURING_FETCH:
 		rule->stale_while_revalidate_us = 5000;
 		break;
-	case HS_SIM_COPIES_LEFT: /* where no server fails there is no excuse for that */
+	case HS_SIM_COPIES_LEFT: /* without faults no copy may be left */
 		plan->load.faults = false;
 		plan->world.servers.act_us_max = 0;
 		plan->world.servers.lose_one_in = plan->world.servers.mute_one_in = 0;
@@ -225,7 +227,7 @@ static void help_mistake(struct hs_sim_plan *plan)
 		plan->world.servers.crashes = false;
 		plan->load.writes = 2;
 		break;
-	case HS_SIM_LIVENESS_AT_REPLY: /* the way there and back takes about as long as it may be old */
+	case HS_SIM_LIVENESS_AT_REPLY: /* a round trip takes about as long as `stale` */
 		rule->stale_us = 1000;
 		plan->world.servers.latency_us_max = 1000;
 		rule->ttl_us = rule->negative_ttl_us = 1000000;
@@ -241,7 +243,7 @@ static void help_mistake(struct hs_sim_plan *plan)
 		rule->stale_while_revalidate_us = rule->stale_if_error_us = 0;
 		break;
 	case HS_SIM_DEAD_SESSION:
-		/* What is read anew is right: so there must be more that the connection was asked for. */
+		/* A new fetch would be right: so the lost connection must have had other keys, too. */
 		plan->world.servers.cluster = false;
 		plan->world.engine.partitions = 1;
 		plan->world.op_scope = HS_OP_SCOPE_ALL;
@@ -275,7 +277,7 @@ static void help_mistake(struct hs_sim_plan *plan)
 		plan->load.writes = 2;
 		plan->load.ttl_ms_max = 0;
 		break;
-	case HS_SIM_NEGATIVE_FOREVER: /* a key that is missing is asked for again and again */
+	case HS_SIM_NEGATIVE_FOREVER: /* a missing key is read again and again */
 		rule->negative_ttl_us = 1000;
 		rule->ttl_us = 1000000;
 		rule->stale_while_revalidate_us = rule->stale_if_error_us = 0;
@@ -317,7 +319,7 @@ static void help_mistake(struct hs_sim_plan *plan)
 	}
 }
 
-/* The mistake that is planted does nothing where nothing goes wrong. */
+/* Whether the planted bug needs faults to strike. */
 static bool needs_faults(const struct hs_sim_plan *plan)
 {
 	enum hs_sim_bug bug = plan->world.engine.bug;
@@ -345,7 +347,7 @@ void hs_sim_plan_draw_rules(struct hs_sim_plan *plan, struct hs_prng *prng)
 		draw_rule(prng, &world->rules[i]);
 	draw_load(prng, &plan->load, world->rules_count);
 	if (embedded)
-		plan->load.external = 0; /* nobody else is there */
+		plan->load.external = 0; /* there are no external clients */
 	else
 		draw_servers(prng, plan);
 	if (world->servers.replicas > 0 && one_in(prng, 4))

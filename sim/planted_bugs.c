@@ -1,3 +1,4 @@
+/* The table of planted bugs: name, the worlds in which each can strike, and the laws that it can break. */
 #include "sim/planted_bugs.h"
 
 #include "sim/check.h"
@@ -9,7 +10,7 @@
 static const struct {
 	const char *name;
 	enum hs_sim_bug_where where;
-	uint32_t laws; /* that it can break */
+	uint32_t laws; /* a bit for each law that it can break */
 } bugs[HS_SIM_BUGS] = {
 	[HS_SIM_NO_BUG] = {"none", HS_SIM_ANYWHERE, 0},
 	[HS_SIM_READ_TOO_EARLY] = {"read-too-early", HS_SIM_IN_ENGINE, LAW(2)},

@@ -1,3 +1,5 @@
+/* Planted bugs of a wrong redis engine (sim/planted_bugs.h): each changes what a flow remembers around one of its
+ * events. */
 #include "sim/redis_bugs.h"
 
 #include "core/reserved.h"
@@ -64,7 +66,7 @@ void hs_sim_redis_bugs_before(struct hs_sim_redis_bugs *redis_bugs, struct hs_fl
 	}
 }
 
-/* HS_SIM_REDIRECT_OVERTAKES: what came since goes before what was turned away. */
+/* HS_SIM_REDIRECT_OVERTAKES: later requests go before the redirected ones. */
 static void swap_held(struct hs_flow *flow)
 {
 	for (struct hs_link *link = flow->holds.next; link != &flow->holds; link = link->next) {
@@ -78,8 +80,8 @@ static void swap_held(struct hs_flow *flow)
 	}
 }
 
-/* HS_SIM_ASK_REFUSED: marks commands that were sent on with ASK as overtaken. HS_SIM_EMPTY_MASTER_DROPPED: has the flow's
- * next tick close the connection to a node without slots. */
+/* HS_SIM_ASK_REFUSED: marks commands that were redirected with ASK as overtaken. HS_SIM_EMPTY_MASTER_DROPPED: has
+ * the flow's next tick close the connection to a node without slots. */
 static void give_up_asked(const struct hs_sim_redis_bugs *redis_bugs, struct hs_node *node)
 {
 	if (redis_bugs->bug == HS_SIM_EMPTY_MASTER_DROPPED)
@@ -105,7 +107,7 @@ static void believe(struct hs_sim_redis_bugs *redis_bugs, uint16_t number)
 	if (voided && ((redis_bugs->bug == HS_SIM_SESSION_SURVIVES_MOVE && up) ||
 		       (redis_bugs->bug == HS_SIM_DEAD_SESSION && !up)))
 		atomic_store(&fetch->tracking_session->epoch, redis_bugs->epochs[number]);
-	/* That slots have moved was the answer to a liveness check: it lives. */
+	/* the answer of a liveness check said that slots have moved: the session is alive */
 	if (voided && redis_bugs->bug == HS_SIM_SESSION_SURVIVES_MOVE && up)
 		atomic_store(&fetch->tracking_session->caught_up_us, now_us);
 	if (fetch && redis_bugs->bug == HS_SIM_LIVENESS_AT_REPLY &&
@@ -129,7 +131,7 @@ void hs_sim_redis_bugs_after(struct hs_sim_redis_bugs *redis_bugs)
 
 /* ---- connections ---- */
 
-/* What a mistake takes for not sent when its connection is lost. */
+/* Whether the bug takes the operation for not sent when its connection is lost. */
 static bool is_resent(const struct hs_op *op, enum hs_sim_bug bug)
 {
 	switch (bug) {
@@ -157,7 +159,7 @@ void hs_sim_redis_bugs_down(struct hs_sim_redis_bugs *redis_bugs, struct hs_pipe
 {
 	for (struct hs_op *op = pipe->in_flight.first; op; op = op->next) {
 		if (is_resent(op, redis_bugs->bug))
-			op->engine_mark = UINT64_MAX; /* as if it had never left */
+			op->engine_mark = UINT64_MAX; /* as if it had never been sent */
 	}
 	if (redis_bugs->bug != HS_SIM_HALF_REPLY_REUSED || pipe->upstream.partial.len == 0)
 		return;
@@ -175,7 +177,7 @@ void hs_sim_redis_bugs_up(struct hs_sim_redis_bugs *redis_bugs, struct hs_pipe *
 
 /* ---- operations ---- */
 
-/* What a mistake does not send. */
+/* Whether the bug answers the operation without sending it. */
 static bool is_dropped(const struct hs_op *op, enum hs_sim_bug bug)
 {
 	enum hs_command_id id = op->kind == HS_OP_COMMAND ? op->command->id : HS_CMD_ID_GET;

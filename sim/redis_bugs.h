@@ -1,5 +1,5 @@
 /* Planted bugs of a wrong redis engine, around the real engine code of one heatsink (the list is in
- * sim/planted_bugs.h): changes what the engine remembers, or what it is told, before or after one of its events.
+ * sim/planted_bugs.h): changes what the engine remembers, or the input of its events, before or after an event.
  * Without such a bug it changes nothing. One thread. */
 #ifndef HS_SIM_REDIS_BUGS_H
 #define HS_SIM_REDIS_BUGS_H

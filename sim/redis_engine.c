@@ -1,3 +1,5 @@
+/* Wires the real code of src/engine/redis to the simulated world: callbacks of flows, topology monitor and
+ * subscriber on one side, simulated connections and the event queue on the other. */
 #include "sim/redis_engine.h"
 
 #include "base/list.h"
@@ -20,17 +22,19 @@ struct worker {
 	struct hs_tracking_sessions *tracking_sessions;
 	bool liveness_planned;
 	bool routed;
-	uint64_t told_us; /* when the last message gets there: they keep their order */
-	struct hs_sim_connection *hearing; /* replies come from it just now; or NULL */
+	uint64_t told_us; /* when the last message arrives: messages arrive in order */
+	/* The connection whose replies are being handled; or NULL */
+	struct hs_sim_connection *hearing;
 };
 
-/* From the engine's thread to a worker. */
+/* A message from the engine's thread to a worker. */
 struct message {
-	struct hs_link link; /* in proxy->messages */
+	struct hs_link link; /* in redis->messages */
 	struct worker *worker;
-	const struct hs_routes *routes;			    /* or */
-	struct hs_op *op;				    /* that is done, or */
-	const struct hs_tracking_session *tracking_session; /* of which a key has changed, or all */
+	const struct hs_routes *routes; /* new routes, or */
+	struct hs_op *op;		/* an operation that is done, or */
+	/* a session of which `key` or (`all`) all keys have changed */
+	const struct hs_tracking_session *tracking_session;
 	struct hs_buf key;
 	bool all;
 };
@@ -44,7 +48,8 @@ struct hs_sim_redis {
 	struct hs_slot_map *slots;
 	struct hs_monitor *monitor;
 	struct hs_subscriber *subscriber;
-	char pubsub_conn[HS_HOST_BYTES_MAX + 16]; /* where channels were subscribed last; "" */
+	/* The node where channels were subscribed last; "" */
+	char pubsub_conn[HS_HOST_BYTES_MAX + 16];
 	bool pubsub_conn_has_moved;
 	struct hs_link messages;
 	uint64_t monitor_us; /* when its next tick is planned */
@@ -100,7 +105,7 @@ static void hear(void *context, void *target, uint64_t number)
 
 	(void)number;
 	if (redis->ended)
-		return; /* it is freed with the proxy */
+		return; /* freed by hs_sim_redis_destroy */
 	if (message->op) {
 		redis->host.done(redis->host.context, message->op);
 	} else {
@@ -152,7 +157,7 @@ static void close_wire(struct hs_sim_redis *redis, struct hs_upstream *upstream)
 		hs_sim_connection_close(&connection, redis->lost);
 }
 
-/* After every event of the subscriber. */
+/* Called after every event of the subscriber. */
 static void note_pubsub_conn(struct hs_sim_redis *redis)
 {
 	const struct hs_subscriber_conn *pubsub_conn = redis->subscriber->pubsub_conn;
@@ -283,7 +288,7 @@ static struct hs_bytes flow_script(void *context, struct hs_bytes digest)
 	return (struct hs_bytes){NULL, 0};
 }
 
-/* HS_SIM_PUSH_LATE: on its way. */
+/* HS_SIM_PUSH_LATE: delivers a delayed invalidation. */
 static void tell_change(void *context, void *target, uint64_t number)
 {
 	struct hs_sim_redis *redis = context;
@@ -458,7 +463,7 @@ static void monitor_routes(void *context, const struct hs_routes *routes)
 	hs_routes_unref(&routes);
 }
 
-/* The simulated servers have none but those that the world tells its cores of. */
+/* The world tells its cores itself which commands the simulated servers have. */
 static void monitor_learned(void *context, struct hs_learned *learned)
 {
 	(void)context;
@@ -491,7 +496,7 @@ static void monitor_startup_done(void *context)
 static void monitor_done(void *context, struct hs_op *op)
 {
 	(void)context, (void)op;
-	hs_check(false); /* nobody asks for options */
+	hs_check(false); /* no part of a world asks for server options */
 }
 
 static void monitor_recounted(void *context, uint64_t number)
@@ -520,7 +525,7 @@ static void tick_monitor(void *context, void *target, uint64_t at_us)
 
 	(void)target;
 	if (redis->ended || redis->monitor_us != at_us)
-		return; /* it was planned anew, for earlier */
+		return; /* an earlier tick was planned meanwhile */
 	redis->monitor_us = 0;
 	hs_monitor_tick(redis->monitor, now_us(redis));
 	plan_monitor(redis);
@@ -742,7 +747,7 @@ bool hs_sim_redis_is_routed(const struct hs_sim_redis *redis)
 
 /* ---- beginning and end ---- */
 
-/* The first nodes: any of them tells of the others. */
+/* The URL names the first nodes; each of them reports the others. */
 static void fill_url(struct hs_sim_redis *redis)
 {
 	const struct hs_sim_cluster *cluster = redis->host.cluster;

@@ -107,7 +107,7 @@ bool hs_sim_world_read_may_be_stale(const struct hs_sim_world *world, const stru
 	return false;
 }
 
-/* --- what others may have to wait for --- */
+/* --- progress that law 9 allows for --- */
 
 static bool is_of_copies(const struct hs_op *op)
 {
@@ -138,7 +138,7 @@ static void count_internal(struct hs_sim_worker *worker, const struct hs_op *op)
 		worker->heatsink->progress.internal++;
 }
 
-/* --- one read for all --- */
+/* --- single-flight fetches --- */
 
 static bool is_same(const struct hs_op *a, const struct hs_op *b)
 {
@@ -164,7 +164,7 @@ void hs_sim_rules_sent(struct hs_sim_worker *worker, const struct hs_op *op)
 	for (size_t i = 0; i < world->fetches_count; i++) {
 		if (world->fetches[i].worker == worker && is_same(world->fetches[i].op, op))
 			hs_sim_verdict_set(&world->broken, HS_SIM_LAW_FETCHES,
-					   "worker %u reads %.*s twice at once to keep it",
+					   "worker %u has two fetches of %.*s in flight",
 					   worker->number, (int)op->argv[1].len, op->argv[1].data);
 	}
 	if (world->fetches_count == world->fetches_cap) {
@@ -186,7 +186,7 @@ void hs_sim_rules_back(struct hs_sim_worker *worker, const struct hs_op *op)
 	}
 }
 
-/* --- turning them off and on --- */
+/* --- switching them off and on --- */
 
 static void configure(void *context, void *target, uint64_t number)
 {

@@ -17,7 +17,7 @@
 
 #include <stdint.h>
 
-/* What all schedules of a run share. Read-only while they run. */
+/* Shared by all schedules of a run. Read-only while they run. */
 struct hs_sim_runner {
 	enum hs_sim_bug bug; /* planted bug that the checkers should find, or HS_SIM_NO_BUG */
 	enum hs_sim_focus focus;

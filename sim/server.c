@@ -1,9 +1,8 @@
 /* Connections and cycles.
  *
- * Bytes that arrive wait for the server's next cycle. It takes the connections in the order in which
- * they became ready, each with everything it has, and at its end sends what Redis sends before it
- * sleeps: broadcast invalidations first, because they stand behind the replies of the cycle, then all
- * output. */
+ * Bytes that arrive wait for the server's next cycle. A cycle takes the connections in the order in which they
+ * became ready, each with everything it has. At its end it sends what Redis sends before it sleeps: first broadcast
+ * invalidations, which come after the replies of the cycle, then all output. */
 #include "sim/server_internal.h"
 
 #include "base/err.h"
@@ -180,7 +179,7 @@ void hs_sim_server_plan(struct hs_sim_server *server, uint64_t us_max, hs_sim_ev
 						 });
 }
 
-/* All whole requests that the connection has. */
+/* Handles all complete requests of the connection. */
 static void handle_input(struct hs_sim_server_conn *conn)
 {
 	struct hs_wire_request *request = &conn->request;
@@ -220,7 +219,7 @@ static void run_cycle(void *context, void *target, uint64_t number)
 	server->cycle_planned = false;
 	if (!hs_sim_server_runs(server))
 		return;
-	/* What becomes ready meanwhile has its turn in the next cycle. */
+	/* connections that become ready meanwhile wait for the next cycle */
 	struct hs_link last = {0};
 
 	hs_list_init(&last);

@@ -14,7 +14,7 @@
 	"RESP protocol version at the same time"
 #define NO_CLUSTER "ERR This instance has cluster support disabled"
 
-/* ---- who the client is ---- */
+/* ---- login and name ---- */
 
 static bool log_in(struct hs_sim_server_conn *conn, struct hs_bytes user, struct hs_bytes password)
 {
@@ -42,7 +42,7 @@ static void run_auth(struct hs_sim_server_conn *conn, size_t argc, const struct 
 		hs_reply_ok(reply);
 }
 
-/* False: that is no name, and answered. */
+/* False: an invalid name; the error is written. */
 static bool set_name(struct hs_sim_server_conn *conn, struct hs_bytes name, struct hs_reply *reply)
 {
 	for (size_t i = 0; i < name.len; i++) {
@@ -182,7 +182,7 @@ static void run_client_unblock(struct hs_sim_server_conn *conn, size_t argc,
 	hs_reply_int(reply, 1);
 }
 
-/* CLIENT KILL ID id, the only form of it. */
+/* CLIENT KILL ID id, the only form that is supported. */
 static void run_client_kill(struct hs_sim_server_conn *conn, size_t argc,
 			    const struct hs_bytes *argv, struct hs_reply *reply)
 {
@@ -247,7 +247,7 @@ static void run_client(struct hs_sim_server_conn *conn, const struct hs_command 
 	}
 }
 
-/* ---- the rest ---- */
+/* ---- other commands ---- */
 
 static void run_ping(struct hs_sim_server_conn *conn, size_t argc, const struct hs_bytes *argv,
 		     struct hs_reply *reply)
@@ -270,7 +270,7 @@ static void run_select(const struct hs_sim_server *server, struct hs_bytes word,
 {
 	int64_t db;
 
-	/* Without a Cluster there are 16: whatever is selected, keys are those of 0. */
+	/* without a Cluster there are 16 databases; all of them show the keys of 0 */
 	if (!hs_num_parse_int(word, &db))
 		hs_reply_error(reply, "ERR value is not an integer or out of range");
 	else if (db != 0 && server->cluster->options.cluster)

@@ -1,5 +1,5 @@
-/* Commands on keys: keyspace/ runs them over the node's map, each as a transaction of its own. What they
- * change goes to watchers (by keyspace/), to who tracks, to the replicas and to the host. */
+/* Commands on keys: keyspace/ runs them over the node's map, each as a transaction of its own. Changes go to
+ * watchers (by keyspace/), to tracking clients, to the replicas and to the host. */
 #include "sim/server_internal.h"
 
 #include "base/err.h"
@@ -24,9 +24,9 @@ struct hs_keyspace hs_sim_keyspace(struct hs_sim_server *server)
 	};
 }
 
-/* ---- what follows from a change ---- */
+/* ---- effects of a change ---- */
 
-/* Whether what happens at this node happens to the truth. */
+/* Whether a change of the slot at this node changes the true value. */
 static bool is_true(const struct hs_sim_server *server, uint16_t slot)
 {
 	const struct hs_sim_cluster *cluster = server->cluster;
@@ -130,8 +130,7 @@ bool hs_sim_data_expire(struct hs_sim_server *server, uint16_t slot, struct hs_b
 {
 	if (!hs_sim_data_is_expired(server, slot, key))
 		return false;
-	/* A replica waits for its master's word, and a master that is about to hand over does not
-	 * change. */
+	/* a replica waits for its master's DEL, and a master that is about to hand over changes nothing */
 	if (!hs_sim_server_is_master(server) || server->paused)
 		return true;
 	hs_sim_data_remove(server, key, true);
@@ -141,7 +140,7 @@ bool hs_sim_data_expire(struct hs_sim_server *server, uint16_t slot, struct hs_b
 	return true;
 }
 
-/* Every command that looks at a key removes it first if it has expired. */
+/* Every command deletes its expired keys first. */
 static void expire_keys(struct hs_sim_server *server, const struct hs_command *command, size_t argc,
 			const struct hs_bytes *argv)
 {
@@ -169,12 +168,12 @@ void hs_sim_data_sweep(struct hs_sim_server *server)
 	hs_memkv_commit(server->map);
 	hs_sim_data_notify(server, HS_SIM_CHANGE_EXPIRED);
 	hs_sim_stream_end_group(server);
-	hs_sim_server_wake(server); /* broadcasts */
+	hs_sim_server_wake(server); /* for broadcasts */
 }
 
 /* ---- commands ---- */
 
-/* The slot of a command that has keys of one slot only; keyspace/ finds those of the others itself. */
+/* The slot of a command whose keys share one; keyspace/ finds the slots of other commands itself. */
 static uint16_t slot_of(const struct hs_command *command, size_t argc, const struct hs_bytes *argv)
 {
 	struct hs_key_walk walk;
@@ -187,7 +186,7 @@ static uint16_t slot_of(const struct hs_command *command, size_t argc, const str
 	return at > 0 ? hs_slot_of(argv[at]) : 0;
 }
 
-/* RENAME tells of the old name first. */
+/* RENAME reports the old name first. */
 static void put_in_order(struct hs_changed *changed, const struct hs_command *command)
 {
 	struct hs_changed_key key;
@@ -200,7 +199,7 @@ static void put_in_order(struct hs_changed *changed, const struct hs_command *co
 	changed->keys[1] = key;
 }
 
-/* The slot of CLUSTER COUNTKEYSINSLOT and GETKEYSINSLOT. False: it is none, which is answered. */
+/* Reads the slot of CLUSTER COUNTKEYSINSLOT and GETKEYSINSLOT. False: it is invalid; the error is written. */
 static bool read_slot(const struct hs_command *command, const struct hs_bytes *argv,
 		      struct hs_reply *reply, uint16_t *slot)
 {
@@ -220,8 +219,8 @@ static bool read_slot(const struct hs_command *command, const struct hs_bytes *a
 	return true;
 }
 
-/* DBSIZE and CLUSTER COUNTKEYSINSLOT: Redis counts what has expired and is still there as well. False:
- * it is another command. */
+/* DBSIZE and CLUSTER COUNTKEYSINSLOT. Redis also counts expired keys that it has not deleted. False: another
+ * command. */
 static bool run_count(struct hs_sim_server *server, const struct hs_command *command, uint16_t slot,
 		      struct hs_reply *reply)
 {
@@ -234,8 +233,8 @@ static bool run_count(struct hs_sim_server *server, const struct hs_command *com
 	return true;
 }
 
-/* A server without a Cluster takes keys of any slots together; keyspace/ looks for all keys of such a
- * command in one. So the others' records stay there for as long as the command runs. */
+/* A server without a Cluster accepts keys of different slots, but keyspace/ looks for all keys of such a command in
+ * one slot. So the other keys' records are moved there while the command runs. */
 static void change_slots(struct hs_sim_server *server, const struct hs_command *command,
 			 size_t argc, const struct hs_bytes *argv, uint16_t slot, bool back)
 {

@@ -1,8 +1,8 @@
-/* Commands that servers have and heatsink does not know by itself: DUMP, RESTORE, MIGRATE, those that
- * block, and three that no server has. X.SWAP key value is GETSET. X.BOTH key value sets the key and, as a
- * script might, key0, which it does not name. X.PAIR key value key value is MSET of two.
+/* Commands that heatsink's table does not have: DUMP, RESTORE, MIGRATE, commands that block, and three module
+ * commands that no real server has. X.SWAP key value is GETSET. X.BOTH key value sets the key and, as a script
+ * might, key0 without naming it. X.PAIR key value key value is an MSET of two keys.
  *
- * Of lists there is what BLPOP needs (sim/server_lists.c). */
+ * RPUSH and BLPOP are in sim/server_lists.c. */
 #include "sim/server_internal.h"
 
 #include "base/num.h"
@@ -64,7 +64,7 @@ bool hs_sim_extras_has(const struct hs_command *command)
 	return command->id >= HS_CMD_IDS;
 }
 
-/* ---- those that no server has ---- */
+/* ---- X commands ---- */
 
 static void run_as(struct hs_sim_server_conn *conn, enum hs_command_id id, size_t argc,
 		   const struct hs_bytes *argv, struct hs_reply *reply)
@@ -81,8 +81,8 @@ static void run_both(struct hs_sim_server_conn *conn, const struct hs_bytes *arg
 	struct hs_buf out = {0};
 	struct hs_reply nobody = {.out = &out, .resp = 2};
 
-	/* As a script that names no keys: it may use those that this node has. (A script on a node that imports the slot
-	 * may even write a key that is still elsewhere, and that write is lost when the key arrives.) */
+	/* As a script that names no keys: it may use keys that this node has. (A script on a node that imports the
+	 * slot may even write a key that is still at the source, and that write is lost when the key arrives.) */
 	if (!hs_sim_route_serves(conn, set, 3, unnamed_key)) {
 		hs_reply_error(reply, "ERR Script attempted to access a non local key in a cluster "
 				      "node");
@@ -201,7 +201,7 @@ static void run_migrate(struct hs_sim_server_conn *conn, size_t argc, const stru
 		hs_reply_status(reply, moved > 0 ? "OK" : "NOKEY");
 }
 
-/* ---- those that block ---- */
+/* ---- blocked connections ---- */
 
 void hs_sim_unblock(struct hs_sim_server_conn *conn, const char *error)
 {
@@ -317,7 +317,7 @@ static void run_blpop(struct hs_sim_server_conn *conn, size_t argc, const struct
 	block(conn, HS_SIM_WAIT_LIST, (uint64_t)(timeout_s * 1e6));
 }
 
-/* Calls `what` for every connection that waits; it may end the wait. */
+/* Calls `what` for every blocked connection; `what` may unblock it. */
 static void each_blocked(struct hs_sim_server *server,
 			 void (*what)(struct hs_sim_server_conn *conn, const void *context),
 			 const void *context)
@@ -384,7 +384,7 @@ void hs_sim_unblock_all(struct hs_sim_server *server, const char *error)
 	each_blocked(server, end_with, error);
 }
 
-/* ---- all of them ---- */
+/* ---- dispatch ---- */
 
 void hs_sim_extras_run(struct hs_sim_server_conn *conn, const struct hs_command *command,
 		       size_t argc, const struct hs_bytes *argv, struct hs_reply *reply)

@@ -1,4 +1,4 @@
-/* What the files of the simulated servers share: a node, a connection, a view of the Cluster. Only sim/server*.c and
+/* Internals of the simulated servers: a node, a connection, a view of the Cluster. Only sim/server*.c and
  * sim/cluster*.c include this. One thread.
  *
  *     server.c           connections, cycles: bytes in, bytes out
@@ -109,7 +109,7 @@ struct hs_sim_server_conn {
 
 /* ---- the Cluster as one node sees it ---- */
 
-/* What a node knows of a node (another one, or itself). */
+/* A node's knowledge of a node (another one, or itself). */
 struct hs_sim_peer_view {
 	uint64_t config_epoch;
 	uint64_t failed_us;

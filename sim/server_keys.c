@@ -1,5 +1,5 @@
-/* Records as they lie in a node's map: all nodes of a Cluster have the same hash seed, so a record can
- * be copied from one to the other, its time to live with it. */
+/* Records as they lie in a node's map. All nodes of a Cluster share a hash seed, so that a record, with its time to
+ * live, can be copied from one node to another. */
 #include "sim/server_internal.h"
 
 #include "base/err.h"
@@ -99,7 +99,7 @@ void hs_sim_keys_shift(struct hs_sim_server *server, struct hs_bytes key, uint16
 		return;
 	hs_buf_append_bytes(&bytes, record);
 	hs_sim_keys_put(server, from, key, (struct hs_bytes){0});
-	/* The checksum covers the slot. */
+	/* the checksum covers the slot */
 	physical_of(server, to, key, &physical);
 	hs_record_seal(bytes.data, bytes.len, hs_record_seed(physical.data));
 	hs_sim_keys_put(server, to, key, hs_buf_bytes(&bytes));

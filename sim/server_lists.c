@@ -1,10 +1,10 @@
-/* Lists, as far as clients that wait for an element need them: RPUSH and BLPOP. A list lies in its key as a text
- * that other commands see, and must not be given: moves, replication and failovers carry it like any value.
+/* Lists, as far as BLPOP needs them: RPUSH and BLPOP. A list is stored as a text value, which clients must not set
+ * and other commands show. Moves, replication and failovers carry it like any value.
  *
- *     LIST a b c      the head, and the elements from the first to the last
+ *     LIST a b c      the word LIST, then the elements from the first to the last
  *
- * Who waits is served in the order of waiting, when the command that brought elements is over, or the key has
- * come from another node. */
+ * Blocked clients are served in the order in which they blocked, behind the command that pushed elements, or when
+ * the key arrives from another node. */
 #include "sim/server_internal.h"
 
 #include "base/slot.h"
@@ -43,7 +43,7 @@ static void reply_wrong(struct hs_reply *reply)
 	hs_reply_error(reply, "WRONGTYPE Operation against a key holding the wrong kind of value");
 }
 
-/* Elements have no spaces in them. */
+/* Elements must not contain spaces. */
 void hs_sim_lists_push(struct hs_sim_server_conn *conn, size_t argc, const struct hs_bytes *argv,
 		       struct hs_reply *reply)
 {
@@ -70,7 +70,7 @@ void hs_sim_lists_push(struct hs_sim_server_conn *conn, size_t argc, const struc
 	conn->server->lists_grew = true;
 }
 
-/* The first element of the first list that has one. */
+/* Pops the first element of the first list that has one. */
 bool hs_sim_lists_pop(struct hs_sim_server_conn *conn, size_t keys, const struct hs_bytes *names,
 		      struct hs_reply *reply)
 {
@@ -114,7 +114,7 @@ void hs_sim_lists_wait(struct hs_sim_server_conn *conn, size_t keys, const struc
 	}
 }
 
-/* Tries the lists that it waits for, in its order. */
+/* Tries the lists that the connection waits for, in its order. */
 static bool serve(struct hs_sim_server_conn *conn, struct hs_reply *reply)
 {
 	struct hs_bytes name;
@@ -129,7 +129,7 @@ static bool serve(struct hs_sim_server_conn *conn, struct hs_reply *reply)
 	return served;
 }
 
-/* Of those that wait for a key that has something, the one that waits longest. */
+/* The connection that has waited longest for a list with elements. */
 static struct hs_sim_server_conn *find_waiting(struct hs_sim_server *server, uint64_t since)
 {
 	struct hs_sim_server_conn *first = NULL;

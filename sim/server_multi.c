@@ -1,5 +1,5 @@
-/* MULTI, EXEC, WATCH. Queued commands run one by one in EXEC, each as if alone, and nothing comes between
- * them; what they change is told, and applied by replicas, behind the last one. */
+/* MULTI, EXEC, WATCH. EXEC runs the queued commands one by one, each as if alone, with nothing in between.
+ * Invalidations follow behind the last one, and replicas apply the changes together. */
 #include "sim/server_internal.h"
 
 #include "base/err.h"
@@ -24,7 +24,7 @@ static void grow(struct hs_sim_queue *queue, size_t args)
 	}
 }
 
-/* A watched key was changed. That one has expired by now does not count before EXEC. */
+/* Whether a watched key was changed. Keys that have expired by now do not count before EXEC. */
 static bool is_dirty(struct hs_sim_server_conn *conn)
 {
 	struct hs_sim_server *server = conn->server;
@@ -44,7 +44,7 @@ void hs_sim_queue_add(struct hs_sim_server_conn *conn, const struct hs_command *
 	struct hs_reply reply = hs_sim_conn_reply(conn);
 
 	hs_reply_status(&reply, "QUEUED");
-	/* It will not run: so its keys do not matter any more, either. */
+	/* it will not run, so its keys do not matter */
 	if (conn->flags & HS_SIM_CONN_DIRTY_EXEC || is_dirty(conn))
 		return;
 	grow(queue, argc);

@@ -1,5 +1,5 @@
-/* Channels, patterns, shard channels. A PUBLISH reaches who listens at this node at once, and the other
- * nodes with the bus; an SPUBLISH the node's replicas or master. */
+/* Channels, patterns, shard channels. A PUBLISH reaches subscribers of this node at once, and those of other nodes
+ * over the bus; an SPUBLISH reaches the node's replicas or master only. */
 #include "sim/server_internal.h"
 
 #include "base/glob.h"
@@ -31,7 +31,7 @@ static struct hs_sim_topic *find(const struct hs_sim_server_conn *conn, enum hs_
 	return NULL;
 }
 
-/* What confirmations count: channels and patterns together, shard channels apart. */
+/* The count in a confirmation: channels and patterns together, shard channels separately. */
 static int64_t count(const struct hs_sim_server_conn *conn, enum hs_sim_topic_kind kind)
 {
 	return kind == HS_SIM_SHARD
@@ -72,7 +72,7 @@ static void subscribe(struct hs_sim_server_conn *conn, enum hs_sim_topic_kind ki
 	confirm(conn, kind, words[kind].subscribe, &name);
 }
 
-/* Says so, and frees it. */
+/* Sends the confirmation, and frees the topic. */
 static void leave(struct hs_sim_server_conn *conn, struct hs_sim_topic *topic)
 {
 	struct hs_bytes name = name_of(topic);
@@ -151,7 +151,7 @@ static bool hears(const struct hs_sim_topic *topic, bool shard, struct hs_bytes 
 					     : hs_bytes_equal(name_of(topic), channel);
 }
 
-/* Returns how many were told. Of one connection its channel comes before its patterns. */
+/* Returns the number of receivers. A connection gets the message for its channel before those for its patterns. */
 static int64_t deliver(struct hs_sim_server *server, bool shard, struct hs_bytes channel,
 		       struct hs_bytes message)
 {
@@ -186,7 +186,7 @@ static int64_t deliver(struct hs_sim_server *server, bool shard, struct hs_bytes
 	return told;
 }
 
-/* A message on the bus, to one node. */
+/* A bus message to one node. */
 struct hs_sim_bus_message {
 	struct hs_link link;
 	bool shard;
@@ -223,7 +223,7 @@ static void post(struct hs_sim_server *from, struct hs_sim_server *to, bool shar
 	memcpy(bus_message->bytes, channel.data, channel.len);
 	memcpy(bus_message->bytes + channel.len, message.data, message.len);
 	hs_list_append(&cluster->bus_messages, &bus_message->link);
-	/* What one node publishes reaches another in its order. */
+	/* messages from one node to another arrive in order */
 	uint64_t at_us =
 		hs_sim_now_us(cluster) + (us_max > 0 ? hs_prng_below(&cluster->prng, us_max) : 0);
 

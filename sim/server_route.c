@@ -1,6 +1,6 @@
-/* Which node serves a command, by Redis 7.0's rules: its keys must be of one slot; the node must own
- * that slot, or receive it and be asked, or follow its owner and the connection be READONLY. While a slot
- * moves, the keys that are there decide. */
+/* Which node serves a command, by Redis 7.0's rules. Its keys must share a slot. The node must own that slot; or
+ * import it, and the connection has sent ASKING; or replicate its owner, and the connection is READONLY. While a
+ * slot moves, it depends on which of the keys are at the node. */
 #include "sim/server_internal.h"
 
 #include "base/mem.h"
@@ -17,7 +17,7 @@ struct hs_sim_move *hs_sim_view_move(struct hs_sim_view *view, uint16_t slot, bo
 	return NULL;
 }
 
-/* What the keys of a request come to. */
+/* The slot and state of a request's keys. */
 struct route {
 	struct hs_sim_server *server;
 	uint16_t slot;
@@ -26,8 +26,8 @@ struct route {
 	bool several; /* different keys */
 	struct hs_bytes first;
 	struct hs_sim_move *migrating, *importing;
-	uint32_t here, missing; /* of a slot on the move */
-	bool channels;		/* they are names of shard channels, not of keys */
+	uint32_t here, missing; /* keys of a moving slot: at this node, or not */
+	bool channels;		/* the names are shard channels, not keys */
 };
 
 static void look_at(struct route *route, struct hs_bytes key)
@@ -62,7 +62,7 @@ static void look_at(struct route *route, struct hs_bytes key)
 		route->here++;
 }
 
-/* False: what is wrong is known already. */
+/* False: the error is known. */
 static bool look_at_all(struct route *route, const struct hs_command *command, size_t argc,
 			const struct hs_bytes *argv)
 {
@@ -145,7 +145,7 @@ static bool writes(const struct hs_sim_server_conn *conn, const struct hs_comman
 	       HS_CMD_WRITE;
 }
 
-/* Some of the keys are here and some are not. */
+/* Some of the keys are here and some are not: TRYAGAIN. */
 static bool try_again(struct hs_sim_server_conn *conn)
 {
 	return conn->server->cluster->options.serves_half_slots ||

@@ -1,6 +1,5 @@
-/* One command on its way through the checks, in Redis's order: known? allowed before AUTH, in a
- * transaction? served here? may this node write, is it loaded, are writes paused? Then it is queued or
- * called. */
+/* The checks of one command, in Redis's order: is it known, allowed before AUTH, allowed in a transaction, served by
+ * this node; may this node write, is it loading, are writes paused? Then it is queued or run. */
 #include "sim/server_internal.h"
 
 #include "base/buf.h"
@@ -9,7 +8,7 @@
 
 enum { SHOWN_BYTES = 128 };
 
-/* Whether Redis 7.0 has it: some rows are heatsink's own, or came later. */
+/* Whether Redis 7.0 has the command: some rows are heatsink's own, or newer. */
 static bool is_of_redis(const struct hs_command *command)
 {
 	return command->since[0] != '0' && strcmp(command->since, "7.1") < 0;
@@ -113,7 +112,7 @@ static void reject_arity(struct hs_sim_server_conn *conn, const struct hs_comman
 	hs_sim_reject(conn, text);
 }
 
-/* The row, if the request is one. */
+/* Finds the command's row; false: the error is written. */
 static bool look_up(struct hs_sim_server_conn *conn, size_t argc, const struct hs_bytes *argv)
 {
 	const struct hs_command *command = hs_sim_command_find(argc, argv);
@@ -136,7 +135,7 @@ static bool look_up(struct hs_sim_server_conn *conn, size_t argc, const struct h
 	return true;
 }
 
-/* Of EXEC: whether a queued command has the flag. */
+/* Whether the command has the flag; for EXEC: whether a queued command has it. */
 static bool has_flag(const struct hs_sim_server_conn *conn, const struct hs_command *command,
 		     unsigned flag)
 {
@@ -145,7 +144,7 @@ static bool has_flag(const struct hs_sim_server_conn *conn, const struct hs_comm
 	return command->flags & flag;
 }
 
-/* Of EXEC: whether all queued commands have the flag. */
+/* Whether the command has the flag; for EXEC: whether all queued commands have it. */
 static bool has_flag_always(const struct hs_sim_server_conn *conn, const struct hs_command *command,
 			    unsigned flag)
 {
@@ -230,7 +229,7 @@ static bool is_queued(const struct hs_sim_server_conn *conn, const struct hs_com
 	}
 }
 
-/* A command is over, whatever came of it: what was said for it alone is forgotten. */
+/* Called at the end of every command: clears flags that were for this command only. */
 static void reset(struct hs_sim_server_conn *conn)
 {
 	const struct hs_command *command = conn->command;
@@ -303,7 +302,7 @@ static void call(struct hs_sim_server_conn *conn, const struct hs_command *comma
 		hs_sim_commands_run(conn, command, argc, argv, &reply);
 }
 
-/* Its reply is not wanted: CLIENT REPLY. Pushes stand behind it, and stay. */
+/* Drops the reply if CLIENT REPLY says so. Pushes stand behind the reply and stay. */
 static void take_back(struct hs_sim_server_conn *conn, size_t start)
 {
 	if (conn->flags & (HS_SIM_CONN_NO_REPLY | HS_SIM_CONN_SKIP) && conn->out.len > start)

@@ -1,11 +1,11 @@
-/* Replication. A master's stream has what commands left behind, key by key, and is numbered by its bytes.
- * Everybody who follows keeps the same bytes at the same numbers: so one who is promoted can go on
- * with them, and one who was away gets what is missing, or a full copy when the streams differ.
+/* Replication. A master's stream holds the effects of commands, key by key; its offset counts bytes. Every replica
+ * has the same bytes at the same offsets. So a promoted replica continues the stream, and one that was away gets the
+ * missing part, or a full copy when the streams differ.
  *
- *     group:  item … end      all of it is applied together: a command, a whole EXEC
- *     item:   kind, slot, length of key, length of record, key, record (empty: it is gone)
+ *     group:  item … end      applied together: one command, or a whole EXEC
+ *     item:   kind, slot, length of key, length of record, key, record (empty: deleted)
  *
- * A replica gets the stream some time later, in pieces that end with a group. */
+ * A replica gets the stream after a delay, in pieces that end with a group. */
 #include "sim/server_internal.h"
 
 #include "base/mem.h"
@@ -19,7 +19,7 @@ struct item {
 	uint32_t key_len, record_len;
 } __attribute__((packed));
 
-/* ---- what a master writes ---- */
+/* ---- a master writes ---- */
 
 static bool is_kept(const struct hs_sim_server *server)
 {
@@ -60,11 +60,11 @@ void hs_sim_stream_end_group(struct hs_sim_server *server)
 		return;
 	note(server, (struct item){.kind = END}, (struct hs_bytes){0}, (struct hs_bytes){0});
 	server->log_open = false;
-	/* For changes outside a cycle. */
+	/* for changes outside a cycle */
 	hs_sim_stream_push(server);
 }
 
-/* ---- what a replica does ---- */
+/* ---- a replica applies ---- */
 
 static void apply_key(struct hs_sim_server *server, uint16_t slot, struct hs_bytes key,
 		      struct hs_bytes record)
@@ -72,7 +72,7 @@ static void apply_key(struct hs_sim_server *server, uint16_t slot, struct hs_byt
 	struct hs_keyspace ks;
 
 	hs_memkv_begin(server->map);
-	/* The watch table looks at what is there: before a key is written, after it is removed. */
+	/* the watch table compares with the map: before a key is written, after it is deleted */
 	ks = hs_sim_keyspace(server);
 	if (server->watch && record.len > 0)
 		hs_watch_touch(server->watch, &ks, slot, key);
@@ -96,7 +96,7 @@ static void apply_all(struct hs_sim_server *server)
 	hs_sim_tracking_invalidate_all(server);
 }
 
-/* Whole groups. */
+/* Applies complete groups. */
 static void apply(struct hs_sim_server *server, const char *bytes, size_t len)
 {
 	struct item item;
@@ -114,7 +114,7 @@ static void apply(struct hs_sim_server *server, const char *bytes, size_t len)
 			apply_all(server);
 	}
 	hs_buf_append(&server->log, bytes, len);
-	hs_sim_server_wake(server); /* broadcasts */
+	hs_sim_server_wake(server); /* for broadcasts */
 }
 
 static struct hs_sim_server *master_of(const struct hs_sim_server *server)
@@ -124,7 +124,7 @@ static struct hs_sim_server *master_of(const struct hs_sim_server *server)
 	return master == HS_SIM_NO_NODE ? NULL : hs_sim_server_of(server->cluster, master);
 }
 
-/* A replica may itself be followed, by one that has not heard yet of a failover. */
+/* A replica may itself have a replica that does not know of a failover yet. */
 static bool can_hear(const struct hs_sim_server *server, const struct hs_sim_server *master)
 {
 	return master && server->link_up && hs_sim_servers_talk(server, master) &&
@@ -144,7 +144,7 @@ void hs_sim_stream_catch_up(struct hs_sim_server *server)
 
 	if (!can_hear(server, master))
 		return;
-	hs_sim_stream_end_group(master); /* what expired outside of its cycles */
+	hs_sim_stream_end_group(master); /* keys that expired outside of its cycles */
 	end = hs_sim_stream_offset(master);
 	if (offset < master->log_start || offset >= end)
 		return;
@@ -221,7 +221,7 @@ static void copy_all(struct hs_sim_server *server, struct hs_sim_server *master)
 	hs_sim_server_wake(server);
 }
 
-/* Whether what the server has is the beginning of its master's stream. */
+/* Whether the server's stream is a prefix of its master's. */
 static bool can_go_on(const struct hs_sim_server *server, const struct hs_sim_server *master)
 {
 	uint64_t offset = hs_sim_stream_offset(server);
@@ -252,7 +252,7 @@ static void run_join(void *context, void *target, uint64_t number)
 	(void)context;
 	if (number != server->follows || !master || server->link_up)
 		return;
-	/* Who follows a replica waits until that has become a master. */
+	/* a replica of a replica waits until that has become a master */
 	if (hs_sim_servers_talk(server, master) && master->loading_until_us == 0 &&
 	    hs_sim_server_is_master(master)) {
 		join(server, master);
@@ -271,7 +271,7 @@ static void run_join(void *context, void *target, uint64_t number)
 
 void hs_sim_stream_follow(struct hs_sim_server *server)
 {
-	hs_sim_stream_end_group(server); /* of what it did as a master */
+	hs_sim_stream_end_group(server); /* of its changes as a master */
 	server->link_up = false;
 	server->follows++;
 	hs_sim_server_plan(server, server->cluster->options.sync_us_max, run_join, server->follows);

@@ -1,13 +1,13 @@
-/* CLIENT TRACKING: who is told of changed keys, and where in its output.
+/* CLIENT TRACKING: which connection gets which invalidation, and where in its output.
  *
  *     a key that was read on the connection     at once; to the connection whose own command changed it
  *       (default, OPTIN, OPTOUT)                behind the reply of that command, or of EXEC; then the
  *                                               key is forgotten until it is read again
  *     a prefix (BCAST)                          at the end of the cycle, one message for each prefix
- *     everything (FLUSHALL, a full copy)        null, to everybody who tracks
+ *     everything (FLUSHALL, a full copy)        null, to every connection that tracks
  *
- * A key is remembered by connection, not by its mode at that time: so one that turns tracking off and on
- * again is told of what it read before, as in Redis. */
+ * The table remembers a key for a connection, not for its mode at that time. So a connection that turns tracking off
+ * and on again still gets invalidations for what it read before, as in Redis. */
 #include "sim/server_internal.h"
 
 #include "base/hash.h"
@@ -15,10 +15,10 @@
 
 enum { BUCKETS = 64, EFFORT = 100 };
 
-/* In `pending`: the length of a key, or this for all keys. */
+/* An entry of `pending` begins with the length of the key, or with this for all keys. */
 #define ALL UINT32_MAX
 
-/* A key, and who has read it. */
+/* A key, and the connections that have read it. */
 struct hs_sim_tracked {
 	struct hs_sim_tracked *next; /* in its bucket */
 	struct hs_sim_server_conn **clients;
@@ -27,14 +27,15 @@ struct hs_sim_tracked {
 	char key[];
 };
 
-/* A prefix of BCAST, and the keys that changed in this cycle, in the order of their bytes. */
+/* A prefix of BCAST, and the keys that changed in this cycle, sorted by their bytes. */
 struct hs_sim_prefix {
 	struct hs_sim_prefix *next;
 	struct hs_sim_server_conn **clients;
 	uint32_t conns_count, conns_cap;
 	struct changed_key {
 		struct changed_key *next;
-		const struct hs_sim_server_conn *by; /* who changed it first in this cycle */
+		/* The connection that changed it first in this cycle */
+		const struct hs_sim_server_conn *by;
 		size_t len;
 		char key[];
 	} * keys;
@@ -80,7 +81,7 @@ static void take_out(struct hs_sim_server_conn **clients, uint32_t *count,
 
 /* ---- messages ---- */
 
-/* `keys`: an array of them, or a null, in RESP. */
+/* `keys`: an array of keys or a null, as RESP. */
 static void send(struct hs_sim_server_conn *conn, struct hs_bytes keys)
 {
 	struct hs_reply reply;
@@ -134,7 +135,7 @@ static void send_key(struct hs_sim_server_conn *conn, struct hs_bytes key)
 	hs_buf_deinit(&keys);
 }
 
-/* In the dialect of the connection that tracks, be it redirected or not: as Redis does it. */
+/* In the RESP version of the connection that tracks, even if it redirects: as Redis does. */
 static void send_all(struct hs_sim_server_conn *conn)
 {
 	send(conn, conn->resp == 3 ? HS_LIT("_\r\n") : HS_LIT("$-1\r\n"));
@@ -400,7 +401,7 @@ const struct hs_sim_prefix *hs_sim_prefix_next(const struct hs_sim_server_conn *
 
 /* ---- the table's limit ---- */
 
-/* Before a command: while there are too many keys, some of them, drawn, count as changed. */
+/* Called before a command: while the table has too many keys, random ones are invalidated. */
 void hs_sim_tracking_limit(struct hs_sim_server *server)
 {
 	struct hs_sim_cluster *cluster = server->cluster;

@@ -1,4 +1,4 @@
-/* CLIENT TRACKING and its kin: what a connection asks for. */
+/* CLIENT TRACKING, CLIENT CACHING and CLIENT TRACKINGINFO. */
 #include "sim/server_internal.h"
 
 #include "base/num.h"
@@ -12,7 +12,7 @@ struct wish {
 	size_t prefixes;
 };
 
-/* An error, or NULL. */
+/* Returns an error's text, or NULL. */
 static const char *parse(const struct hs_sim_server *server, size_t argc,
 			 const struct hs_bytes *argv, struct wish *wish)
 {
@@ -73,7 +73,7 @@ static bool overlap(struct hs_bytes a, struct hs_bytes b)
 	return memcmp(a.data, b.data, a.len < b.len ? a.len : b.len) == 0;
 }
 
-/* False: two prefixes of one connection overlap; that is answered. */
+/* False: two prefixes of one connection overlap; the error is written. */
 static bool prefixes_fit(const struct hs_sim_server_conn *conn, size_t argc,
 			 const struct hs_bytes *argv, struct hs_reply *reply)
 {

@@ -129,7 +129,7 @@ void hs_sim_servers_destroy(struct hs_sim_world *world)
 	hs_sim_cluster_destroy(&world->cluster);
 }
 
-/* ---- the end of all trouble ---- */
+/* ---- the end of faults ---- */
 
 static bool is_well(const struct hs_sim_world *world)
 {

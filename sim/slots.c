@@ -51,7 +51,7 @@ const struct hs_sim_range *hs_sim_slots_find(const struct hs_sim_slots *slots, u
 	return &slots->ranges[index_of(slots, slot)];
 }
 
-/* A range ends at `last`: returns the number of the one behind it. */
+/* Splits ranges so that one ends at `last`; returns the index of the next one. */
 static uint16_t cut_behind(struct hs_sim_slots *slots, uint16_t last)
 {
 	uint16_t at = index_of(slots, last);
@@ -80,7 +80,7 @@ void hs_sim_slots_give(struct hs_sim_slots *slots, uint16_t first, uint16_t last
 
 	slots->ranges[from] = (struct hs_sim_range){last, node};
 	drop(slots, (uint16_t)(from + 1), to);
-	/* Neighbours of one node are one range, so that views that agree are alike. */
+	/* Neighbouring ranges of one node are merged, so that equal views are equal bytes. */
 	if (from + 1 < slots->count && slots->ranges[from + 1].node == node)
 		drop(slots, from, (uint16_t)(from + 1));
 	if (from > 0 && slots->ranges[from - 1].node == node)

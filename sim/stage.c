@@ -130,7 +130,8 @@ static void flush(void *self)
 		send_all(stage);
 }
 
-/* With the mistake that it forgets requests: from the first client's end on it does not, so that the world can end. */
+/* With HS_SIM_STAGE_FORGETS: when the first client disconnects, the stage sends what it has taken, so that the world
+ * can end. */
 static void forget(void *self, struct hs_session *session)
 {
 	struct stage *stage = self;

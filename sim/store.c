@@ -1,3 +1,5 @@
+/* The store of the simulated embedded engine: one map for each partition, and a second one with the state that
+ * readers see where changes become visible late. */
 #include "sim/store.h"
 
 #include "base/err.h"
@@ -15,19 +17,20 @@ enum { MISTAKE_ONE_IN = 8, SWEEP_MAX = 1000 };
 
 struct partition {
 	struct hs_memkv *map;
-	struct hs_memkv *past; /* `shows_late`, HS_SIM_STALE_READ: what readers see instead */
+	/* With `shows_late` or HS_SIM_STALE_READ: what readers see; else NULL */
+	struct hs_memkv *past;
 	struct hs_watch_table *watch;
-	struct hs_changed changed; /* not told yet */
-	struct hs_changed unseen;  /* by readers, who see `past` */
+	struct hs_changed changed; /* not reported yet */
+	struct hs_changed unseen;  /* changes that readers, who see `past`, do not see yet */
 };
 
 struct hs_sim_store {
 	struct hs_sim_store_options options;
 	struct hs_prng prng;
 	struct hs_keyspace_counts counts;
-	uint32_t trackers;	 /* workers that are told of changes */
-	uint64_t runs;		 /* so many operations were run */
-	struct hs_changed fresh; /* by the operation that runs */
+	uint32_t trackers;	 /* workers that want events about changes */
+	uint64_t runs;		 /* operations that were run */
+	struct hs_changed fresh; /* keys changed by the running operation */
 	struct partition partitions[];
 };
 
@@ -72,7 +75,7 @@ uint32_t hs_sim_store_trackers(const struct hs_sim_store *store)
 	return store->trackers;
 }
 
-/* HS_SIM_INVALIDATION_TOO_EARLY: its keys are told when it is submitted. */
+/* HS_SIM_INVALIDATION_TOO_EARLY: whether the operation's keys are reported when it is submitted. */
 static bool told_early(const struct hs_sim_store *store, const struct hs_op *op)
 {
 	return store->options.bug == HS_SIM_INVALIDATION_TOO_EARLY && op->kind == HS_OP_COMMAND &&
@@ -98,7 +101,7 @@ static struct hs_keyspace keyspace_of(struct hs_sim_store *store, struct hs_memk
 	};
 }
 
-/* --- news --- */
+/* --- events --- */
 
 static void tell_keys(struct hs_sim_store *store, const struct hs_changed *changed)
 {
@@ -146,9 +149,9 @@ static void answer_full(struct hs_op *op, size_t start)
 	hs_reply_error(&reply, "OOM store full: the simulated partition is at its limit");
 }
 
-/* --- what changed --- */
+/* --- changes --- */
 
-/* What the last operation changed. Where it is seen only later, somebody may be there by then who wants to know. */
+/* Records what the last operation changed. Where readers see it later, workers may begin to track until then. */
 static void note_changed(struct hs_sim_store *store, uint16_t partition, bool tell)
 {
 	const struct hs_sim_store_options *options = &store->options;
@@ -209,7 +212,7 @@ static void peek_at(struct hs_sim_store *store, struct hs_memkv *map, struct hs_
 	struct hs_buf time = {0};
 
 	peek(&ks, HS_CMD_ID_GET, key, reply);
-	peek(&ks, HS_CMD_ID_PEXPIRETIME, key, &time); /* :<number> */
+	peek(&ks, HS_CMD_ID_PEXPIRETIME, key, &time); /* the reply is :<number> */
 	hs_check(hs_num_parse_int((struct hs_bytes){time.data + 1, time.len - 3}, expire_ms));
 	hs_buf_deinit(&time);
 }
@@ -230,7 +233,7 @@ int64_t hs_sim_store_ttl(struct hs_sim_store *store, const struct hs_op *op, str
 	peek_at(store, shown ? shown_of(partition) : partition->map, op->argv[1], now_ms, &value,
 		&expire_ms);
 	hs_buf_deinit(&value);
-	/* It is there for the whole of its last one. */
+	/* the key exists for the whole of its last ms */
 	return expire_ms < 0 ? -1 : expire_ms - now_ms + 1;
 }
 
@@ -269,7 +272,7 @@ static int run_watch(struct hs_keyspace *ks, struct hs_op *op)
 	for (size_t i = 1; i < op->argc; i++) {
 		int err = hs_watch_add(ks->watch, ks, op->watcher, op->slot, op->argv[i]);
 
-		hs_check(err != HS_ELIMIT); /* the core counts them */
+		hs_check(err != HS_ELIMIT); /* the core limits them */
 		if (err)
 			return err;
 	}
@@ -293,16 +296,16 @@ static int run_op(struct hs_keyspace *ks, struct hs_op *op)
 		hs_reply_ok(&reply);
 		return 0;
 	case HS_OP_SUBSCRIBE:
-	case HS_OP_UNSUBSCRIBE: /* all there is to know passes through the cores */
+	case HS_OP_UNSUBSCRIBE: /* all messages pass through the cores */
 	case HS_OP_TRACK:
-	case HS_OP_UNTRACK: /* the engine counts them itself */
+	case HS_OP_UNTRACK: /* hs_sim_store_run counts trackers */
 		hs_reply_ok(&reply);
 		return 0;
 	case HS_OP_PEER:
 	case HS_OP_HOST:
 		break;
 	}
-	hs_check(op->kind == HS_OP_COMMAND); /* never: the world keeps the others */
+	hs_check(op->kind == HS_OP_COMMAND); /* never: the world handles the others */
 	return HS_EINVAL;
 }
 

@@ -38,7 +38,7 @@ void hs_sim_store_run(struct hs_sim_store *store, struct hs_op *op, int64_t now_
 /* Runs a read on what readers see. False: it met an expired key; the reply is written all the same. */
 bool hs_sim_store_read(struct hs_sim_store *store, struct hs_op *op, int64_t now_ms);
 
-/* What a key holds: the reply to GET, in RESP2. *expire_ms is the last ms at which it exists; -1: no time to live,
+/* The value of a key: the reply to GET, in RESP2. *expire_ms is the last ms at which it exists; -1: no time to live,
  * -2: it is missing. */
 void hs_sim_store_peek(struct hs_sim_store *store, uint16_t partition, struct hs_bytes key,
 		       int64_t now_ms, struct hs_buf *reply, int64_t *expire_ms);

@@ -1,5 +1,6 @@
-/* Timelines: which value each key truly held, and since when. The world writes them at every change, whoever made
- * it, and the checker of stale reads compares them with what clients were answered. They know no client and no core.
+/* Timelines: which value each key truly held, and since when. The world writes them at every change, also at
+ * external ones, and the checker of stale reads compares them with what clients were answered. They know no client
+ * and no core.
  *
  * A span is the time during which a key holds one value; it lasts until the next span begins. A moment is a step of
  * the world, which is finer than its clock. A key expires at a time, not at a step.

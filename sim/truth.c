@@ -1,5 +1,5 @@
-/* The ground truth: writes every change of a key to its timeline (sim/timeline.h), whoever made it; reports commands
- * that servers ran to the checkers that want them; and runs external commands directly at the servers. */
+/* The ground truth: writes every change of a key to its timeline (sim/timeline.h), external ones as well; reports
+ * commands that servers ran to the checkers that want them; and runs external commands directly at the servers. */
 #include "sim/world_internal.h"
 
 #include "base/num.h"
@@ -51,7 +51,7 @@ static int64_t value_of(struct hs_bytes reply)
 	return value + text;
 }
 
-/* --- what is written down --- */
+/* --- timelines --- */
 
 static void peek(struct hs_sim_world *world, uint32_t key, struct hs_buf *reply, int64_t *expire_ms)
 {
@@ -276,7 +276,7 @@ void hs_sim_truth_ran(void *context, const struct hs_op *op)
 	}
 }
 
-/* --- behind our back --- */
+/* --- external commands --- */
 
 /* In front of a Cluster: the same server at the moment, and neither slot is moving. */
 bool hs_sim_world_same_partition(const struct hs_sim_world *world, uint32_t key, uint32_t other)

@@ -10,7 +10,7 @@ static size_t words_of(const struct hs_sim_visited *visited)
 	return 1 + visited->place_words + visited->used_words;
 }
 
-/* Whether everything in `a` is in `b`. */
+/* Whether `a` is a subset of `b`. */
 static bool within(const uint64_t *a, const uint64_t *b, size_t words)
 {
 	for (size_t i = 0; i < words; i++) {
@@ -25,7 +25,7 @@ static uint64_t hash_of(const uint64_t *row, size_t words)
 	return hs_hash((struct hs_bytes){(const char *)row, words * 8}, words);
 }
 
-/* Where a row is that makes this one needless, or where this one belongs. */
+/* The place of a visited row that covers this one, or a free place for it. */
 static uint64_t *find(const struct hs_sim_visited *visited, const uint64_t *row)
 {
 	size_t place = visited->place_words, mask = visited->cap - 1, tries = 0;

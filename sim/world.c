@@ -116,7 +116,7 @@ struct hs_sim_world *hs_sim_world_create(const struct hs_sim_world_options *opti
 	world->now = (struct hs_now){.mono_us = 1000000, .wall_us = 1700000000000000};
 	world->silence = (struct hs_log){.level = HS_LOG_ERROR, .sink = drop_line};
 	hs_prng_init(&world->prng,
-		     ~options->engine.seed); /* the engine has a generator of its own */
+		     ~options->engine.seed); /* the engine has a separate generator */
 	hs_sim_stages(world->stages);
 	hs_list_init(&world->event);
 	world->workers_count = options->heatsinks * options->workers;

@@ -7,7 +7,7 @@
  * times a second on one core; docs/SIMULATOR.md says what a world contains, what never happens in it, and which law
  * is checked where.
  *
- *     a schedule     schedule.h (run one, check it), plan.h (what a seed draws), shrink.c (a smaller plan, the same law)
+ *     a schedule     schedule.h (run and check one), plan.h (what a seed draws), shrink.c (a smaller plan, same law)
  *     the world      world.h, events.h (virtual time), heatsink.h (one process), driver.c (the I/O side of a core),
  *                    core_events.c, rules.c, truth.c
  *     engines        engine.h on store.h (like the embedded one), redis_engine.h (the real redis engine)

@@ -1,3 +1,4 @@
+/* Derives zones and ranks from the operations of one key; sim/zones.h explains both. */
 #include "sim/zones.h"
 
 #include "base/mem.h"
@@ -9,23 +10,24 @@ enum class { ADDS, LEAVES, ANYWHERE, UNKNOWN };
 struct step {
 	const struct hs_sim_op *ops;
 	enum class class;
-	uint64_t key; /* within the class */
+	uint64_t key; /* rank within the class */
 	uint32_t number;
-	bool finds; /* `found` is what it says was there */
-	bool makes; /* `made` is what it left */
+	bool finds; /* its answer shows that `found` was there */
+	bool makes; /* it left `made` */
 	bool wild;
 	int64_t found, made;
 };
 
-/* A value that was seen or made, and with it all that increments connect it to. */
+/* A value that was found or made. Values that increments connect form one zone (union-find). */
 struct hs_sim_zone {
 	int64_t value;
-	uint32_t leader; /* of those connected; itself: it leads */
-	uint64_t first;	 /* F and L of those it leads */
+	/* Index of a value nearer to the representative of its zone; its own index: it is that */
+	uint32_t leader;
+	uint64_t first; /* of a representative: F and L of the zone */
 	uint64_t last;
 };
 
-/* --- what a step says --- */
+/* --- a step --- */
 
 static bool is_answered(const struct hs_sim_op *op)
 {
@@ -37,7 +39,7 @@ static bool is_number(int64_t value)
 	return value != HS_SIM_NOTHING && value != HS_SIM_NOT_INTEGER && value != HS_SIM_OVERFLOW;
 }
 
-/* What the operation says was there before it. */
+/* The value that the operation's answer says it found. False: it does not say. */
 static bool finds(const struct hs_sim_op *op, int64_t *found)
 {
 	*found = op->answer;
@@ -46,7 +48,7 @@ static bool finds(const struct hs_sim_op *op, int64_t *found)
 	switch (op->kind) {
 	case HS_SIM_INCRBY:
 		*found = op->answer - op->argument;
-		return is_number(op->answer) && *found != 0; /* 0 may be nothing */
+		return is_number(op->answer) && *found != 0; /* 0 may be a missing key */
 	case HS_SIM_SETNX:
 		*found = HS_SIM_NOTHING;
 		return op->answer == 1;
@@ -66,7 +68,7 @@ static bool is_add(const struct hs_sim_op *op)
 	return op->kind == HS_SIM_INCRBY && is_number(op->answer);
 }
 
-/* Whether all it does is add, and look. */
+/* Whether the transaction only adds and reads. */
 static bool only_adds(const struct hs_sim_op *ops)
 {
 	for (uint32_t i = 0; i <= ops->more; i++) {
@@ -77,7 +79,7 @@ static bool only_adds(const struct hs_sim_op *ops)
 	return true;
 }
 
-/* The value that it leaves whatever it found, if it does anything. */
+/* Whether it leaves its argument whatever it found, if it does anything. */
 static bool brings(const struct hs_sim_op *op)
 {
 	return op->kind == HS_SIM_SET || op->kind == HS_SIM_GETSET || op->kind == HS_SIM_SETNX ||
@@ -94,10 +96,11 @@ static bool only_reads(const struct hs_sim_op *ops)
 	return true;
 }
 
-/* Of one with an answer: what it made of what it found. */
+/* For an answered step: computes what it made of what it found. */
 static void work_out(struct step *step)
 {
-	struct hs_sim_state state = {.value = step->finds ? step->found : 0}; /* 0: anything */
+	struct hs_sim_state state = {.value = step->finds ? step->found
+							  : 0}; /* 0: any value will do */
 
 	step->makes =
 		step->finds || (step->ops->more == 0 && (brings(step->ops) || is_add(step->ops)));
@@ -105,7 +108,8 @@ static void work_out(struct step *step)
 	if (is_add(step->ops) && !step->finds)
 		state.value = step->ops->answer - step->ops->argument;
 	for (uint32_t i = 0; i <= step->ops->more; i++)
-		hs_sim_op_apply(&step->ops[i], &state); /* if its answers fit */
+		hs_sim_op_apply(&step->ops[i],
+				&state); /* whether its answers fit does not matter here */
 	step->made = state.value;
 	step->makes = step->makes && is_number(step->made);
 }
@@ -151,7 +155,7 @@ static struct hs_sim_zone *find_zone(const struct hs_sim_zones *zones, int64_t v
 	if (!zone)
 		return NULL;
 	while (zone->leader != (uint32_t)(zone - zones->all)) {
-		/* The way gets shorter each time it is gone. */
+		/* path compression */
 		zone->leader = zones->all[zone->leader].leader;
 		zone = &zones->all[zone->leader];
 	}

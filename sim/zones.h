@@ -26,7 +26,7 @@
 
 #define HS_SIM_NO_ZONE UINT32_MAX
 
-/* What is known of one step. */
+/* Hints about one step for the search. */
 struct hs_sim_hint {
 	uint32_t rank;	/* the lowest is tried first */
 	uint32_t found; /* the zone of the value that its answer found; HS_SIM_NO_ZONE: none */

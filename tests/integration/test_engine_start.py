@@ -164,7 +164,7 @@ class TestCluster(Case):
 
     def test_a_server_without_a_cluster(self):
         with Redis() as single:
-            server = self.serve_in_vain("without a cluster: use redis://",
+            server = self.serve_in_vain("not part of a cluster: use redis://",
                                         f"cluster://127.0.0.1:{single.port}")
             self.wait_trouble(server, "use redis://")
 
@@ -181,7 +181,7 @@ class TestCluster(Case):
             for node, other in zip(mine.nodes, cluster.nodes):  # from here on the other cluster answers
                 node.relay.target = other.port
             server.wait_log("a different cluster answers at this address")
-            self.wait_trouble(server, "another cluster")
+            self.wait_trouble(server, "a different cluster")
             with self.assertRaises(redis.ResponseError):
                 server.client().set("key", "theirs")
             self.assertEqual(self.count(server, "ignored, check the engine's URL"), 1)

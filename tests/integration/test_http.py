@@ -162,7 +162,7 @@ class Pages(HttpCase):
                 ("/api/heat?what=tenants", "what=tenants: must be one of keys|prefixes|slots"),
                 ("/api/heat?by=heat", "by=heat: must be one of ops|reads"),
                 ("/api/heat?window=%00", r"window=\x00: must be one of short|long"),
-                ("/api/heat?what=slots&prefix=a", "prefix= goes with"),
+                ("/api/heat?what=slots&prefix=a", "prefix= works with"),
                 ("/api/partitions?window=medium", "window=medium: must be one of short|long"),
                 ("/api/history?seconds=601", "seconds=601: must be a number from 1 to 600"),
                 ("/api/history?what=keys", "what=keys: must be one of partitions|top|ranges")):

@@ -264,8 +264,8 @@ class Live(ServerCase):
     def test_config(self):
         self.assertEqual(
             self.admin.call("CONFIG", "SET", "rule", "a cache").text,
-            b"ERR CONFIG SET failed (possibly related to argument 'rule') - rules are changed one by "
-            b"one: HEAT RULE SET, HEAT RULE DEL")
+            b"ERR CONFIG SET failed (possibly related to argument 'rule') - rules are changed one at "
+            b"a time, with HEAT RULE SET and HEAT RULE DEL")
         self.assertEqual(config(self.admin, "rule"), "")
         self.assert_reply(self.admin, OK, "CONFIG", "SET", "cache-bytes", "0", "cache-entry-bytes",
                           "2kb", "mitigate", "off")

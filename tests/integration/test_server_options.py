@@ -110,7 +110,7 @@ class OneServer(Case):
         self.assertEqual(self.get(client, "maxmemory"), {"maxmemory": "104857600"})
         for words, error in ((("maxmemory", "nonsense"), b"argument must be a memory value"),
                              (("maxmemory-policy", "no"), b"argument(s) must be one of"),
-                             (("maxmemory", "1", "maxclients", "9"), b"with one command each"),
+                             (("maxmemory", "1", "maxclients", "9"), b"cannot be set with one command"),
                              (("maxmemory", "1", "maxmemory", "2"), b"duplicate parameter"),
                              (("maxmemory", "1", "save"), b"number of arguments"),
                              (("cluster-require-full-coverage", "no"), b"immutable")):
@@ -188,7 +188,7 @@ class InFrontOfACluster(Case):
                  "time, and is asked again")
         self.assertTrue(error.is_error, error)
         error = error.raw
-        self.assertIn(b"not the same at all servers", error)
+        self.assertIn(b"differs between servers", error)
         self.assertIn(b"'allkeys-lfu' at " + odd.address.encode(), error)
         found = self.get(self.client, "maxmemory*")
         self.assertEqual(found, {"maxmemory": "0", "maxmemory-samples": "5"})

@@ -191,6 +191,28 @@ class Starting(FolderCase):
         self.assertEqual(self.run_heatsink("nosuch").returncode, 1)
         self.assertFalse(os.path.exists(self.path("new")))
 
+    def test_renamed_options(self):
+        """The old name of an option is an error that names the new one: as a flag, in the file and in CONFIG SET."""
+        with open(os.path.join(servers.ROOT, "src/serve/options.def"), encoding="utf-8") as file:
+            renamed = re.findall(r'(?m)^RENAMED\("([a-z-]+)", "([a-z-]+)"\)$', file.read())
+        self.assertIn(("hot-cool", "hot-cool-down"), renamed)
+        path = self.path("old.conf")
+        with servers.Heatsink() as server, server.raw() as connection:
+            for old, new in renamed:
+                with self.subTest(old):
+                    error = f"option '{old}' is now called '{new}'"
+                    self.refuse("serve", f"--{old}", "1", "--data", self.path("new"), words=[error])
+                    self.refuse("serve", f"--{old}=1", "--data", self.path("new"), words=[error])
+                    with open(path, "w", encoding="ascii") as file:
+                        file.write(f"port 0\n{old} 1\n")
+                    self.refuse("serve", "--config", path, "--check-config", words=[f"{path}:2: {error}"])
+                    for words in ((old, "1"), ("maxclients", "9", old, "1"), (old,) * 3):
+                        self.assertEqual(connection.call("CONFIG", "SET", *words).raw, f"-ERR {error}\r\n".encode())
+                    self.assertEqual(connection.call("CONFIG", "GET", old).raw, b"*0\r\n")
+                    self.assertEqual(len(connection.call("CONFIG", "GET", new).items), 2)
+            self.assertEqual(connection.call("CONFIG", "GET", "maxclients").items[1].text, b"10000")
+        self.assertFalse(os.path.exists(self.path("new")))
+
     def test_check_config(self):
         path = self.path("good.conf")
         with open(path, "w", encoding="ascii") as file:

@@ -190,7 +190,7 @@ class Places(Targets):
             for target in ("somewhere", "host:", "0", "70000", "redis:/x", "http://x:1", "redis://a,b"):
                 with self.subTest(command=command, target=target):
                     self.fails(command, "--target: ", target)
-        self.fails("top", "one heatsink server, not at a Cluster", "cluster://localhost:1")
+        self.fails("top", "one heatsink server, not to a Cluster", "cluster://localhost:1")
         self.fails("storm", "database 0 alone", "redis://localhost:1/3", "--cluster")
         self.fails("storm", "could not connect: .*cluster support disabled", f"cluster://localhost:{self.redis.port}")
 

@@ -235,14 +235,14 @@ class Failures(unittest.TestCase):
 
     def test_password_wanted(self):
         with FakeHeat(heat.calm(), password="pw") as server:
-            self.check(server.port, "wants a password", "--password")
+            self.check(server.port, "requires a password", "--password")
             self.check(server.port, "WRONGPASS", "--password", args=("--password", "no"))
 
     def test_not_heatsink(self):
         with Redis() as server:
-            self.check(server.port, "is not heatsink", "HEAT", "--target")
+            self.check(server.port, "is not a heatsink server", "HEAT", "--target")
         with FakeHeat(heat.calm(), heat=False, resp=2) as server:
-            self.check(server.port, "is not heatsink")
+            self.check(server.port, "is not a heatsink server")
 
     def test_another_error(self):
         with FakeHeat(heat.calm(), mischief=lambda *_: b"-LOADING wait\x1b[2J a bit\r\n") as server:
@@ -275,7 +275,7 @@ class Failures(unittest.TestCase):
             def odd(_server, _connection, _number, args, reply=reply):
                 return reply if args[:2] == [b"HEAT", b"TOP"] else None
             with FakeHeat(heat.calm(), mischief=odd) as server:
-                self.check(server.port, "does not know")
+                self.check(server.port, "this version cannot read")
 
     def test_an_answer_without_end(self):
         def endless(_server, _connection, _number, args):
@@ -663,12 +663,12 @@ class Live(unittest.TestCase):
     def test_failure_is_shown(self):
         with Redis() as server:
             terminal = self.watch(server)
-            terminal.wait_text("is not heatsink")
+            terminal.wait_text("is not a heatsink server")
             terminal.wait_text("trying again")
             self.quit(terminal)
         with FakeHeat(heat.calm(), password="pw") as server:
             terminal = self.watch(server)
-            terminal.wait_text("wants a password")
+            terminal.wait_text("requires a password")
             self.quit(terminal)
 
 

@@ -124,10 +124,9 @@ static void test_config_set(void **state)
 	assert_int_equal(world->done, 1);
 	lose(world, 'c');
 	assert_int_equal(world->done, 2);
-	check_reply(
-		&config,
-		"-ERR CONFIG SET took effect at 3 of 4 servers; the others are retried when "
-		"they answer: c:3: the server closed the connection\r\n");
+	check_reply(&config,
+		    "-ERR CONFIG SET took effect at 3 of 4 servers; the others are retried when "
+		    "they answer: c:3: the server closed the connection\r\n");
 	destroy(world);
 }
 

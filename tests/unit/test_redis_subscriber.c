@@ -480,8 +480,9 @@ static void test_a_shard_channel_without_an_owner(void **state)
 	subscribe(&world, 1, "SSUBSCRIBE", "b");
 	world.text.len = 0;
 	tick(&world, 1000000);
-	assert_string_equal(world.line_logged,
-			    "1 shard channels had no server for 30 s: their clients are unsubscribed");
+	assert_string_equal(
+		world.line_logged,
+		"1 shard channels had no server for 30 s: their clients are unsubscribed");
 	unsubscribe(&world, 0, "SSUBSCRIBE", "b");
 	hs_buf_append(&world.text, "", 1);
 	assert_non_null(strstr(world.text.data, "unlistened b\n"));

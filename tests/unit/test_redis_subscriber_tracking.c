@@ -95,7 +95,8 @@ static void test_everything_may_have_changed_while_a_master_is_not_tracked(void 
 	down(&world, "a*");
 	expect(&world, "open a*\nchanged-all\n");
 	assert_string_equal(world.line_logged,
-			    "a:1: invalidation stream lost: gone; all tracked keys are invalidated every second until it is back");
+			    "a:1: invalidation stream lost: gone; all tracked keys are invalidated "
+			    "every second until it is back");
 	tick(&world, HS_SUBSCRIBER_CHANGED_ALL_US - 100000);
 	expect(&world, "b*> CLUSTER INFO\n");
 	say(&world, "b*", "+cluster_state:ok\r\n");
@@ -332,9 +333,8 @@ static void test_track_fails_when_it_is_refused_or_late(void **state)
 	say(&world, "a*", "+OK\r\n");
 	world.text.len = 0;
 	tick(&world, HS_SUBSCRIBER_CONFIRM_US_MAX);
-	expect(&world,
-	       "done 0 -CLUSTERDOWN cannot track keys: b:1: it does not answer\n"
-	       "close a*\nclose b*\n");
+	expect(&world, "done 0 -CLUSTERDOWN cannot track keys: b:1: it does not answer\n"
+		       "close a*\nclose b*\n");
 	stop(&world);
 }
 

@@ -1,6 +1,6 @@
-/* The simulated world and its checkers. Histories written by hand show what the checkers accept and
- * what they do not; planted mistakes show that whole schedules find them; the same seed gives the
- * same schedule; and a run of schedules without a mistake finds nothing. */
+/* Goal: the simulator's checkers accept correct histories and find wrong ones; a schedule follows from its seed;
+ * correct schedules break no law, and each planted bug is found. Method: histories written by hand for the order,
+ * increment and heat checkers; many schedules, with and without planted bugs; schedules that shrink. */
 #include "base/err.h"
 #include "base/slot.h"
 #include "route/slot_map.h"
@@ -21,11 +21,11 @@
 
 enum {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-	SCHEDULES = 1000, /* that must all pass */
+	SCHEDULES = 1000, /* schedules that must all pass */
 #else
 	SCHEDULES = 4000,
 #endif
-	MISTAKE_SCHEDULES = 500, /* within which a planted mistake must be found */
+	MISTAKE_SCHEDULES = 500, /* schedules within which a planted bug must be found */
 };
 
 #define NOTHING HS_SIM_NOTHING
@@ -35,7 +35,7 @@ struct line {
 	uint32_t client;
 	enum hs_sim_kind kind;
 	int64_t argument, answer;
-	uint64_t asked, answered; /* on the clock these are milliseconds */
+	uint64_t asked, answered; /* steps, which are also milliseconds on the clock */
 	uint32_t more;
 	bool refusable, loose;
 	int64_t ttl_ms;
@@ -76,7 +76,7 @@ static int check(const struct line *lines, size_t count)
 		.client = (who), .kind = (what), .argument = (with), .answer = (got),              \
 		.asked = (from), .answered = (to)                                                  \
 	}
-/* The first of two that are a transaction. */
+/* The first of two operations of a transaction. */
 #define TX(who, what, with, got, from, to)                                                         \
 	{                                                                                          \
 		.client = (who), .kind = (what), .argument = (with), .answer = (got),              \
@@ -88,13 +88,13 @@ static int check(const struct line *lines, size_t count)
 		.client = (who), .kind = (what), .argument = (with), .asked = (from),              \
 		.answered = NEVER, .refusable = true                                               \
 	}
-/* Nobody knows what came of it: it may happen at any time. */
+/* Unknown outcome: it may happen at any time. */
 #define LOOSE(who, what, with, from)                                                               \
 	{                                                                                          \
 		.client = (who), .kind = (what), .argument = (with), .asked = (from),              \
 		.answered = NEVER, .loose = true                                                   \
 	}
-/* Sets something that goes by itself. */
+/* Sets a value with a time to live. */
 #define FOR(ms, who, what, with, got, from, to)                                                    \
 	{                                                                                          \
 		.client = (who), .kind = (what), .argument = (with), .answer = (got),              \
@@ -113,13 +113,13 @@ static void test_orders_in_time(void **state)
 {
 	(void)state;
 	assert_int_equal(check(NULL, 0), 0);
-	/* One behind the other. */
+	/* One after the other. */
 	GOOD(OP(0, HS_SIM_SET, 5, 0, 1, 2), OP(1, HS_SIM_GET, 0, 5, 3, 4));
 	BAD(OP(0, HS_SIM_SET, 5, 0, 1, 2), OP(1, HS_SIM_GET, 0, NOTHING, 3, 4));
-	/* At the same time: either way, */
+	/* Concurrent: either order, */
 	GOOD(OP(0, HS_SIM_SET, 5, 0, 1, 4), OP(1, HS_SIM_GET, 0, 5, 2, 3));
 	GOOD(OP(0, HS_SIM_SET, 5, 0, 1, 4), OP(1, HS_SIM_GET, 0, NOTHING, 2, 3));
-	/* but not back again. */
+	/* but the order is then fixed. */
 	BAD(OP(0, HS_SIM_SET, 5, 0, 1, 9), OP(1, HS_SIM_GET, 0, 5, 2, 3),
 	    OP(2, HS_SIM_GET, 0, NOTHING, 4, 5));
 	GOOD(OP(0, HS_SIM_SET, 5, 0, 1, 9), OP(1, HS_SIM_GET, 0, NOTHING, 2, 3),
@@ -128,7 +128,7 @@ static void test_orders_in_time(void **state)
 	BAD(OP(0, HS_SIM_SET, 5, 0, 1, 9), OP(1, HS_SIM_SET, 6, 0, 1, 9),
 	    OP(2, HS_SIM_GET, 0, 5, 2, 3), OP(2, HS_SIM_GET, 0, 6, 4, 5),
 	    OP(3, HS_SIM_GET, 0, 6, 2, 3), OP(3, HS_SIM_GET, 0, 5, 4, 5));
-	/* A value nobody wrote. */
+	/* A value that no client wrote. */
 	BAD(OP(0, HS_SIM_SET, 5, 0, 1, 2), OP(1, HS_SIM_GET, 0, 7, 3, 4));
 }
 
@@ -167,7 +167,7 @@ static void test_conditions_and_looks(void **state)
 static void test_errors_are_answers(void **state)
 {
 	(void)state;
-	/* A text is no number; too much is none either; and then nothing changes. */
+	/* A text is no number, nor is a sum that overflows; neither increment changes the value. */
 	GOOD(OP(0, HS_SIM_SET, HS_SIM_TEXT + 12, 0, 1, 2), OP(0, HS_SIM_STRLEN, 0, 3, 3, 4),
 	     OP(0, HS_SIM_INCRBY, 1, HS_SIM_NOT_INTEGER, 5, 6),
 	     OP(0, HS_SIM_GETSET, INT64_MAX - 1, HS_SIM_TEXT + 12, 7, 8),
@@ -185,17 +185,17 @@ static void test_errors_are_answers(void **state)
 static void test_keys_that_expire(void **state)
 {
 	(void)state;
-	/* Set between 10 and 12 for 5: certainly there at 15, certainly gone at 18. */
+	/* Set between 10 and 12 for 5: certainly there at 15, certainly expired at 18. */
 	GOOD(FOR(5, 0, HS_SIM_SET, 7, 0, 10, 12), OP(1, HS_SIM_GET, 0, 7, 15, 15));
 	BAD(FOR(5, 0, HS_SIM_SET, 7, 0, 10, 12), OP(1, HS_SIM_GET, 0, NOTHING, 15, 15));
 	GOOD(FOR(5, 0, HS_SIM_SET, 7, 0, 10, 12), OP(1, HS_SIM_GET, 0, NOTHING, 18, 18));
 	BAD(FOR(5, 0, HS_SIM_SET, 7, 0, 10, 12), OP(1, HS_SIM_GET, 0, 7, 18, 18));
-	/* In between nobody knows, but gone is gone. */
+	/* In between both are possible, but an expired key stays expired. */
 	GOOD(FOR(5, 0, HS_SIM_SET, 7, 0, 10, 12), OP(1, HS_SIM_GET, 0, 7, 16, 16),
 	     OP(1, HS_SIM_GET, 0, NOTHING, 17, 17));
 	BAD(FOR(5, 0, HS_SIM_SET, 7, 0, 10, 12), OP(1, HS_SIM_GET, 0, NOTHING, 16, 16),
 	    OP(1, HS_SIM_GET, 0, 7, 17, 17));
-	/* A number that is added to keeps its time; what is set anew does not. */
+	/* An increment keeps the time to live; a SET ends it. */
 	BAD(FOR(5, 0, HS_SIM_SET, 7, 0, 10, 12), OP(0, HS_SIM_INCRBY, 1, 8, 13, 13),
 	    OP(1, HS_SIM_GET, 0, 8, 18, 18));
 	GOOD(FOR(5, 0, HS_SIM_SET, 7, 0, 10, 12), OP(0, HS_SIM_SET, 8, 0, 13, 13),
@@ -206,14 +206,14 @@ static void test_keys_that_expire(void **state)
 	     OP(1, HS_SIM_SETNX, 8, 1, 18, 18), OP(1, HS_SIM_GET, 0, 8, 19, 19));
 	BAD(OP(0, HS_SIM_SET, 7, 0, 1, 2), FOR(5, 0, HS_SIM_PEXPIRE, 0, 1, 10, 12),
 	    OP(1, HS_SIM_SETNX, 8, 1, 15, 15));
-	/* What is left of it. */
+	/* The remaining time. */
 	GOOD(FOR(5, 0, HS_SIM_SET, 7, 0, 10, 12), OP(1, HS_SIM_PTTL, 0, 2, 13, 14));
 	GOOD(FOR(5, 0, HS_SIM_SET, 7, 0, 10, 12), OP(1, HS_SIM_PTTL, 0, 4, 13, 14));
 	BAD(FOR(5, 0, HS_SIM_SET, 7, 0, 10, 12), OP(1, HS_SIM_PTTL, 0, 0, 13, 14));
 	BAD(FOR(5, 0, HS_SIM_SET, 7, 0, 10, 12), OP(1, HS_SIM_PTTL, 0, 5, 13, 14));
 	BAD(FOR(5, 0, HS_SIM_SET, 7, 0, 10, 12), OP(1, HS_SIM_PTTL, 0, -1, 13, 14));
 	GOOD(FOR(1600, 0, HS_SIM_SET, 7, 0, 10, 12), OP(1, HS_SIM_TTL, 0, 2, 13, 14));
-	/* Nobody knows when it was set, or whether. */
+	/* An unknown outcome: unknown when it was set, or whether. */
 	GOOD((struct line){.kind = HS_SIM_SET,
 			   .argument = 7,
 			   .ttl_ms = 5,
@@ -233,11 +233,11 @@ static void test_keys_that_expire(void **state)
 static void test_a_pipelining_client_keeps_its_order(void **state)
 {
 	(void)state;
-	/* All under way at once, yet one client's: in its order, */
+	/* Requests of one client, all in flight at once, run in its order; */
 	GOOD(OP(0, HS_SIM_SET, 5, 0, 1, 8), OP(0, HS_SIM_GET, 0, 5, 1, 8));
 	BAD(OP(0, HS_SIM_SET, 5, 0, 1, 8), OP(0, HS_SIM_GET, 0, NOTHING, 1, 8));
 	BAD(OP(0, HS_SIM_GET, 0, 5, 1, 8), OP(0, HS_SIM_SET, 5, 0, 1, 8));
-	/* while others' may come in between. */
+	/* other clients' requests may run in between. */
 	GOOD(OP(0, HS_SIM_SET, 5, 0, 1, 8), OP(1, HS_SIM_DEL, 0, 1, 1, 8),
 	     OP(0, HS_SIM_GET, 0, NOTHING, 1, 8));
 }
@@ -245,19 +245,19 @@ static void test_a_pipelining_client_keeps_its_order(void **state)
 static void test_unknown_outcomes(void **state)
 {
 	(void)state;
-	/* It happened, early, late, or never. */
+	/* It happened early, late, or never; */
 	GOOD(OP(0, HS_SIM_SET, 5, 0, 1, NEVER), OP(1, HS_SIM_GET, 0, 5, 3, 4));
 	GOOD(OP(0, HS_SIM_SET, 5, 0, 1, NEVER), OP(1, HS_SIM_GET, 0, NOTHING, 3, 4));
 	GOOD(OP(0, HS_SIM_SET, 5, 0, 1, NEVER), OP(1, HS_SIM_GET, 0, NOTHING, 3, 4),
 	     OP(1, HS_SIM_GET, 0, 5, 5, 6));
-	/* But not before it was asked, and once only. */
+	/* but not before its request, and at most once. */
 	BAD(OP(1, HS_SIM_GET, 0, 5, 1, 2), OP(0, HS_SIM_SET, 5, 0, 3, NEVER));
 	BAD(OP(0, HS_SIM_INCRBY, 1, 0, 1, NEVER), OP(1, HS_SIM_GET, 0, 1, 3, 4),
 	    OP(1, HS_SIM_GET, 0, 2, 5, 6));
-	/* The second of one client happened, so the first did too. */
+	/* The second request of a client happened, so the first did, too; */
 	BAD(OP(0, HS_SIM_SET, 5, 0, 1, NEVER), OP(0, HS_SIM_INCRBY, 1, 0, 1, NEVER),
 	    OP(1, HS_SIM_GET, 0, 1, 3, 4));
-	/* Unless the first could be refused; but it cannot come after the second. */
+	/* unless the first could be refused. It cannot happen after the second. */
 	GOOD(REFUSABLE(0, HS_SIM_SET, 5, 1), OP(0, HS_SIM_INCRBY, 1, 0, 1, NEVER),
 	     OP(1, HS_SIM_GET, 0, 1, 3, 4));
 	BAD(REFUSABLE(0, HS_SIM_SET, 5, 1), OP(0, HS_SIM_INCRBY, 1, 0, 1, NEVER),
@@ -267,23 +267,23 @@ static void test_unknown_outcomes(void **state)
 static void test_lost_operations(void **state)
 {
 	(void)state;
-	/* Lost on its way, it may come after what its client asked since; */
+	/* Lost in flight, it may happen after later requests of its client; */
 	GOOD(LOOSE(0, HS_SIM_SET, 5, 1), OP(0, HS_SIM_SET, 6, 0, 3, 4),
 	     OP(0, HS_SIM_GET, 0, 6, 5, 6), OP(0, HS_SIM_GET, 0, 5, 7, 8));
 	GOOD(LOOSE(0, HS_SIM_SET, 5, 1), OP(0, HS_SIM_SET, 6, 0, 3, 4),
 	     OP(0, HS_SIM_GET, 0, 6, 5, 6));
-	/* not before what its client asked first, and not twice. */
+	/* not before its own request, and not twice. */
 	BAD(OP(0, HS_SIM_SET, 6, 0, 1, 9), LOOSE(0, HS_SIM_SET, 5, 1),
 	    OP(1, HS_SIM_GET, 0, 5, 2, 3), OP(1, HS_SIM_GET, 0, 6, 4, 5));
 	BAD(LOOSE(0, HS_SIM_INCRBY, 1, 1), OP(1, HS_SIM_GET, 0, 1, 3, 4),
 	    OP(1, HS_SIM_GET, 0, 2, 5, 6));
-	/* Several that are alike. */
+	/* Several equal ones. */
 	GOOD(LOOSE(0, HS_SIM_INCRBY, 1, 1), LOOSE(2, HS_SIM_INCRBY, 1, 2),
 	     LOOSE(3, HS_SIM_INCRBY, 1, 7), OP(1, HS_SIM_GET, 0, 2, 3, 4),
 	     OP(1, HS_SIM_GET, 0, 3, 8, 9));
 	BAD(LOOSE(0, HS_SIM_INCRBY, 1, 1), LOOSE(2, HS_SIM_INCRBY, 1, 7),
 	    OP(1, HS_SIM_GET, 0, 2, 3, 4));
-	/* One that was refused is not there at all. */
+	/* A refused operation did nothing. */
 	BAD(OP(0, HS_SIM_NONE, 5, 0, 1, 2), OP(1, HS_SIM_GET, 0, 5, 3, 4));
 	GOOD(OP(0, HS_SIM_NONE, 5, 0, 1, NEVER), OP(1, HS_SIM_GET, 0, NOTHING, 3, 4));
 }
@@ -293,7 +293,7 @@ static void test_transactions_are_one_step(void **state)
 	(void)state;
 	GOOD(TX(0, HS_SIM_SET, 5, 0, 1, 8), OP(0, HS_SIM_INCRBY, 1, 6, 1, 8),
 	     OP(1, HS_SIM_GET, 0, 6, 1, 8));
-	/* Nobody sees the middle, nobody gets in between. */
+	/* No client sees a state in the middle, and no operation runs in between. */
 	BAD(TX(0, HS_SIM_SET, 5, 0, 1, 8), OP(0, HS_SIM_INCRBY, 1, 6, 1, 8),
 	    OP(1, HS_SIM_GET, 0, 5, 1, 8));
 	BAD(TX(0, HS_SIM_SET, 5, 0, 1, 8), OP(0, HS_SIM_GET, 0, 7, 1, 8),
@@ -317,15 +317,15 @@ static void test_sums(void **state)
 				 final == 3 || final == 4 ? 0 : HS_EINVAL);
 		assert_int_equal(verdict.law, final == 3 || final == 4 ? 0 : 4);
 	}
-	/* Servers have lost some: fewer are fine, more are not. */
+	/* With lost writes fewer are allowed, more are not. */
 	for (int64_t final = 0; final < 7; final++)
 		assert_int_equal(hs_sim_check_increments(&history, 0, final, true, &verdict),
 				 final <= 4 ? 0 : HS_EINVAL);
-	history.ops[1].answer = 1; /* answered twice with the same */
+	history.ops[1].answer = 1; /* two answers with the same number */
 	verdict = (struct hs_sim_verdict){0};
 	assert_int_equal(hs_sim_check_increments(&history, 0, 3, false, &verdict), HS_EINVAL);
 	assert_int_equal(hs_sim_check_increments(&history, 0, 3, true, &verdict), 0);
-	history.ops[1].answer = 5; /* more than all of them */
+	history.ops[1].answer = 5; /* more than all increments together */
 	assert_int_equal(hs_sim_check_increments(&history, 0, 3, true, &verdict), HS_EINVAL);
 	hs_sim_history_deinit(&history);
 }
@@ -334,7 +334,7 @@ static void test_sums(void **state)
 
 enum { HEAT_WORKERS = 2, HEAT_PARTITIONS = 4, HEAT_KEYS = 3, HEAT_START_US = 1000000 };
 
-/* Two workers' heat and what clients asked for; a check of the two against each other. */
+/* The heat of two workers and the accesses of clients, for the heat checker. */
 struct warmth {
 	struct hs_heat *heats[HEAT_WORKERS];
 	struct hs_sim_accesses accesses;
@@ -361,7 +361,7 @@ static void pass(struct warmth *warmth, uint64_t us)
 		hs_heat_now(warmth->heats[i], warmth->now_us);
 }
 
-/* A client asks for the key, and perhaps hears the answer half a millisecond later. */
+/* Records an access, answered (or not) half a millisecond later. */
 static void ask(struct warmth *warmth, uint32_t key, bool write, bool answered)
 {
 	const struct hs_sim_access access = {
@@ -386,7 +386,8 @@ static void count(struct warmth *warmth, uint32_t worker, uint32_t key, bool wri
 	hs_heat_add(warmth->heats[worker], &access, 1000);
 }
 
-/* 0, or what is said about it. `others`: reads, and writes, of who is not asked. */
+/* Returns the checker's result; an error's text must contain `focus`. `others`: bounds of unrecorded reads and
+ * writes. */
 static int warmth_end_beside(struct warmth *warmth, uint64_t others, const char *focus)
 {
 	const struct hs_sim_heats heats = {
@@ -414,7 +415,7 @@ static int warmth_end(struct warmth *warmth, const char *focus)
 	return warmth_end_beside(warmth, 0, focus);
 }
 
-/* Some time of requests that are all counted, and half a second of silence. */
+/* Requests that are all counted, then half a second without any. */
 static struct warmth warm_up(void)
 {
 	struct warmth warmth = warmth_begin();
@@ -435,7 +436,7 @@ static void test_heat_that_is_right(void **state)
 	assert_int_equal(warmth_end(&warmth, ""), 0);
 	warmth = warm_up();
 	assert_int_equal(warmth_end(&warmth, ""), 0);
-	/* Nobody heard the answer: counted or not. */
+	/* Without an answer: counted or not. */
 	warmth = warm_up();
 	ask(&warmth, 1, true, false);
 	ask(&warmth, 2, false, false);
@@ -454,27 +455,27 @@ static void test_heat_that_is_wrong(void **state)
 	struct hs_heat_access access = {.key = HS_LIT("key1")};
 
 	(void)state;
-	count(&warmth, 0, 1, false); /* once too often */
+	count(&warmth, 0, 1, false); /* counted once too often */
 	assert_int_equal(warmth_end(&warmth, "reads"), HS_EINVAL);
 	warmth = warm_up();
-	ask(&warmth, 1, true, true); /* never */
+	ask(&warmth, 1, true, true); /* never counted */
 	assert_int_equal(warmth_end(&warmth, "writes"), HS_EINVAL);
 	warmth = warm_up();
-	ask(&warmth, 1, true, false); /* twice, of one that is unknown */
+	ask(&warmth, 1, true, false); /* an access with unknown outcome, counted twice */
 	count(&warmth, 0, 1, true);
 	count(&warmth, 1, 1, true);
 	assert_int_equal(warmth_end(&warmth, "writes"), HS_EINVAL);
 	warmth = warm_up();
-	ask(&warmth, 1, true, true); /* as something else */
+	ask(&warmth, 1, true, true); /* counted as a read */
 	count(&warmth, 0, 1, false);
 	assert_int_equal(warmth_end(&warmth, "partition"), HS_EINVAL);
 	warmth = warm_up();
-	ask(&warmth, HS_SIM_NO_KEY, false, true); /* for one partition instead of all */
+	ask(&warmth, HS_SIM_NO_KEY, false, true); /* counted for one partition in place of all */
 	hs_heat_add_keyless(warmth.heats[0], 1, false, false, 10, 1000);
 	assert_int_equal(warmth_end(&warmth, "partition 0"), HS_EINVAL);
 	warmth = warm_up();
 	hs_heat_inflight(warmth.heats[1], 2, 1);
-	assert_int_equal(warmth_end(&warmth, "under way"), HS_EINVAL);
+	assert_int_equal(warmth_end(&warmth, "in flight"), HS_EINVAL);
 	/* The right partition, the wrong key. */
 	warmth = warm_up();
 	ask(&warmth, 0, false, true);
@@ -489,7 +490,7 @@ static void test_heat_that_is_wrong(void **state)
 	assert_int_equal(warmth_end(&warmth, "short"), HS_EINVAL);
 }
 
-/* A read and a write of a key that is none of the clients': once each. */
+/* A read and a write of a key that is not among the accesses. */
 static void test_heat_of_others(void **state)
 {
 	(void)state;
@@ -530,10 +531,10 @@ static void test_events_run_in_order(void **state)
 
 /* --- whole schedules --- */
 
-/* What is drawn must also come about: of so many schedules, at least so many reach it. */
+/* Faults that are drawn must also happen: coverage, as one in so many schedules. */
 static const struct {
 	enum hs_sim_coverage what;
-	uint64_t anything, fleet; /* once in so many schedules, on average */
+	uint64_t anything, fleet; /* one in so many schedules, on average */
 } reaches[] = {
 	{HS_SIM_COVERAGE_MOVES, 5, 5},	       {HS_SIM_COVERAGE_MOVED, 8, 4},
 	{HS_SIM_COVERAGE_ASK, 20, 16},	       {HS_SIM_COVERAGE_TRYAGAIN, 40, 25},
@@ -593,7 +594,7 @@ static void run_all(enum hs_sim_focus focus, uint64_t schedules)
 	assert_true(requests > schedules * 20);
 	assert_true(folded > (focus == HS_SIM_FOCUS_FLEET ? schedules / 2 : schedules));
 	assert_reached(&coverage, schedules, focus == HS_SIM_FOCUS_FLEET);
-	/* What law 2 is not asked about stays rare. */
+	/* Keys without an order check stay rare. */
 	assert_true(coverage.of[HS_SIM_COVERAGE_TAINTED] <= schedules / 100);
 }
 
@@ -609,7 +610,7 @@ static void test_every_law_holds_of_a_fleet(void **state)
 	run_all(HS_SIM_FOCUS_FLEET, SCHEDULES / 2);
 }
 
-/* The seed of the first schedule that finds the mistake; 0: none did. */
+/* The seed of the first schedule that finds the bug; 0: none did. */
 static uint64_t find_mistake(enum hs_sim_bug bug, int *law)
 {
 	struct hs_sim_runner runner;
@@ -652,7 +653,7 @@ static void test_planted_mistakes_are_found(void **state)
 	}
 }
 
-/* Whether the mistake's own checker, whose words these are, finds it in one of the first schedules of this kind. */
+/* Whether the checker whose verdict contains `words` finds the bug in one of the first schedules of this kind. */
 static bool is_found_by(enum hs_sim_bug bug, enum hs_sim_focus focus, bool cluster,
 			const char *words)
 {
@@ -682,7 +683,7 @@ static void assert_found_by(enum hs_sim_bug bug, enum hs_sim_focus focus, bool c
 		fail_msg("%s: no verdict says \"%s\"", hs_sim_bug_name(bug), words);
 }
 
-/* What can be seen with any engine is seen in front of servers too, not only by what clients are told. */
+/* Bugs that any engine shows are also found in front of servers, and by checkers beyond those of replies. */
 static void test_mistakes_are_found_in_front_of_servers(void **state)
 {
 	(void)state;
@@ -699,7 +700,7 @@ static void test_mistakes_are_found_in_front_of_servers(void **state)
 	assert_found_by(HS_SIM_REDIRECT_OVERTAKES, HS_SIM_FOCUS_ANYTHING, true, "ran in partition");
 }
 
-/* Other laws see these too: so each checker is asked for its own words. */
+/* Several checkers find these bugs: each test looks for the words of one checker. */
 static void test_mistakes_are_found_by_their_own_checkers(void **state)
 {
 	(void)state;
@@ -721,7 +722,7 @@ static void test_mistakes_are_found_by_their_own_checkers(void **state)
 	}
 }
 
-/* What heatsink answers clients that keep what they read is judged as what it answers others. */
+/* heatsink's answers to tracking clients are checked like its answers to others. */
 static void test_mistakes_are_found_among_tracking_clients(void **state)
 {
 	static const struct {
@@ -748,7 +749,7 @@ static void test_mistakes_are_found_among_tracking_clients(void **state)
 				found[i].words);
 }
 
-/* In a schedule that was drawn without a mistake, in front of a Cluster in which things go wrong. */
+/* Whether companions find the bug in a schedule that was drawn without it, in front of a Cluster with faults. */
 static bool is_heard_by_guests(enum hs_sim_bug bug, const char *words)
 {
 	struct hs_sim_runner runner;
@@ -774,8 +775,9 @@ static bool is_heard_by_guests(enum hs_sim_bug bug, const char *words)
 static void test_messages_are_judged_where_a_cluster_fails(void **state)
 {
 	(void)state;
-	assert_true(is_heard_by_guests(HS_SIM_MESSAGE_TWICE, "hears twice"));
-	assert_true(is_heard_by_guests(HS_SIM_MESSAGE_OVERTAKES, "hears behind a later one"));
+	assert_true(is_heard_by_guests(HS_SIM_MESSAGE_TWICE, "gets a message twice"));
+	assert_true(
+		is_heard_by_guests(HS_SIM_MESSAGE_OVERTAKES, "gets a message behind a later one"));
 }
 
 static void test_the_same_seed_is_the_same_schedule(void **state)
@@ -806,7 +808,7 @@ static size_t count_lines(const struct hs_buf *text)
 	return lines;
 }
 
-/* A broken schedule becomes a shorter one that breaks the same law, and not by endless trying. */
+/* A schedule that breaks a law shrinks to a shorter one that breaks the same law, within a limit of tries. */
 static void test_schedules_shrink(void **state)
 {
 	static const enum hs_sim_bug mistakes[] = {HS_SIM_JOINS_READ_IN_FLIGHT, HS_SIM_RESEND_LOST,
@@ -838,7 +840,7 @@ static void test_schedules_shrink(void **state)
 	}
 }
 
-/* A load of another size than run.c draws: many clients on few keys, to keep the search honest. */
+/* A larger load than plans draw: many clients on few keys, which is hard for the order search. */
 static void test_a_larger_load(void **state)
 {
 	const struct hs_sim_load_options load_options = {
@@ -868,7 +870,7 @@ static void test_a_larger_load(void **state)
 	}
 }
 
-/* A low output limit: deaf clients are cut off, what they asked is unknown, and all laws hold. */
+/* A low output limit: clients that do not read are cut off, their requests have unknown outcomes, and all laws hold. */
 static void test_clients_cut_off(void **state)
 {
 	const struct hs_sim_load_options load_options = {

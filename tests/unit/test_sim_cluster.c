@@ -1,7 +1,6 @@
-/* Goal: what the simulated Cluster does where no script can make real servers do the same at a moment of
- * its choice: views that differ, replicas that lag, failovers that lose writes, nodes that are cut off.
- * Method: a test plays clients under a virtual clock and plans what happens. What real servers answer is
- * compared in tests/integration/test_sim_cluster.py. */
+/* Goal: the simulated Cluster behaves like Redis where no script can put real servers into the same state: views
+ * that differ, replicas that lag, failovers that lose writes, partitioned nodes. Method: a test plays clients under
+ * a virtual clock and plans the faults. tests/integration/test_sim_cluster.py compares replies with real servers. */
 #include "base/prng.h"
 #include "base/slot.h"
 #include "engine/redis/node_info.h"
@@ -101,7 +100,7 @@ static void test_takeover_loses_what_was_not_replicated(void **state)
 	assert_string_equal(nodes.changes.data, words("lost:%s lost:%s ", lost, cached));
 	assert_int_equal(hs_sim_cluster_owner(nodes.cluster, slot_of(cached)), 3);
 	SAYS('r', words("GET %s", cached), "$1|1|");
-	/* The old master has heard of it by now, and has what the new one has. */
+	/* The old master knows of it by now, and has the new one's data. */
 	assert_string_equal(nodes_ask(&nodes, 'a', words("GET %s", cached)),
 			    words("-MOVED %u 10.0.0.4:7003|", slot_of(cached)));
 	SAYS('a', "READONLY", "+OK|");
@@ -139,7 +138,7 @@ static void test_nodes_hear_of_a_move_later(void **state)
 	hs_buf_deinit(&reply);
 	nodes.changes.len = 0;
 	assert_true(hs_sim_cluster_move_end(nodes.cluster, slot_of(key)));
-	/* Gossip is on its way. */
+	/* Gossip is in flight. */
 	assert_int_equal(hs_sim_cluster_owner(nodes.cluster, slot_of(key)), 1);
 	assert_false(hs_sim_cluster_is_settled(nodes.cluster));
 	nodes_send(&nodes, 'c', words("GET %s", key));
@@ -165,7 +164,7 @@ static void test_a_move_is_undone_with_its_keys(void **state)
 	SAYS('a', words("SET %s 1", key), "+OK|");
 	assert_true(hs_sim_cluster_move_begin(nodes.cluster, slot_of(key), 1));
 	assert_true(hs_sim_cluster_move_this(nodes.cluster, slot_of(key), hs_bytes_of(key)));
-	/* What is done behind heatsink is done where the key is. */
+	/* An external command runs where the key is. */
 	assert_true(hs_sim_cluster_do_external(nodes.cluster, 2, incr, &reply));
 	assert_memory_equal(reply.data, ":2\r\n", 4);
 	hs_buf_deinit(&reply);
@@ -196,8 +195,8 @@ static void test_cluster_slots_is_read_by_heatsink(void **state)
 
 /* ---- failovers ---- */
 
-/* Writes and reads go on, one of each every 20 us. Returns how many rounds passed in which a read was
- * answered and no write. */
+/* Sends a write and a read every 20 us during a failover. Returns the number of rounds in which a read was answered
+ * and no write. */
 static int fail_over_under_load(const char *key)
 {
 	size_t writes = 0, reads = 0;
@@ -226,7 +225,7 @@ static void test_a_failover_that_is_asked_for_loses_nothing(void **state)
 		const char *key;
 		int ran = 0;
 
-		options.stream_us_max = 10000; /* far more than the failover takes */
+		options.stream_us_max = 10000; /* far longer than the failover takes */
 		options.failover_us_max = 1000;
 		options.cycle_us_max = 1;
 		nodes_deinit(&nodes);
@@ -237,7 +236,7 @@ static void test_a_failover_that_is_asked_for_loses_nothing(void **state)
 		nodes_connect(&nodes, 'r', 3);
 		assert_true(hs_sim_cluster_fail_over(nodes.cluster, 3));
 		waited += fail_over_under_load(key);
-		/* Those that waited are sent on. */
+		/* Writes that waited are redirected. */
 		assert_non_null(strstr(nodes_received(&nodes, 'a'), moved(key, 3)));
 		hs_buf_append(&nodes.ran, "", 1);
 		for (const char *at = nodes.ran.data; (at = strstr(at, "incr ")); at++)
@@ -330,7 +329,7 @@ static void test_a_takeover_calls_moves_off(void **state)
 	SAYS('b', words("GET %s", key), words("+OK|%s", moved(key, 3)));
 }
 
-/* ---- nodes that are away ---- */
+/* ---- nodes that are down or partitioned ---- */
 
 static void test_a_node_that_is_cut_off_stops_to_serve(void **state)
 {
@@ -343,7 +342,7 @@ static void test_a_node_that_is_cut_off_stops_to_serve(void **state)
 	nodes_send(&nodes, 'a', words("SET %s 1", key));
 	nodes_pass(&nodes, 1000);
 	assert_string_equal(nodes_received(&nodes, 'a'), "+OK|");
-	/* After the node timeout it sees no majority, and the others a slot without an owner. */
+	/* After the node timeout it reaches no majority, and the others see a slot without an owner. */
 	SAYS('a', words("GET %s", key), "$1|1|");
 	SAYS('a', words("GET %s", key), "-CLUSTERDOWN The cluster is down|");
 	SAYS('b', words("GET %s", other), "-CLUSTERDOWN The cluster is down|");
@@ -351,7 +350,7 @@ static void test_a_node_that_is_cut_off_stops_to_serve(void **state)
 	assert_non_null(strstr(nodes_ask(&nodes, 'b', "CLUSTER INFO"), "cluster_state:fail"));
 	hs_sim_cluster_heal(nodes.cluster, 0);
 	nodes_pass(&nodes, 600);
-	/* It has heard of the others, and waits a little longer before it serves. */
+	/* It reaches the others again, and waits a little longer before it serves. */
 	nodes_send(&nodes, 'a', words("GET %s", key));
 	nodes_pass(&nodes, 100);
 	assert_string_equal(nodes_received(&nodes, 'a'), "-CLUSTERDOWN The cluster is down|");
@@ -419,7 +418,7 @@ static void test_a_master_that_starts_empty_empties_its_replicas(void **state)
 	SAYS('r', words("GET %s", key), "$-1|");
 }
 
-/* What a replica has is proved by the offsets of both (engine/redis/replica.c). */
+/* The offsets of master and replica show whether the replica has caught up (engine/redis/replica.c). */
 static void test_offsets_prove_what_a_replica_has(void **state)
 {
 	const char *key = nodes_key(&nodes, 0, 0);
@@ -453,11 +452,11 @@ static void test_offsets_prove_what_a_replica_has(void **state)
 	}
 }
 
-/* ---- bad days ---- */
+/* ---- random days ---- */
 
 enum { KEYS = 8, DAYS = 5000, ACTS = 120 };
 
-/* What the host was told last of every key; the truth must be the same in the end. */
+/* The last reported value of every key; it must equal the true one at the end. */
 struct book {
 	char values[KEYS][64];
 	int64_t expire_ms[KEYS];
@@ -575,7 +574,7 @@ static void act(struct hs_prng *prng, bool lossy)
 	}
 }
 
-/* A day with everything that can happen. Returns a sum of all that clients heard. */
+/* Runs one random day with every kind of fault. Returns a hash of everything that clients received. */
 static uint64_t live(uint64_t seed, bool lossy)
 {
 	struct hs_sim_cluster_options options = hs_sim_cluster_defaults(seed);
@@ -608,7 +607,7 @@ static uint64_t live(uint64_t seed, bool lossy)
 		int64_t expire_ms;
 
 		read_key(i, value, &expire_ms);
-		/* That its time is up may not have been told yet. */
+		/* Its expiry may not have been reported yet. */
 		if (expire_ms == -2 && book.expire_ms[i] >= 0)
 			continue;
 		if (strcmp(value, book.values[i]) != 0 || expire_ms != book.expire_ms[i])

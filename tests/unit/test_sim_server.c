@@ -1,7 +1,6 @@
-/* Goal: what one simulated server does where no script can make a real one do it at a moment of its
- * choice: bytes in pieces, cycles that several connections share, limits, stalls, crashes.
- * Method: a test plays clients under a virtual clock. What real servers answer is compared in
- * tests/integration/test_sim_cluster.py. */
+/* Goal: one simulated server behaves like Redis where no script can put a real one into the same state: bytes in
+ * pieces, cycles that several connections share, limits, stalls, crashes. Method: a test plays clients under a
+ * virtual clock. tests/integration/test_sim_cluster.py compares replies with real servers. */
 #include "engine/redis/node_info.h"
 #include "tests/lib/nodes.h"
 
@@ -114,14 +113,14 @@ static void test_a_connection_that_is_closed_is_forgotten(void **state)
 	nodes_ask(&nodes, 'a', "GET k");
 	nodes_ask(&nodes, 'a', "WATCH k");
 	nodes_send(&nodes, 'a', "SET k 1");
-	nodes_connect(&nodes, 'a', 0); /* the last request is not handled any more */
+	nodes_connect(&nodes, 'a', 0); /* the connection's last request is dropped */
 	SAYS('b', "GET k", "$-1|");
 	SAYS('b', "SET k 2", "+OK|");
 	SAYS('b', "PUBLISH c m", ":0|");
 	SAYS('a', "GET k", "$1|2|");
 }
 
-/* ---- who hears of what ---- */
+/* ---- notifications ---- */
 
 static void test_the_host_hears_of_commands_and_changes(void **state)
 {
@@ -180,7 +179,7 @@ static void test_a_full_tracking_table_tells(void **state)
 	nodes_ask(&nodes, 'a', "HELLO 3");
 	SAYS('a', "CLIENT TRACKING ON", "+OK|");
 	SAYS('a', "MGET k l m", "*3|_|_|_|");
-	/* One of the three is told, before the next command. */
+	/* One of the three is invalidated before the next command. */
 	assert_memory_equal(nodes_ask(&nodes, 'a', "PING"), ">2|$10|invalidate|*1|$1|", 24);
 	SAYS('a', "PING", "+PONG|");
 }
@@ -300,7 +299,7 @@ static void test_clients_are_thrown_out(void **state)
 	SAYS('a', "PING", "+PONG|");
 }
 
-/* ---- what it says of itself ---- */
+/* ---- INFO ---- */
 
 static void test_info_is_read_by_heatsink(void **state)
 {

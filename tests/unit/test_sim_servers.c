@@ -1,5 +1,6 @@
-/* A simulated heatsink in front of simulated servers: scripts of single faults show what each does to what is
- * under way, and that clients are told the truth. Random schedules with these faults are in test_sim.c. */
+/* Goal: what each single fault does to requests in flight through heatsink, and that clients get the true outcome.
+ * Method: scripts over a simulated heatsink in front of simulated servers. test_sim.c runs random schedules with
+ * these faults. */
 #include "base/slot.h"
 #include "core/session.h"
 #include "sim/cluster.h"
@@ -58,15 +59,16 @@ static void test_one_connection_keeps_the_order(void **state)
 		hs_sim_client_request(client, "SET a 1");
 		hs_sim_client_request(client, "INCR a");
 		hs_sim_client_request(client, "GET a");
-		assert_int_equal(client->received.len, 0); /* nothing is answered at once */
+		assert_int_equal(client->received.len,
+				 0); /* no request is answered inside the call */
 		hs_sim_world_settle(world);
 		assert_heard(client, "+OK\r\n:2\r\n$1\r\n2\r\n");
 		hs_sim_world_destroy(&world);
 	}
 }
 
-/* INCRs on a connection that is lost all the time: each is answered, run, refused or unknown; what
- * was acknowledged is there, what was refused is not. */
+/* INCRs on connections that are lost all the time: each is acknowledged, refused or unknown. An acknowledged one has
+ * happened, a refused one has not. */
 static void check_lost(struct hs_sim_world_options *options, uint64_t *acknowledged,
 		       uint64_t *unknown, uint64_t *refused)
 {
@@ -142,10 +144,10 @@ static void test_lost_replies_crashes_and_stalls(void **state)
 		options.servers.stalls = true;
 		check_lost(&options, &acknowledged, &unknown, &refused);
 	}
-	assert_int_equal(unknown + refused, 0); /* it only takes its time */
+	assert_int_equal(unknown + refused, 0); /* it is only delayed */
 }
 
-/* A read that was lost is sent again, unless its client's write that follows was lost with it. */
+/* A lost read is sent again, unless a later write of its client was lost with it. */
 static void test_reads_are_sent_again(void **state)
 {
 	uint64_t again = 0, not_again = 0;
@@ -176,7 +178,7 @@ static void test_reads_are_sent_again(void **state)
 	assert_true(again > 150 && not_again > 10);
 }
 
-/* A watch lives in its connection: lost with it, EXEC runs nothing. */
+/* A watch ends with its connection: EXEC then runs nothing. */
 static void test_watches(void **state)
 {
 	uint64_t ran = 0, lost = 0;
@@ -223,7 +225,7 @@ static void test_too_many_wait(void **state)
 	options.servers.waiting_max = 2;
 	world = hs_sim_world_create(&options);
 	client = hs_sim_client_connect(world, 0);
-	hs_sim_client_request(client, "GET a"); /* so that there is a connection */
+	hs_sim_client_request(client, "GET a"); /* opens the connection */
 	hs_sim_world_settle(world);
 	hs_buf_clear(&client->received, 0);
 	for (int i = 0; i < 4; i++)
@@ -234,7 +236,7 @@ static void test_too_many_wait(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* In front of a Cluster FLUSHALL goes to every master, in no order with what is under way for a slot. */
+/* In front of a Cluster FLUSHALL goes to every master, in no order with requests in flight for a slot. */
 static void test_a_flush_waits_for_what_was_asked_before(void **state)
 {
 	struct hs_sim_world_options options = options_for(1);
@@ -260,8 +262,8 @@ static void test_a_flush_waits_for_what_was_asked_before(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* While a slot has no owner requests for it are refused; when it has one again they are served soon, though the
- * topology is looked at every five seconds only. */
+/* While a slot has no owner, requests for it are refused. When it has one again they are served soon, though the
+ * topology is read only every five seconds. */
 static void test_a_slot_that_is_served_again_is_found_soon(void **state)
 {
 	struct hs_sim_world_options options = options_for(2);
@@ -308,8 +310,8 @@ static void test_names(void **state)
 	assert_int_not_equal(hs_sim_name_slot(2, 0), hs_sim_name_slot(2, 3));
 }
 
-/* Two keys of one slot, one of which has moved: a command that names both waits for the other one, and is told so
- * when that takes longer than the engine's timeout. */
+/* Two keys of one slot; one of them has moved. A command that names both waits for the other one, and is refused
+ * when engine-timeout is over. */
 static void test_a_slot_on_two_nodes(void **state)
 {
 	struct hs_sim_world_options options = options_for(3);
@@ -350,7 +352,7 @@ static void test_a_slot_on_two_nodes(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* A client has set key0; somebody does this as well; then all is over. Returns what the checker says. */
+/* A client has set key0, then this external command runs, then the heatsinks stop. Returns the checker's result. */
 static int check_left(const char *words, bool faults, const int64_t *finals,
 		      struct hs_sim_verdict *verdict)
 {
@@ -363,7 +365,8 @@ static int check_left(const char *words, bool faults, const int64_t *finals,
 	size_t argc = 0;
 	int err;
 
-	options.servers.act_us_max = faults ? 1000 : 0; /* nothing is chosen that could happen */
+	options.servers.act_us_max =
+		faults ? 1000 : 0; /* no fault is switched on that could begin */
 	world = hs_sim_world_create(&options);
 	client = hs_sim_client_connect(world, 0);
 	hs_sim_client_request(client, "SET key0 1");
@@ -401,12 +404,12 @@ static void test_what_is_left_is_seen(void **state)
 	assert_int_equal(check_left("SET key1 5", false, NULL, &verdict), 0);
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		assert_int_not_equal(check_left(bad[i], false, NULL, &verdict), 0);
-	/* Where something fails a copy may stay for its lease. */
+	/* With faults a copy may stay for its lease. */
 	assert_int_equal(check_left("SET heatsink:copy:{1}:a:1:key0 1 EX 9", true, NULL, &verdict),
 			 0);
 	assert_int_not_equal(
 		check_left("SET heatsink:copy:{1}:a:1:key0 1 EX 20", true, NULL, &verdict), 0);
-	/* Nor may anybody have changed what clients have read last. */
+	/* Nor may the value that clients read last have changed. */
 	assert_int_equal(check_left("", false, read, &verdict), 0);
 	assert_int_not_equal(check_left("SET key0 2", false, read, &verdict), 0);
 	assert_int_not_equal(check_left("SET key1 2", false, read, &verdict), 0);

@@ -1,7 +1,7 @@
-/* Keys with contracts in the simulated world. Histories written by hand, with what the store really held,
- * show what the checker of staleness accepts and what it does not; scripts show that the simulated
- * servers say what changed, once, in order, and that a silent connection proves nothing; planted mistakes
- * show that whole schedules find them; and a run of schedules without a mistake finds nothing. */
+/* Goal: the checker of stale reads accepts what a contract allows and nothing else; simulated servers invalidate a
+ * tracked key once and in order; a silent connection is trusted only as long as the contract allows; schedules with
+ * contracts break no law, and planted bugs are found. Method: histories written by hand with the true timeline of
+ * the key; scripts; many schedules, with and without planted bugs. */
 #include "absorb/cache/stats.h"
 #include "base/err.h"
 #include "sim/check.h"
@@ -21,12 +21,12 @@
 
 enum {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-	SCHEDULES = 600, /* that must all pass */
+	SCHEDULES = 600, /* schedules that must all pass */
 #else
 	SCHEDULES = 2500,
 #endif
-	MISTAKE_SCHEDULES = 500, /* within which a planted mistake must be found */
-	STALE_MS = 10,		 /* of the histories below */
+	MISTAKE_SCHEDULES = 500, /* schedules within which a planted bug must be found */
+	STALE_MS = 10,		 /* the contract of the histories below */
 };
 
 #define NOTHING HS_SIM_NOTHING
@@ -34,7 +34,7 @@ enum {
 
 /* --- histories written by hand --- */
 
-/* Steps are milliseconds. Reads are lax; what has a `ttl` is none of them. */
+/* Steps are milliseconds. Reads may be stale, except those with a `ttl`. */
 struct line {
 	uint32_t client;
 	enum hs_sim_kind kind;
@@ -56,7 +56,7 @@ struct story {
 	size_t versions_count;
 	const struct line *lines;
 	size_t lines_count;
-	const uint64_t *asked; /* when the server was; NULL: at 0 */
+	const uint64_t *asked; /* when the server was read; NULL: at 0 */
 	size_t asked_count;
 };
 
@@ -143,29 +143,29 @@ static int judge(const struct story *story, int *law)
 
 static void test_how_old_an_answer_may_be(void **state)
 {
-	/* 5000 from 10 to 20, then 6000, both written behind our back. */
+	/* 5000 from 10 to 20, then 6000, both written directly at the server. */
 	const struct version seen[] = {{5000, 10, false}, {6000, 20, false}};
 
 	(void)state;
 	GOOD(seen, GET(0, 5000, 15, 16), GET(0, 6000, 25, 26));
-	/* 5000 ended at 20: it may be given up to 30, and 6000 not before it is there. */
+	/* 5000 ended at 20: reads may return it until 30, and 6000 only from 20 on. */
 	GOOD(seen, GET(0, 5000, 30, 31));
 	BAD(seen, GET(0, 5000, 31, 32));
 	BAD(seen, GET(0, 6000, 15, 19));
 	GOOD(seen, GET(0, 6000, 15, 21));
-	/* Before the first it was nothing. */
+	/* Before the first span the key is missing. */
 	GOOD(seen, GET(0, NOTHING, 20, 21));
 	BAD(seen, GET(0, NOTHING, 21, 22));
-	/* What counts is when it was asked. */
+	/* The time of the request counts. */
 	GOOD(seen, GET(0, 5000, 30, 90));
-	/* Never there. */
+	/* A value that the key never held. */
 	BAD(seen, GET(0, 7000, 25, 26));
-	/* Nobody promised that reads go forward. */
+	/* Stale reads need not be monotonic. */
 	GOOD(seen, GET(0, 6000, 22, 23), GET(0, 5000, 24, 25));
-	/* Without mitigations nothing is old, and that is another law. */
+	/* Without mitigations no read may be stale: law 7. */
 	GOOD(seen, OFF(0, 6000, 21, 22), OFF(0, 5000, 15, 16), OFF(0, 5000, 18, 25));
 	BAD_BY(7, seen, OFF(0, 5000, 21, 22));
-	/* Other looks at the same value. */
+	/* Other reads of the same value. */
 	GOOD(seen, OP(0, HS_SIM_STRLEN, 0, 4, 40, 41), OP(0, HS_SIM_EXISTS, 0, 1, 40, 41),
 	     OP(0, HS_SIM_GETRANGE, 0, 6000, 40, 41));
 	BAD(seen, OP(0, HS_SIM_STRLEN, 0, 0, 40, 41));
@@ -179,26 +179,26 @@ static void test_writes_through_us_are_seen_at_once(void **state)
 	const struct version again[] = {{2, 10, false}, {NOTHING, 20, false}, {5, 35, false}};
 
 	(void)state;
-	/* Told at 22: who asks from then on sees it, though 5000 is young enough. */
+	/* Acknowledged at 22: later reads must see it, though 5000 is young enough. */
 	BAD(seen, SET(0, 6000, 18, 22), GET(1, 5000, 23, 24));
 	GOOD(seen, SET(0, 6000, 18, 22), GET(1, 5000, 21, 24));
 	GOOD(seen, SET(0, 6000, 18, 22), GET(1, 6000, 23, 24));
-	/* Who wrote behind us is not told by us. */
+	/* An external write is not acknowledged by heatsink. */
 	GOOD(seen, BEHIND(HS_SIM_SET, 6000, 20), GET(1, 5000, 23, 24));
-	/* Not told what came of it: then nobody knows when it happened, if it did. */
+	/* A write with an unknown outcome happened at an unknown time or never. */
 	GOOD(seen, SET(0, 6000, 18, NEVER), GET(1, 5000, 23, 24));
-	/* A write that did nothing need not be seen, one that did must be. */
+	/* A write that changed nothing need not be seen; one that changed the key must be. */
 	GOOD(seen, OP(0, HS_SIM_SETNX, 7000, 0, 18, 22), GET(1, 5000, 23, 24));
 	BAD(seen, OP(0, HS_SIM_SETXX, 6000, 1, 18, 22), GET(1, 5000, 23, 24));
 	BAD(seen, OP(0, HS_SIM_GETSET, 6000, 5000, 18, 22), GET(1, 5000, 23, 24));
-	/* Increments, several at once: 5001 and 5002 were told, the store saw 5002 alone. */
+	/* Folded increments: 5001 and 5002 were acknowledged, the store held only 5002. */
 	BAD(counted, OP(0, HS_SIM_INCRBY, 1, 5001, 18, 22), OP(1, HS_SIM_INCRBY, 1, 5002, 18, 30),
 	    GET(2, 5000, 23, 24));
 	GOOD(counted, OP(0, HS_SIM_INCRBY, 1, 5001, 18, 22), OP(1, HS_SIM_INCRBY, 1, 5002, 18, 30),
 	     GET(2, 5001, 19, 24), GET(2, 5002, 23, 24));
-	/* But not when nothing that makes it was under way any more. */
+	/* But not when no write of that value is in flight. */
 	BAD(counted, OP(0, HS_SIM_INCRBY, 1, 5001, 18, 22), GET(2, 5001, 23, 24));
-	/* A small number was reached before, too: that version is not the one of the increment. */
+	/* A small number was reached before, too: that span is not the one of the increment. */
 	GOOD(again, OP(0, HS_SIM_INCRBY, 1, 2, 9, 40), OP(1, HS_SIM_INCRBY, 3, 5, 9, 40),
 	     GET(0, 2, 31, 41));
 	BAD(again, OP(0, HS_SIM_INCRBY, 1, 2, 9, 40), OP(1, HS_SIM_INCRBY, 3, 5, 9, 40),
@@ -214,11 +214,11 @@ static void test_what_is_gone_is_seen_to_be(void **state)
 	BAD(seen, OP(0, HS_SIM_DEL, 0, 1, 18, 22), GET(1, 5000, 23, 24));
 	GOOD(seen, OP(0, HS_SIM_DEL, 0, 0, 2, 4), GET(1, 5000, 23, 24));
 	BAD(seen, OP(0, HS_SIM_GETDEL, 0, 5000, 18, 22), GET(1, 5000, 23, 24));
-	/* FLUSHALL: at the first moment at which nothing was there, or later. */
+	/* FLUSHALL happened when the key was first missing, or later. */
 	BAD(seen, OP(0, HS_SIM_CLEAR, 0, 0, 18, 22), GET(1, 5000, 23, 24));
 	GOOD(seen, OP(0, HS_SIM_CLEAR, 0, 0, 25, 35), GET(1, 6000, 36, 37));
 	BAD(seen, OP(0, HS_SIM_CLEAR, 0, 0, 25, 27), GET(1, 5000, 28, 29));
-	/* It expired at 50, and may be given up to 60. */
+	/* It expired at 50, and reads may return it until 60. */
 	GOOD(seen, GET(0, 6000, 60, 61));
 	BAD(seen, GET(0, 6000, 61, 62));
 	GOOD(seen, GET(0, NOTHING, 49, 50));
@@ -230,16 +230,16 @@ static void test_own_writes_are_seen(void **state)
 	const struct version seen[] = {{5000, 10, false}, {6000, 20, false}, {7000, 30, false}};
 
 	(void)state;
-	/* Asked behind its own write, on the same connection, before that was answered. */
+	/* Requested behind its connection's own write, before that was answered. */
 	BAD(seen, SET(0, 6000, 15, 22), GET(0, 5000, 15, 23));
 	GOOD(seen, SET(0, 6000, 15, 22), GET(0, 6000, 15, 23));
 	GOOD(seen, SET(0, 6000, 15, 22), GET(1, 5000, 15, 23));
-	/* Before it, however late it is answered. */
+	/* Requested before it, however late it is answered. */
 	GOOD(seen, GET(0, 5000, 15, 22), SET(0, 6000, 15, 23));
 	BAD(seen, GET(0, 6000, 15, 22), SET(0, 6000, 15, 23));
-	/* What others wrote since is as good. */
+	/* A later value of another client is right, too. */
 	GOOD(seen, SET(0, 6000, 15, 22), GET(0, 7000, 31, 32));
-	/* In a transaction whatever comes of it in the end counts. */
+	/* Of a transaction the final value counts. */
 	BAD(seen,
 	    {.client = 0,
 	     .kind = HS_SIM_SET,
@@ -278,7 +278,7 @@ static void test_what_is_kept_too_long(void **state)
 
 /* --- scripts --- */
 
-/* One worker, one server, one rule, no time on the way. */
+/* One worker, one server, one rule, no latencies. */
 static struct hs_sim_world_options one_rule(uint32_t stale_us)
 {
 	struct hs_sim_world_options options = hs_sim_world_defaults(1);
@@ -341,7 +341,7 @@ static void test_a_server_says_what_changed(void **state)
 	hs_sim_world_settle(world);
 	assert_reads(client, "GET key0", "$1\r\n2\r\n");
 	assert_int_equal(fills_of(world), 2);
-	/* It was said once: until it is read again, nothing is said. */
+	/* It was invalidated once: until the next read no further invalidation comes. */
 	write_behind(world, "3");
 	write_behind(world, "4");
 	hs_sim_world_settle(world);
@@ -350,7 +350,7 @@ static void test_a_server_says_what_changed(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* What a silent connection does not say is believed for as long as the rule allows, and no longer. */
+/* A silent connection: entries are served for as long as the rule allows, and no longer. */
 static void test_a_silent_connection_is_not_believed_for_long(void **state)
 {
 	struct hs_sim_world_options options = one_rule(100000);
@@ -362,7 +362,7 @@ static void test_a_silent_connection_is_not_believed_for_long(void **state)
 	client = hs_sim_client_connect(world, 0);
 	write_behind(world, "1");
 	assert_reads(client, "GET key0", "$1\r\n1\r\n");
-	/* From now on nothing comes through any more. */
+	/* From now on nothing arrives. */
 	hs_sim_redis_silence(world->heatsinks[0].redis, 0);
 	write_behind(world, "2");
 	hs_sim_world_pass(world, 30000);
@@ -403,7 +403,7 @@ static void test_every_law_holds(void **state)
 		hs_buf_deinit(&result.text);
 	}
 	hs_sim_runner_deinit(&runner);
-	/* They are about something. */
+	/* The schedules exercise cache, replicas and copies. */
 	assert_true(cached > requests / 10);
 	assert_true(replica_reads > SCHEDULES / 10);
 	assert_true(copied > SCHEDULES / 10);
@@ -411,7 +411,7 @@ static void test_every_law_holds(void **state)
 	assert_true(beside > SCHEDULES);
 }
 
-/* The seed of the first schedule that finds the mistake; 0: none did. */
+/* The seed of the first schedule that finds the bug; 0: none did. */
 static uint64_t find_mistake(enum hs_sim_bug bug, int *law)
 {
 	struct hs_sim_runner runner;
@@ -432,7 +432,7 @@ static uint64_t find_mistake(enum hs_sim_bug bug, int *law)
 	return found;
 }
 
-/* Those of the troubled server are found without rules as well (test_sim.c). */
+/* Bugs of one faulty server are found without rules as well (test_sim.c). */
 static void test_planted_mistakes_are_found(void **state)
 {
 	(void)state;
