@@ -10,9 +10,11 @@
  * may change users.
  *
  * A user and a set never change once made: a change makes a new one. Both are reference counted, so
- * any thread may read, ref and unref them. A session that holds a user checks against its rules
- * until it takes the user of the new set (core/users.c). One thread makes the changes, the control
- * thread: two concurrent hs_acl_with on one set would lose one of the changes.
+ * any thread may read, ref and unref them. A worker's core holds a reference to its set, and each
+ * of its sessions borrows its user from that set. When the core adopts a new set, it points every
+ * session to its user there and then drops the old set (core/users.c); until then requests are
+ * checked against the old rules. One thread makes the changes, the control thread: two concurrent
+ * hs_acl_with on one set would lose one of the changes.
  *
  * The effect of a rule on commands is computed when a user is made, as a bit for each row of
  * heatsink's own table. A check is then one bit and, for a user who is not allowed all keys, a
@@ -24,8 +26,8 @@
  * what a script does. A user with limits may run it only if the rule +script|unchecked says so; no
  * category and no other name includes it.
  *
- * Limits: HS_ACL_USERS_MAX users, HS_ACL_USER_BYTES_MAX for one user's rules (base/limits.h). A
- * wrong rule makes no user and is reported with its word. */
+ * Limits (base/limits.h): HS_ACL_USER_BYTES_MAX for one user's rules; the callers limit the number
+ * of users (HS_ACL_USERS_MAX). A wrong rule makes no user and is reported with its word. */
 #ifndef HS_ACL_ACL_H
 #define HS_ACL_ACL_H
 
@@ -39,7 +41,7 @@
 #include <stdint.h>
 
 struct hs_acl;	    /* a set of users, in the order of their names */
-struct hs_acl_user; /* one of them */
+struct hs_acl_user; /* a user: name, passwords, rules */
 struct hs_reply;
 
 /* --- sets --- */

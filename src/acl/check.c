@@ -255,7 +255,7 @@ static size_t forbidden_channel(const struct hs_acl_selector *selector,
 {
 	size_t i = 0;
 
-	/* Fast path: few commands begin with these letters. */
+	/* Fast path: all these names begin with p or s. */
 	if (command->name[0] != 'p' && command->name[0] != 's')
 		return 0;
 	while (strcmp(channel_commands[i].name, command->name) != 0) {

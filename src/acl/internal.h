@@ -52,7 +52,8 @@ struct hs_acl_selector {
 
 	/* Computed from the rules when the user is complete. */
 	bool all_commands;
-	/* some rule is like +select|0: for a clear bit, evaluate the rules with the argument */
+	/* A rule has a | in its name, as +select|0: a command whose bit in `allowed` is 0 may still
+	 * be allowed with its argument, so evaluate the rules. */
 	bool has_arguments;
 	uint64_t allowed[HS_ACL_WORDS]; /* by command id */
 };
@@ -104,7 +105,7 @@ bool hs_acl_rules_allow(const struct hs_acl_selector *selector, const struct hs_
 /* Computes access[command->id] of struct hs_acl_user. */
 uint8_t hs_acl_access_of(const struct hs_command *command);
 
-/* describe.c */
+/* The name of the category with this bit, without the @. */
 const char *hs_acl_category_of(uint32_t bit);
 
 #endif

@@ -195,8 +195,8 @@ static bool is_container(const struct hs_command *command)
 	       command->id != HS_CMD_ID_DEBUG;
 }
 
-/* May +name or -name have this name? NULL, or the reason why not. *argument_at: offset of a first
- * argument, which keeps its case. */
+/* Is `name` valid in a rule +name (`allow`) or -name? NULL, or the error text. *argument_at: for
+ * "select|0" the offset of "0", which keeps its case; name.len when there is none. */
 static const char *judge_name(const struct hs_acl_rules *rules, struct hs_bytes name, bool allow,
 			      size_t *argument_at)
 {

@@ -2,8 +2,9 @@
  * Identifiers, lookup by name, COMMAND, HELP, ACL categories, routing and splitting all come from
  * these rows. A new command is its row and one function.
  *
- * The folder describes commands and runs none. It knows base/ and wire/, and no engine, connection
- * or key; the rows name the functions that run a command only through macros (rows.def). The table
+ * The folder describes commands and runs none. It knows base/ and wire/. It calls no engine,
+ * connection or store; not_embedded.h and learned_hints.c hold only facts about engines and
+ * servers. The rows name the functions that run a command only through macros (rows.def). The table
  * is constant and shared by all threads. Commands that only a server knows come from learned.h, as
  * rows of the same type. */
 #ifndef HS_COMMAND_COMMAND_H
@@ -81,8 +82,10 @@ enum hs_command_flag {
 	HS_CMD_UNCHECKED = 1 << 22,
 	/* May replicate (PUBLISH, PFCOUNT): CLIENT PAUSE WRITE holds it. */
 	HS_CMD_MAY_REPLICATE = 1 << 23,
-	HS_CMD_DELETES = 1 << 24,	/* deletes and adds nothing: allowed in a full store */
-	HS_CMD_SHOWS_KEYS = 1 << 25,	/* its reply lists keys: copies are left out of it */
+	HS_CMD_DELETES = 1 << 24, /* deletes and adds nothing: allowed in a full store */
+	/* Its reply lists keys; those that heatsink itself stores on the servers are left out
+	 * (core/reserved.h). */
+	HS_CMD_SHOWS_KEYS = 1 << 25,
 	HS_CMD_RETURNS_VALUE = 1 << 26, /* a write that may reply with the old value */
 };
 
@@ -141,7 +144,9 @@ struct hs_command {
 	 * NULL: none. */
 	const struct hs_key_spec *key_specs;
 	uint8_t key_specs_count;
-	bool starts; /* its row has START: it makes its request itself (core/commands.h) */
+	/* Its row has START: its own function creates the request and answers it later
+	 * (hs_start_run in core/commands.h): SUBSCRIBE, EXEC. */
+	bool starts;
 	/* Outside MULTI it runs alone: heatsink waits for the connection's earlier commands and
 	 * holds later ones, because it changes the user or the subscriptions under which they run. */
 	bool alone;
@@ -160,7 +165,8 @@ struct hs_command {
 	const char *arguments; /* "key value [NX | XX]", see command/syntax.h; NULL for none */
 	const char *complexity;
 	const char *refused; /* HS_PLACE_REFUSED: the reason; completes "…: reason" */
-	/* the reason why MULTI cannot queue it, after its name; NULL: MULTI queues it */
+	/* NULL: MULTI queues it. Otherwise the error reads: '<name>' <unqueued> and cannot be part of
+	 * a transaction (core/multi.c). */
 	const char *unqueued;
 };
 

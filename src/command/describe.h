@@ -28,8 +28,9 @@ size_t hs_command_walk_count(const struct hs_command_walk *walk); /* rows left i
 /* Splits the next word off the front of `rest` ("@read @fast" -> "@read"); empty at the end. */
 struct hs_bytes hs_command_word(struct hs_bytes *rest);
 
-/* The flags that COMMAND INFO shows. Replies with a set of the words of those that are set. */
+/* The words of the flags that COMMAND INFO shows. */
 extern const struct hs_flag_word hs_command_flag_words[];
+/* Replies with a set: the words, out of `words`, of the bits in `flags`. */
 void hs_command_reply_flags(struct hs_reply *reply, const struct hs_flag_word *words,
 			    unsigned flags);
 

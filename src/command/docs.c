@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-/* COMMAND DOCS of a learned command: group and arity only, because heatsink does not ask the server
- * for more. */
+/* COMMAND DOCS of a learned command: a fixed summary, group and arity, because heatsink does not
+ * ask the server for more. */
 static void reply_learned(struct hs_reply *reply, const struct hs_command *command,
 			  size_t subcommands)
 {

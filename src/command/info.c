@@ -1,4 +1,5 @@
-/* One command in COMMAND INFO's form: ten elements, read by clients that route by key. */
+/* One command in COMMAND INFO's form, for clients that route by key: ten elements (commands learned
+ * from an older server: as many as the server sent; Redis 6 sends seven). */
 #include "command/describe.h"
 
 /* heatsink's own flags have no word. */

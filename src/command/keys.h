@@ -98,7 +98,8 @@ size_t hs_keys_next_spec(struct hs_key_walk *walk);
 static inline size_t hs_keys_next(struct hs_key_walk *walk);
 
 /* For the key that was returned last: enum hs_key_flag, and the permission that follows from it
- * (read and write for a key without any description, none for what is not a key). */
+ * (for a key without any description: read for a read-only command, else read and write; none for a
+ * position that is no key, HS_KEY_NOT_KEY). */
 unsigned hs_keys_flags(const struct hs_key_walk *walk);
 unsigned hs_keys_access(const struct hs_key_walk *walk);
 

@@ -10,10 +10,14 @@
  * the last set is destroyed: a request in flight may go on with the row that it found. The old set
  * itself must live until no thread looks anything up in it.
  *
- * Bounds: HS_LEARNED_MAX identifiers (further commands share the last one, and are routed all the
- * same), and HS_LEARNED_ROWS_MAX rows in all replies together. When a reply is cut off, invalid or
- * too large, no set is made and the old one stays in use. It knows no connection: the reply is
- * handed in. */
+ * Two bounds (base/limits.h). HS_LEARNED_MAX, 1024 identifiers: 1023 commands have one each, all
+ * further ones share the last, so they share its counter ("other") but each has its own row and is
+ * routed by it. HS_LEARNED_ROWS_MAX, 16384 rows in all replies together: a reply that needs more
+ * makes no set. So a server with 1,500 unknown commands is learned as a whole; 477 of them share
+ * the last identifier.
+ *
+ * When a reply is cut off, invalid or too large, no set is made and the old one stays in use. The
+ * module knows no connection: the caller hands the reply in. */
 #ifndef HS_COMMAND_LEARNED_H
 #define HS_COMMAND_LEARNED_H
 

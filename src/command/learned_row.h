@@ -23,9 +23,8 @@ struct hs_learned_row {
 
 /* One entry of COMMAND's reply, split into its elements. All of them point into the reply. */
 struct hs_learned_entry {
-	char name[HS_LEARNED_NAME_BYTES_MAX +
-		  /* in lower case; of a subcommand with its container: "config|get" */
-		  1];
+	/* in lower case; of a subcommand with its container: "config|get" */
+	char name[HS_LEARNED_NAME_BYTES_MAX + 1];
 	struct hs_bytes raw_entry;
 	uint8_t elements;
 	int64_t arity, key_first, key_last, key_step;

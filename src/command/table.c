@@ -2,7 +2,8 @@
  *
  * Every request needs a lookup, so a name is handled as two machine words and never as a string: up
  * to 16 bytes are loaded with a few overlapping reads, letters become upper case eight at a time,
- * one multiplication picks a cell, and two comparisons check the name in it.
+ * one multiplication picks a cell, and three comparisons check the name in it: its two words and
+ * its length.
  *
  *     "get" ── load, capitals ──> GET00000 00000000 ── multiply, shift ──> cell 123: GET00000 00000000, row
  *                                        └───────────────── equal? ─────────────────┘

@@ -2,8 +2,8 @@
  *
  * Two trees are updated together here and in the sweep (expire.c). A key with an expiry has one
  * entry in HS_KV_EXPIRES under that time; a command that writes, replaces or removes the key moves
- * or removes that entry in the same transaction. The entry is changed first and the key last,
- * because the room that put returns must be filled before the next call to the store.
+ * or removes that entry in the same transaction. The expiry entry is changed first, the key's
+ * record last, because the room that put returns must be filled before the next call to the store.
  *
  * An expired record counts as missing for every command. Readers leave it (they may not write),
  * writers replace it, and the sweep removes the others. */

@@ -2,8 +2,9 @@
  * expired keys.
  *
  * A key has expired when the clock is past its time, not when it equals it: Redis's rule for
- * reading. Setting a time that is not ahead of the clock removes the key at once: Redis's rule for
- * writing. Redis has the same difference of one millisecond between the two. */
+ * reading. EXPIRE and GETEX with a time that is not ahead of the clock remove the key at once:
+ * Redis's rule for writing. (SET with such a time writes the record as it is.) Redis has the same
+ * difference of one millisecond between the two. */
 #include "keyspace/changed.h"
 #include "keyspace/expiry.h"
 #include "keyspace/internal.h"

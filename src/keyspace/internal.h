@@ -11,7 +11,8 @@
 #include <stdbool.h>
 
 /* Functions here and commands return 0; HS_ANSWERED when the reply is complete and the command must
- * stop (mostly after an error reply); or HS_EFULL or HS_EIO when the store failed. */
+ * stop (mostly after an error reply); HS_EFULL or HS_EIO when the store failed; or HS_EBUSY, for a
+ * reader, when only the writer can answer (hs_keyspace_run). */
 enum { HS_ANSWERED = 1 };
 
 /* A command in progress. */

@@ -5,8 +5,8 @@
  *
  * Any thread may run reads on its own read transaction; writes run on the store's one writer. Each
  * thread has its own struct hs_keyspace. Arguments are borrowed for the call. A full store is
- * HS_EFULL, and the transaction must be aborted; a damaged record is an error reply that names the
- * key. */
+ * HS_EFULL, and the transaction must be aborted (hs_keyspace_run); a damaged record is an error
+ * reply that names the key. */
 #ifndef HS_KEYSPACE_KEYSPACE_H
 #define HS_KEYSPACE_KEYSPACE_H
 
@@ -71,14 +71,23 @@ struct hs_keyspace {
 
 /* Runs one command (place PARTITION, SPLIT, ALL or CURSOR) and writes its whole reply. argv[0] is
  * the name; the number of arguments is checked before. `slot` is that of the keys, but a SPLIT
- * command computes the slot of each key. Returns 0 when a reply was written, perhaps an error.
- * HS_EFULL or HS_EIO when the store failed: then `reply` is as before, and the transaction must be
- * aborted. Watch marks and noted changes stay: they may report a change that did not happen, which
- * is safe. */
+ * command computes the slot of each key.
+ *
+ * 0: a reply was written, perhaps an error. Negative: `reply` is as long as before the call.
+ *   HS_EFULL, HS_EIO  The store failed. A writer must abort the transaction, with all commands that
+ *                     ran in it, and set ks->changes back to its value before them. Then it runs
+ *                     them again or replies with an error; the embedded engine runs each one alone,
+ *                     and one that still finds no room gets "-OOM store full"
+ *                     (engine/embedded/group.h). Watch marks and noted changes stay: they may
+ *                     report a change that did not happen, which is safe. A reader (HS_EIO) replies
+ *                     with an error.
+ *   HS_EBUSY          Only in a reader's transaction, which stays valid: only the writer can answer
+ *                     this read (keyspace/kv.h), so the engine queues it for the writer. */
 int hs_keyspace_run(struct hs_keyspace *ks, const struct hs_command *command, uint16_t slot,
 		    size_t argc, const struct hs_bytes *argv, struct hs_reply *reply) HS_MUSTCHECK;
 
-/* Removes up to `limit` expired keys, oldest first. Returns their number, or an error. */
+/* Removes up to `limit` expired keys, oldest first. Returns their number, or a negative error: then
+ * the transaction must be aborted. */
 int hs_keyspace_sweep(struct hs_keyspace *ks, size_t limit) HS_MUSTCHECK;
 
 /* SCAN's cursor: (slot << 48 | hash) of the next key; 0 starts and ends. Parsed as Redis parses it;

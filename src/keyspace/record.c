@@ -74,8 +74,8 @@ bool hs_record_key_fits(struct hs_bytes physical, struct hs_bytes key, uint64_t 
 	return hs_bytes_equal(physical, (struct hs_bytes){again.data, again.len});
 }
 
-/* parts_of: the parts of a payload. parts_within: the parts of `bytes` that hold payload and
- * checksums together. */
+/* The number of parts: parts_of from the length of the payload, parts_within from the length of
+ * payload and part checksums together. */
 static size_t parts_of(size_t payload_bytes)
 {
 	return (payload_bytes + HS_RECORD_PART_BYTES - 1) / HS_RECORD_PART_BYTES;

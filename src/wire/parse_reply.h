@@ -54,13 +54,13 @@ struct hs_bytes hs_parse_reply_elements(struct hs_bytes reply);
  * hs_parse_reply_length first. */
 bool hs_parse_reply_take(struct hs_bytes *elements, struct hs_bytes *element);
 
-/* Finds the end of a reply that arrives in pieces and reads each byte once. All zeros is the
- * initial state. */
+/* Finds the end of a reply that arrives in pieces and reads no whole element twice. All zeros is
+ * the initial state. */
 struct hs_parse_reply_scan {
 	size_t at; /* bytes before this are read */
 	/* elements still missing minus 1, so that zeros mean: one element missing */
 	int64_t missing_less_one;
-	/* after a return of 0: the least size of the whole reply, as far as known; else 0 */
+	/* after a return of 0: the whole reply has at least this many bytes (0: nothing known) */
 	size_t need;
 };
 

@@ -81,7 +81,7 @@ static void add_arg(struct hs_wire_request *request, const char *data, size_t le
  * line is longer than any number. *valid: it was a number. */
 static int64_t read_count(const char *data, size_t len, size_t at, int64_t *count, bool *valid)
 {
-	/* Fast path: one or two digits. */
+	/* Fast path: one digit. */
 	if (len - at >= 4 && data[at + 2] == '\r') {
 		unsigned digit = (unsigned char)data[at + 1] - (unsigned)'0';
 

@@ -1,8 +1,8 @@
 /* The request parser: turns a client's bytes into argument lists, multibulk or inline, and may stop
- * at any byte. It knows no command and no key, copies nothing and holds no input: the caller keeps
- * the bytes of an unfinished request together and calls again with more. One parser per connection;
- * the thread that owns the connection calls it. Invalid bytes are HS_EPROTO with Redis's text; the
- * connection must then be closed. */
+ * at any byte. It knows no command and no key, copies nothing of a multibulk request and holds no
+ * input: the caller keeps the bytes of an unfinished request together and calls again with more.
+ * One parser per connection; the thread that owns the connection calls it. Invalid bytes are
+ * HS_EPROTO with Redis's text; the connection must then be closed. */
 #ifndef HS_WIRE_REQUEST_H
 #define HS_WIRE_REQUEST_H
 
@@ -15,7 +15,7 @@
 
 struct hs_wire_request {
 	/* The result: valid after a return above 0, until the next call or until the input moves.
-	 * Slices of the caller's bytes (inline arguments with quotes: of `unquoted`). */
+	 * Slices of the caller's bytes; of an inline request, slices of `unquoted`. */
 	struct hs_bytes *argv;
 	size_t argc;
 
@@ -24,11 +24,11 @@ struct hs_wire_request {
 	size_t need;
 
 	/* Progress of an unfinished request; offsets from its first byte. */
-	int64_t args_left; /* the header is not read yet */
+	int64_t args_left; /* arguments still to read; -1: the header is not read yet */
 	int64_t bulk_left; /* length of the current argument; -1: its header is next */
 	size_t at;	   /* bytes before this are parsed */
 	size_t argv_cap;
-	char *unquoted; /* an inline command's unquoted text, owned */
+	char *unquoted; /* the words of an inline request, without quotes; owned */
 	char error_text[64];
 	struct hs_bytes argv_inline[HS_ARGC_INLINE];
 };

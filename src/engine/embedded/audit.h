@@ -6,9 +6,9 @@
  * The child reports its progress in memory that it shares with the parent, so that the parent knows
  * how far a dead child came.
  *
- * The audit sees the store as the next start will see it: with the meta pages of the checkpoint.
- * The file's own meta pages do not matter, because every start overwrites them. The audit writes
- * nothing. */
+ * The audit sees the store as the next start will see it before it replays the log: with the meta
+ * pages of the checkpoint. The file's own meta pages do not matter, because every start overwrites
+ * them. The audit writes nothing. */
 #ifndef HS_ENGINE_EMBEDDED_AUDIT_H
 #define HS_ENGINE_EMBEDDED_AUDIT_H
 

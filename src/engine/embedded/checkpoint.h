@@ -1,4 +1,5 @@
-/* Checkpoints: they keep the log short, and the writer never waits for the disk because of them.
+/* Checkpoints: they keep the log short, and the writer rarely waits for the disk because of them
+ * (only when the log or a store is full).
  *
  *     time ──────────────────────────────────────────────────────────────────►
  *     writer    ─ group ─ group ─┬ group ─ group ─ group ─ group ─┬ group ─
@@ -102,8 +103,9 @@ void hs_checkpoint_stop(struct hs_checkpoint *checkpoint);
  * with the same text in `failure`. */
 int hs_checkpoint_begin(struct hs_checkpoint *checkpoint, uint64_t lsn) HS_MUSTCHECK;
 
-/* Returns true when no checkpoint is running, after taking the result of a finished one. `wait`:
- * first waits for a running one. `result`: that of the finished checkpoint, 0 if none had finished. */
+/* Takes the result of a finished checkpoint. True: none is running and none has failed. False with
+ * *result 0: one is still running. False with another *result: it failed with that error, and no
+ * other follows; each later call returns the same. `wait`: first waits for a running one. */
 bool hs_checkpoint_collect(struct hs_checkpoint *checkpoint, bool wait, int *result);
 
 #endif

@@ -33,8 +33,9 @@ struct hs_committer {
 	struct hs_syncer syncer;
 
 	struct hs_mpsc queue; /* of hs_op, by `next` */
-	_Atomic bool asleep;  /* the committer sleeps: wake it after a push, unless */
-	/* it waits for a fuller group and this is still above 0 after the push */
+	_Atomic bool asleep;  /* a push must wake the committer, but see ops_missing */
+	/* Operations that the group wait still wants. A push to a sleeping committer subtracts its
+	 * count, and wakes it only when this is 0 or less afterwards. */
 	_Atomic int64_t ops_missing;
 	_Atomic bool stop;
 	uv_mutex_t mutex;

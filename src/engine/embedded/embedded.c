@@ -70,7 +70,7 @@ static struct embedded *of(const struct hs_engine *engine)
 	return (struct embedded *)(uintptr_t)engine;
 }
 
-/* Sets op->left_ms, the time to live of a value that was just read. The PTTL sees the same snapshot
+/* Sets op->ttl_ms, the time to live of a value that was just read. The PTTL sees the same snapshot
  * as that read, because no refresh came in between. */
 static void ask_expiry(struct worker *worker, struct hs_op *op)
 {

@@ -557,9 +557,9 @@ static void retry(struct hs_group *group, uint16_t id)
 		if (op->partition != id)
 			continue;
 		part->rolled_back = false;
-		/* Watches are not rolled back with a transaction: they must not run twice. */
 		if (item->ran && item->lent)
 			continue; /* it reads a snapshot from before its group */
+		/* Watches are not rolled back with a transaction: they must not run twice. */
 		if (item->ran &&
 		    (op->kind == HS_OP_WATCH || op->kind == HS_OP_UNWATCH || is_track(op)))
 			continue;

@@ -23,8 +23,9 @@
  * Watch marks, noted key changes and counts are not undone when operations run again: a watch or an
  * invalidation may then report a change that did not happen, and a hit may count twice.
  *
- * The committer's thread calls everything here, with one exception: hs_group_durable. Any thread
- * may read the counters. */
+ * The committer's thread calls everything here, with two exceptions. The thread that starts and
+ * stops the committer calls init and deinit. The thread that synced the log calls
+ * hs_group_durable. Any thread may read the counters and last_error. */
 #ifndef HS_ENGINE_EMBEDDED_GROUP_H
 #define HS_ENGINE_EMBEDDED_GROUP_H
 

@@ -10,6 +10,10 @@
  *     a commit fails             its changes are in the log: they are made again in a new transaction
  *     LMDB begins none           the store is given up
  *
+ * The operations of the group in progress on a rolled back store run again one by one: writes are
+ * refused, reads show the changes that are left. The syncer has answered the unsynced group itself
+ * (syncer.h). The committer answers redirected reads from the open transaction.
+ *
  * A store that was given up is read from its last commit. Its keys that were changed since then
  * cannot be read until a restart: an error says so. A failing store never fails an assertion. */
 

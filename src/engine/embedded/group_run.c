@@ -1,10 +1,10 @@
 /* Runs one operation inside its store's transaction, and refuses what cannot be done.
  *
  * A store has a size limit. Near it, commands that may grow the store run in a nested transaction
- * first. If they needed no other page, the result is committed: so room that deletes left inside
- * pages is used again. If they did, the nested transaction is aborted and the command is refused.
- * Deletes are never refused for that reason: for a moment they need new pages, too, and find them
- * above the limit. */
+ * first. If the store stays within its limit, or does not grow, the result is committed: so room
+ * that deletes left inside pages is used again. Otherwise the nested transaction is aborted and the
+ * command is refused. Deletes are never refused for that reason: for a moment they need new pages,
+ * too, and find them above the limit. */
 
 #include "base/err.h"
 #include "base/limits.h"
@@ -287,7 +287,8 @@ static int run_op(struct hs_group *group, struct hs_group_item *item)
 		part->disk_full_until_us = 0;
 	}
 	if (op->kind == HS_OP_COMMAND && item->bytes > limit) {
-		store->write.failure = MDB_MAP_FULL; /* larger than the whole store */
+		/* the arguments alone exceed the limit of the store */
+		store->write.failure = MDB_MAP_FULL;
 		hs_group_refuse(group, item);
 		return 0;
 	}

@@ -11,9 +11,12 @@
  * snapshot if that is later. A write can be newer when the worker's thread was suspended in
  * between; with the earlier time PTTL would exceed the time to live.
  *
- * Two kinds of reads go to the writer's queue instead. A read that meets an expired key: a write
- * may have run that found the key alive and is not visible yet. And a read of a key with a
- * postponed commit (store->changed_in tells); it also makes that store commit soon.
+ * Three kinds of reads go to the writer's queue instead:
+ *   - a read that meets an expired key: a write may have run that found the key alive and is not
+ *     visible yet;
+ *   - a read of a key with a postponed commit (marked in store->changed_in), or of all keys of such
+ *     a store; it also makes that store commit soon;
+ *   - any read when LMDB refuses a snapshot and there is no fallback environment (store.h).
  *
  * A snapshot keeps old pages alive: hs_reader_idle releases those that are not used. */
 #ifndef HS_ENGINE_EMBEDDED_READER_H

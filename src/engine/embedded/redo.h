@@ -121,7 +121,8 @@ static inline const char *hs_redo_path(const struct hs_redo *redo)
 {
 	return redo->path[redo->turn];
 }
-/* Writes one record. 0 or a negative errno: then the log is as before. */
+/* Writes one record. 0 or a negative errno: then the next record goes to the same place; unless the
+ * disk was full, a restart may still find this one. */
 int hs_redo_append(struct hs_redo *redo, enum hs_redo_kind kind, const struct iovec *parts,
 		   int count) HS_MUSTCHECK;
 /* Syncs what was written and writes the mark. Does nothing when syncs are off. 0 or a negative
@@ -137,7 +138,8 @@ struct hs_redo_reader {
 	const char *map[2];
 	size_t map_bytes[2];
 	size_t at;
-	int end_access; /* the file in which reading ended; -1: no file begins with the first record */
+	/* index of the file in which reading ended; -1: no file begins with the first record */
+	int end_access;
 	size_t end_at;
 	uint64_t summed_bytes; /* of bodies whose checksum was computed */
 };
@@ -161,7 +163,8 @@ struct hs_redo_place {
 struct hs_redo_survey {
 	uint64_t records; /* consecutive ones, from the checkpoint on */
 	uint64_t end_lsn; /* the number that comes next */
-	int end_access;	  /* the file in which that record would lie */
+	/* index of the file in which that record would lie; -1: as in struct hs_redo_reader */
+	int end_access;
 	uint64_t end_at;
 	uint64_t beyond;		   /* whole records of this or a higher number, anywhere */
 	struct hs_redo_place beyond_first; /* the lowest of them, or a mark; lsn 0: none */

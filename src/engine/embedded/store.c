@@ -324,8 +324,9 @@ bool hs_store_can_postpone(struct hs_store *store)
 	const struct hs_store_write *write = &store->write;
 	uint64_t commits = atomic_load_explicit(&store->commits, memory_order_relaxed);
 
-	/* A clear writes a long list of free pages: it is committed at once, where a failure is
-	 * allowed. */
+	/* A clear makes LMDB write a long list of free pages, for which no room on disk is
+	 * reserved. So it is committed with its group: that commit may fail, a postponed one may
+	 * not. */
 	if (atomic_load_explicit(&store->cleared_in, memory_order_relaxed) == (uint32_t)commits + 1)
 		return false;
 	return write->changed <= KEPT_CHANGES_MAX &&

@@ -48,7 +48,8 @@ struct hs_store_write {
 	struct hs_buf postponed; /* changes that are logged and answered, but not committed */
 	/* length of `postponed` before the last hs_store_postpone_commit */
 	size_t postponed_synced;
-	/* bytes of replaced entries of those groups; for estimating pages */
+	/* bytes of entries that newer ones replaced within the groups in `postponed`; for
+	 * estimating pages */
 	uint64_t postponed_replaced_bytes;
 	uint64_t changed;  /* entries changed by this transaction, for estimating pages */
 	int64_t latest_ms; /* wall clock of its last operation */

@@ -10,10 +10,17 @@
  * When a sync fails, the syncer replaces every reply of the group, reads included, by a MISCONF
  * error: the outcome is unknown, and writes are refused until a restart. Replies that a worker
  * writes from a lent snapshot stay: they show durable data. `result` keeps the errno; the committer
- * sees it and takes the group's changes back (group_disk.c).
+ * sees it and takes the group's changes back (group_disk.c). A restart replays the log and may or
+ * may not find the group's record.
  *
- * The committer's thread calls start, submit, wait and stop; run, `synced` and `idle` are on the
- * syncer's thread. The syncer owns a chain from submit until its replies are sent. */
+ * The group that the committer ran meanwhile is never logged. The stores that it or the failed
+ * group changed are rolled back to the state that was acknowledged before, and its operations on
+ * them run again one by one: writes get a MISCONF error that says that they are refused (they have
+ * not happened), reads show that state.
+ *
+ * The thread that starts and stops the committer calls start, and stop after it has joined the
+ * committer's thread. The committer's thread calls submit and wait. `synced` and `idle` are called
+ * on the syncer's thread. The syncer owns a chain from submit until its replies are sent. */
 #ifndef HS_ENGINE_EMBEDDED_SYNCER_H
 #define HS_ENGINE_EMBEDDED_SYNCER_H
 
