@@ -1,7 +1,8 @@
 /* src/base is the library that every other folder uses: bytes, buffers, numbers, hashing, lists, queues,
- * histograms, counters, the log and all limits. It includes no other folder, reads no clock and does no I/O, except that mem.c and check.c print one line before they abort. A
- * file's head says which threads may use it; a file whose head does not say has only pure functions on the caller's memory.
- * Running out of memory or a failed hs_check stops the process; everything else is a return value.
+ * histograms, counters, the log and all limits. It includes no other folder, reads no clock and does no I/O,
+ * except that mem.c and check.c print one line before they abort. A file's head says which threads may use it; a
+ * file whose head does not say has only pure functions on the caller's memory. Running out of memory or a failed
+ * hs_check stops the process; everything else is a return value.
  *
  * This header: a borrowed slice of bytes, a pointer and a length. It owns nothing. The function that returns
  * one says how long it is valid. Keys, arguments and values are passed as this type. */

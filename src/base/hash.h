@@ -1,4 +1,5 @@
-/* The hash function: XXH3. Tables whose keys come from clients use a secret seed: a client that could predict hashes could fill one bucket on purpose (hash flooding). */
+/* The hash function: XXH3. Tables whose keys come from clients use a secret seed: a client that could predict
+ * hashes could fill one bucket on purpose (hash flooding). */
 #ifndef HS_BASE_HASH_H
 #define HS_BASE_HASH_H
 

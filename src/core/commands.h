@@ -1,5 +1,6 @@
 /* Commands that the core knows by name only: about the connection, for all workers, and about push messages.
- * local/ and push/ implement them above the core, which gets them as a table of functions (hs_core_world.commands); transactions are in core/multi.c. All run on the worker's thread. */
+ * local/ and push/ implement them above the core, which gets them as a table of functions
+ * (hs_core_world.commands); transactions are in core/multi.c. All run on the worker's thread. */
 #ifndef HS_CORE_COMMANDS_H
 #define HS_CORE_COMMANDS_H
 

@@ -742,7 +742,8 @@ static bool user_may_run(struct hs_core *core, struct hs_session *session,
 }
 
 /* True: refused, and the client has its error: a key has a reserved name, or the keys lie in several slots.
- * Only split commands may name several slots, and not inside a transaction; with HS_OP_SCOPE_ALL (a single server) every command may. */
+ * Only split commands may name several slots, and not inside a transaction; with HS_OP_SCOPE_ALL (a single
+ * server) every command may. */
 static bool refuse_keys(struct hs_core *core, struct hs_session *session, struct hs_call *call)
 {
 	const struct hs_command *command = call->command;

@@ -38,7 +38,9 @@ struct hs_hot {
 	struct hs_heat_warmth heat; /* at the last count */
 	uint64_t seen_us;	    /* when it was last above share_exit */
 	const struct hs_rule *rule; /* the rule that matches the key; NULL: none */
-	/* A bit for each stage that may act on the key. All bits are set: the control loop that will clear some of them is not built yet. A stage without its bit does not get `hot`, and gets `cool` with the next tick. */
+	/* A bit for each stage that may act on the key. All bits are set: the control loop that will clear some
+	 * of them is not built yet. A stage without its bit does not get `hot`, and gets `cool` with the next
+	 * tick. */
 	uint32_t plan;
 	void *state[HS_HOT_STAGES]; /* by stage number; NULL: none */
 	size_t key_len;

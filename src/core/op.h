@@ -1,4 +1,5 @@
-/* One operation for an engine: the core, which does no I/O, hands it to the engine, which does, and gets it back finished.
+/* One operation for an engine: the core, which does no I/O, hands it to the engine, which does, and gets it back
+ * finished.
  *
  * The core owns the operation and everything it points to, and does not touch it between submit and completion.
  * Meanwhile the engine writes the reply and owns `next` and the engine_ fields. The worker's thread submits and

@@ -77,7 +77,8 @@ struct hs_request {
 	uint64_t due_us;
 	uint64_t timeout_us; /* 0: none, and `due` is unlinked */
 	bool timed_out; /* the timeout has passed: nothing waits for the parts still in flight */
-	/* Called when all parts are answered, and at the timeout (core/internal.h), instead of merging the replies; NULL: merge. */
+	/* Called when all parts are answered, and at the timeout (core/internal.h), instead of merging the
+	 * replies; NULL: merge. */
 	void (*on_done)(struct hs_core *core, struct hs_request *request);
 };
 

@@ -102,8 +102,9 @@ struct hs_stage {
 	/* A part that the stage has marked is answered, and the client does not have the reply yet. The reply
 	 * is in part->op.answer if that is not empty, else in part->out. */
 	void (*arrive)(void *self, struct hs_request *request, struct hs_part *part);
-	/* The end of a round of events, ticks and completions: the stage sends what it has gathered. Called once after each hs_stage_want(HS_POINT_FLUSH); if `flush` itself asks, again in the same round.
-	 * Work for later uses `deadline`. */
+	/* The end of a round of events, ticks and completions: the stage sends what it has gathered. Called once
+	 * after each hs_stage_want(HS_POINT_FLUSH); if `flush` itself asks, again in the same round. Work for
+	 * later uses `deadline`. */
 	void (*flush)(void *self);
 
 	/* `hot`: a request for a key above hot-share was counted, or a run of them. `waited`: the engine did
@@ -215,7 +216,8 @@ void hs_stage_divert(struct hs_request *request, struct hs_part *part);
 /* Sends a part that the stage took in `admit` or `depart` on, to the stages behind and the engine. */
 void hs_stage_send(struct hs_core *core, uint32_t index, struct hs_request *request,
 		   struct hs_part *part);
-/* Answers a part that the stage took in admit or depart, as the engine would. The stages before this one get their `arrive`. */
+/* Answers a part that the stage took in admit or depart, as the engine would. The stages before this one get
+ * their `arrive`. */
 void hs_stage_answer(struct hs_core *core, uint32_t index, struct hs_request *request,
 		     struct hs_part *part, struct hs_bytes reply);
 /* Answers a one-part request that the stage took, with a reply that it shares with others; the request is

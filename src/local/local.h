@@ -9,14 +9,17 @@
  *     cluster.c      CLUSTER, READONLY
  *     workers.c      other commands that every worker runs a part of: SLOWLOG, ACL LOG, HEAT PLAN
  *
- * It must not know engines. It knows push/ for three things: the table in commands.c takes the functions of SUBSCRIBE, PUBLISH, PUBSUB and CLIENT TRACKING from there, RESET ends tracking and subscriptions, and CLIENT LIST shows them.
+ * It must not know engines. It knows push/ for three things: the table in commands.c takes the functions of
+ * SUBSCRIBE, PUBLISH, PUBSUB and CLIENT TRACKING from there, RESET ends tracking and subscriptions, and CLIENT
+ * LIST shows them.
  *
  * Threads. A command runs on its client's worker. A command for all workers runs its `check` on the worker that
  * received it, its `part` on every worker, and its `merge` on the receiving worker when all parts have come.
  * Every worker answers its part in its event loop, so a part is not lost; a worker that is busy delays the
  * reply.
  *
- * Memory. Replies go to the caller's hs_reply; a session owns the texts set here. Bad input gets Redis's error text; a command for all workers is checked before any worker changes anything. */
+ * Memory. Replies go to the caller's hs_reply; a session owns the texts set here. Bad input gets Redis's error
+ * text; a command for all workers is checked before any worker changes anything. */
 #ifndef HS_LOCAL_LOCAL_H
 #define HS_LOCAL_LOCAL_H
 

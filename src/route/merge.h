@@ -4,7 +4,12 @@
  *
  * If any part is an error, the first error in part order is the reply. The exception is HS_MERGE_ONE_SUCCEEDED,
  * where one success is enough. Other parts are checked as far as the merge reads them: a part of the wrong type
- * or with truncated bytes becomes an error that names the command. HS_MERGE_OK (MSET, FLUSHALL) reads no part that is not an error. HS_MERGE_FIRST (RANDOMKEY) reads up to the first part that is not null. HS_MERGE_BY_KEY (MGET) takes one element for each key and ignores the rest. HS_MERGE_ALL_SUCCEEDED (SCRIPT LOAD) copies the first part and reads no other. HS_MERGE_ONE_SUCCEEDED (SCRIPT KILL) copies the first part that is not an error; if that part is truncated the reply is an error, even if a later part is whole. Without a success the reply is the first error other than -NOTBUSY, or -NOTBUSY if every part is. */
+ * or with truncated bytes becomes an error that names the command. HS_MERGE_OK (MSET, FLUSHALL) reads no part
+ * that is not an error. HS_MERGE_FIRST (RANDOMKEY) reads up to the first part that is not null. HS_MERGE_BY_KEY
+ * (MGET) takes one element for each key and ignores the rest. HS_MERGE_ALL_SUCCEEDED (SCRIPT LOAD) copies the
+ * first part and reads no other. HS_MERGE_ONE_SUCCEEDED (SCRIPT KILL) copies the first part that is not an error;
+ * if that part is truncated the reply is an error, even if a later part is whole. Without a success the reply is
+ * the first error other than -NOTBUSY, or -NOTBUSY if every part is. */
 #ifndef HS_ROUTE_MERGE_H
 #define HS_ROUTE_MERGE_H
 

@@ -1,4 +1,7 @@
-/* The state and the figures of one partition, as its engine last measured them. The caller owns the struct: the control thread (the main thread at the start and the end) hands it to hs_engine_calls.partition_stats, and the engine fills it in from its own counters, under its own lock. No other thread sees it. The functions here are pure. */
+/* The state and the figures of one partition, as its engine last measured them. The caller owns the struct: the
+ * control thread (the main thread at the start and the end) hands it to hs_engine_calls.partition_stats, and the
+ * engine fills it in from its own counters, under its own lock. No other thread sees it. The functions here are
+ * pure. */
 #ifndef HS_ROUTE_PARTITION_STATE_H
 #define HS_ROUTE_PARTITION_STATE_H
 

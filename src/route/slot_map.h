@@ -1,5 +1,7 @@
 /* src/route knows partitions by number: which partition has a slot (here), how replies of several partitions
- * become one (merge.h), and what an engine reports about a partition (partition_state.h). It must not know engines or connections; of a command it knows only how its replies are merged (enum hs_command_merge). The core decides where a request goes.
+ * become one (merge.h), and what an engine reports about a partition (partition_state.h). It must not know
+ * engines or connections; of a command it knows only how its replies are merged (enum hs_command_merge). The core
+ * decides where a request goes.
  *
  * This header maps slots to partitions: even ranges that never change (hs_slot_partition), or a map that an
  * engine changes while it runs (struct hs_slot_map). */

@@ -9,11 +9,12 @@
  *               enter behind it, so that the stages behind see a batch as one operation. It takes a request only
  *               if the request departs in the same dispatch as its `admit`; a request that an earlier stage has
  *               delayed is sent unfolded.
- *     versions  A key's version counts its writes (absorb/versions.h); the cache and copies use no value of an older version. This stage bumps the version when a write leaves and when it is answered, whether a batch of fold, a
- *               write-through of the cache or a client sends it. It also decides which commands must wait for
- *               reads that travel outside the connection's order (fetches, reads of copies). The cache enforces
- *               that, so CLIENT LIST shows held=cache. Replies pass versions before fold and cache: the version
- *               is bumped before either of them answers the client of a write.
+ *     versions  A key's version counts its writes (absorb/versions.h); the cache and copies use no value of an
+ *               older version. This stage bumps the version when a write leaves and when it is answered, whether
+ *               a batch of fold, a write-through of the cache or a client sends it. It also decides which
+ *               commands must wait for reads that travel outside the connection's order (fetches, reads of
+ *               copies). The cache enforces that, so CLIENT LIST shows held=cache. Replies pass versions before
+ *               fold and cache: the version is bumped before either of them answers the client of a write.
  *     copies    Sends reads to copies: client reads that were not folded, and fold's batches of reads. It asks
  *               versions whether a write is in flight.
  *

@@ -312,7 +312,8 @@ static void skipped(struct hs_pipe *pipe, struct hs_op *op, struct hs_bytes repl
 static bool does_track(struct hs_flow *flow, const struct hs_fetch_pipe *fetch,
 		       const struct hs_op *op)
 {
-	/* Another epoch: the session was invalidated while the operation was in flight, by a flush or a moved slot. */
+	/* Another epoch: the session was invalidated while the operation was in flight, by a flush or a moved
+	 * slot. */
 	return fetch->tracking && !fetch->pipe.upstream.close_reason &&
 	       op->tracking_epoch == hs_tracking_session_epoch(fetch->tracking_session) &&
 	       hs_flow_owner(flow, hs_flow_slot(flow, op)) == fetch->pipe.node;

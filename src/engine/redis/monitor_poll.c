@@ -111,7 +111,8 @@ static uint16_t fix_capacity(struct hs_monitor *monitor, const struct hs_topolog
 	return monitor->calls->capacity(monitor->context, (uint16_t)wanted);
 }
 
-/* Time until the next poll: shorter while some slots have no owner, because requests for them fail until a failover. */
+/* Time until the next poll: shorter while some slots have no owner, because requests for them fail until a
+ * failover. */
 static double interval_us(const struct hs_monitor *monitor)
 {
 	double us = (double)monitor->options.refresh_ms * 1000;

@@ -31,7 +31,8 @@ struct hs_pipe_kind {
 	void (*up)(struct hs_flow *flow, struct hs_pipe *pipe);
 	/* Sends the pipe's operations again or finishes them. */
 	void (*down)(struct hs_flow *flow, struct hs_pipe *pipe, bool was_up, const char *why);
-	/* A reply in front of the last one of an operation (op->engine_replies are left): to ASKING, MULTI, QUEUED … */
+	/* A reply in front of the last one of an operation (op->engine_replies are left): to ASKING, MULTI,
+	 * QUEUED … */
 	void (*skipped)(struct hs_pipe *pipe, struct hs_op *op, struct hs_bytes reply);
 	/* The last reply of an operation: answers it (hs_flow_answer) or handles the error. op->out has what
 	 * `skipped` stored. `owned`: the reply is all of upstream.partial, whose buffer may be swapped away. */

@@ -41,7 +41,8 @@ void hs_replica_invalidate(struct hs_flow *flow, struct hs_node *node)
 		forget_progress(node->replicas[i]);
 }
 
-/* Adds the node at `at` to the master's replicas. False: the table is full, or the node has slots or another master. */
+/* Adds the node at `at` to the master's replicas. False: the table is full, or the node has slots or another
+ * master. */
 static bool add(struct hs_flow *flow, struct hs_node *master, const struct hs_route_node *at)
 {
 	struct hs_node *node;
