@@ -18,7 +18,7 @@
 enum {
 	/* Checks beyond the numbered laws of docs/ARCHITECTURE.md: */
 	HS_SIM_LAW_HEAT = 10, /* every request is counted as heat exactly once */
-	/* No client cache holds an old value when all invalidations have arrived */
+	/* No client cache holds an old value when all invalidations have arrived. */
 	HS_SIM_LAW_CLIENT_CACHES,
 	HS_SIM_LAW_SERVES,    /* when all faults are over, every key is served */
 	HS_SIM_LAW_LEFTOVERS, /* heatsinks leave nothing behind on the servers */
@@ -49,7 +49,7 @@ int hs_sim_check_increments(const struct hs_sim_history *history, uint32_t key, 
 
 /* Law 2, in front of servers that do not fail: an EXEC that did not run because its watched key had changed was
  * concurrent with a write of that key. (The embedded engine lets a transaction fail beside a write that a full store
- * refused: the effect of that write on watches is not undone, engine/embedded/group.c.) */
+ * refused: the effect of that write on watches is not undone, engine/embedded/group.c.). */
 int hs_sim_check_watch(const struct hs_sim_history *history,
 		       struct hs_sim_verdict *verdict) HS_MUSTCHECK;
 
@@ -62,7 +62,7 @@ int hs_sim_check_stale(const struct hs_sim_history *history,
 
 /* One access that heat must count: of one key, or of every partition. */
 struct hs_sim_access {
-	/* Number of the key; HS_SIM_NO_KEY: every partition is counted once, and no key */
+	/* Number of the key; HS_SIM_NO_KEY: every partition is counted once, and no key. */
 	uint32_t key;
 	uint32_t client; /* its number in the history */
 	bool write;
@@ -88,7 +88,7 @@ struct hs_sim_heats {
 	size_t count;
 	uint16_t partitions;
 	uint32_t tied; /* as in sim/names.h */
-	/* upper bounds of reads and of writes by clients that are not recorded in the accesses (sim/companions.h) */
+	/* Upper bounds of reads and of writes by clients that are not recorded in the accesses (sim/companions.h). */
 	uint64_t others[2];
 	bool summed; /* slots move between partitions: only the sum of all partitions is compared */
 	uint64_t start_us;

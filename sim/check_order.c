@@ -10,12 +10,12 @@ enum { ZONES_STEPS_MIN = 64 }; /* fewer steps need no zones */
 
 static int by_time(const void *a, const void *b)
 {
-	const struct hs_sim_order_mark *const *remaining = a, *const *right = b;
+	const struct hs_sim_order_mark *const *left = a, *const *right = b;
 
-	if ((*remaining)->at != (*right)->at)
-		return (*remaining)->at < (*right)->at ? -1 : 1;
+	if ((*left)->at != (*right)->at)
+		return (*left)->at < (*right)->at ? -1 : 1;
 	/* At the same moment: in the order of the requests. */
-	return (*remaining)->step < (*right)->step ? -1 : 1;
+	return (*left)->step < (*right)->step ? -1 : 1;
 }
 
 /* Whether the answer says that the operation changed nothing. */

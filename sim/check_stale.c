@@ -187,7 +187,7 @@ static bool is_passing(const struct hs_sim_history *history, const struct hs_sim
 		if (write->key != op->key || write->external || write->asked > op->answered ||
 		    write->answered < op->asked)
 			continue;
-		/* the client disconnected before it got its number */
+		/* The client disconnected before it got its number. */
 		if (never && write->kind == HS_SIM_INCRBY && write->answered == HS_SIM_NEVER)
 			return true;
 		if (leaves(write, &value) && says(op, value) &&
@@ -223,7 +223,7 @@ static bool was_asked(const struct hs_sim_op *op, const struct hs_sim_key_timeli
 	return false;
 }
 
-static int complain(const struct hs_sim_op *op, const char *why, struct hs_sim_verdict *verdict)
+static int report(const struct hs_sim_op *op, const char *why, struct hs_sim_verdict *verdict)
 {
 	char value[HS_SIM_VALUE_TEXT_MAX];
 
@@ -254,12 +254,12 @@ static int check_read(const struct hs_sim_history *history, size_t read,
 		best = found > best ? found : best;
 	}
 	if (best != FOUND && !is_passing(history, op, timeline, best == FOUND_NONE))
-		return complain(op, why[best], verdict);
+		return report(op, why[best], verdict);
 	if (is_ahead(history, read))
-		return complain(op, "which its client wrote only later", verdict);
+		return report(op, "which its client wrote only later", verdict);
 	if (op->max_age_us > 0 && !was_asked(op, timeline))
-		return complain(op, "though heatsink had not read it from the server for too long",
-				verdict);
+		return report(op, "though heatsink had not read it from the server for too long",
+			      verdict);
 	return 0;
 }
 

@@ -19,18 +19,19 @@
 
 enum { FLUSH_ONE_IN = 4 };
 
-#define NOT_KEPT INT64_MAX
+#define NOT_CACHED INT64_MAX
 
 enum mode { EACH_KEY, OPT_IN, PREFIX, REDIRECTED, MODES };
 
 struct cacher {
 	struct caches *caches;
 	struct hs_sim_actor *actor;
-	struct hs_sim_client *listener; /* REDIRECTED: the connection that gets the invalidations */
+	struct hs_sim_client
+		*redirect_target; /* REDIRECTED: the connection that gets the invalidations */
 	enum mode mode;
-	bool noloop;	/* it gets no invalidations of its own writes */
-	bool untracked; /* CLIENT TRACKING was refused: it caches nothing */
-	int64_t *kept;	/* the cache, by key: NOT_KEPT or the value, which may be HS_SIM_NOTHING */
+	bool noloop;	 /* it gets no invalidations of its own writes */
+	bool untracked;	 /* CLIENT TRACKING was refused: it caches nothing */
+	int64_t *cached; /* the cache, by key: NOT_KEPT or the value, which may be HS_SIM_NOTHING */
 };
 
 struct caches {
@@ -51,7 +52,7 @@ static uint32_t draw(struct caches *caches, uint32_t bound)
 static void forget_all(struct cacher *cacher)
 {
 	for (uint32_t key = 0; key < cacher->caches->options->keys; key++)
-		cacher->kept[key] = NOT_KEPT;
+		cacher->cached[key] = NOT_CACHED;
 }
 
 /* False: there is no such key. */
@@ -61,12 +62,12 @@ static bool forget_key(struct cacher *cacher, struct hs_bytes name)
 
 	if (!hs_sim_name_number(name, &key) || key >= cacher->caches->options->keys)
 		return false;
-	cacher->kept[key] = NOT_KEPT;
+	cacher->cached[key] = NOT_CACHED;
 	return true;
 }
 
 /* Applies an invalidation: ">2 invalidate" and an array of keys or null. False: it is something else. */
-static bool fits_push(struct cacher *cacher, struct hs_bytes push)
+static bool apply_push(struct cacher *cacher, struct hs_bytes push)
 {
 	struct hs_parsed_reply answer;
 	size_t at = 0;
@@ -96,7 +97,7 @@ static bool fits_push(struct cacher *cacher, struct hs_bytes push)
 	return true;
 }
 
-static void hear_push(struct cacher *cacher, struct hs_bytes push)
+static void receive_push(struct cacher *cacher, struct hs_bytes push)
 {
 	struct hs_sim_load *load = cacher->caches->load;
 	char text[120];
@@ -104,22 +105,22 @@ static void hear_push(struct cacher *cacher, struct hs_bytes push)
 	if (load->world->options.script)
 		hs_sim_script_note(load->world, "client %u gets %s", cacher->actor->number,
 				   hs_bytes_escape(push, text, sizeof text));
-	if (!fits_push(cacher, push))
+	if (!apply_push(cacher, push))
 		hs_sim_verdict_set(&load->verdict, 1,
 				   "client %u got \"%s\", which is no invalidation",
 				   cacher->actor->number, hs_bytes_escape(push, text, sizeof text));
 }
 
 /* Updates the cache with an answered request. */
-static void keep(struct cacher *cacher, const struct hs_sim_request *request)
+static void cache_values(struct cacher *cacher, const struct hs_sim_request *request)
 {
 	for (uint32_t i = 0; i < request->ops_count; i++) {
 		const struct hs_sim_op *op = &cacher->caches->load->history.ops[request->first + i];
 
 		if (op->kind == HS_SIM_GET && request->keeps && !cacher->untracked)
-			cacher->kept[op->key] = op->answer;
+			cacher->cached[op->key] = op->answer;
 		else if (op->kind != HS_SIM_GET && cacher->noloop)
-			cacher->kept[op->key] = NOT_KEPT;
+			cacher->cached[op->key] = NOT_CACHED;
 	}
 }
 
@@ -132,7 +133,7 @@ static void on_reply(void *context, struct hs_sim_client *client, struct hs_byte
 	bool asked = actor->in_flight_head != actor->in_flight_sent;
 
 	if (reply.data[0] == '>') {
-		hear_push(cacher, reply);
+		receive_push(cacher, reply);
 		return;
 	}
 	/* Servers may be down at CLIENT TRACKING; then CLIENT CACHING is refused as well. */
@@ -146,15 +147,15 @@ static void on_reply(void *context, struct hs_sim_client *client, struct hs_byte
 		cacher->untracked |= request->tracks;
 		forget_all(cacher);
 	} else {
-		keep(cacher, request);
+		cache_values(cacher, request);
 	}
 }
 
-static void hear_beside(void *context, struct hs_sim_client *client, struct hs_bytes reply)
+static void on_redirected_push(void *context, struct hs_sim_client *client, struct hs_bytes reply)
 {
 	(void)client;
 	if (reply.data[0] == '>')
-		hear_push(context, reply);
+		receive_push(context, reply);
 }
 
 /* --- requests --- */
@@ -257,14 +258,15 @@ static void act(void *context, void *target, uint64_t number)
 
 /* --- beginning and end --- */
 
-static void listen_beside(struct cacher *cacher)
+static void connect_redirect_target(struct cacher *cacher)
 {
 	struct hs_sim_world *world = cacher->caches->load->world;
 
-	cacher->listener = hs_sim_client_connect(world, draw(cacher->caches, world->workers_count));
-	cacher->listener->on_reply = hear_beside;
-	cacher->listener->context = cacher;
-	hs_sim_client_request(cacher->listener, "HELLO 3");
+	cacher->redirect_target =
+		hs_sim_client_connect(world, draw(cacher->caches, world->workers_count));
+	cacher->redirect_target->on_reply = on_redirected_push;
+	cacher->redirect_target->context = cacher;
+	hs_sim_client_request(cacher->redirect_target, "HELLO 3");
 }
 
 /* Reads may follow at once: heatsink holds them until tracking is on. */
@@ -276,7 +278,7 @@ static void begin(struct cacher *cacher)
 
 	cacher->mode = (enum mode)draw(caches, MODES);
 	cacher->noloop = draw(caches, 3) == 0;
-	cacher->kept = hs_mem_alloc(caches->options->keys * sizeof *cacher->kept);
+	cacher->cached = hs_mem_alloc(caches->options->keys * sizeof *cacher->cached);
 	forget_all(cacher);
 	actor->planned = true; /* it does not act by itself */
 	hs_sim_actor_connect_to(actor, draw(caches, caches->load->world->workers_count));
@@ -289,31 +291,32 @@ static void begin(struct cacher *cacher)
 					  : "",
 		 cacher->noloop ? " NOLOOP" : "");
 	if (cacher->mode == REDIRECTED) {
-		listen_beside(cacher);
-		snprintf(words + strlen(words), 32, " REDIRECT %" PRIu64, cacher->listener->id);
+		connect_redirect_target(cacher);
+		snprintf(words + strlen(words), 32, " REDIRECT %" PRIu64,
+			 cacher->redirect_target->id);
 	}
 	hs_sim_actor_request(actor, "HELLO 3", HS_SIM_EXPECT_MAP);
 	hs_sim_actor_request(actor, words, HS_SIM_EXPECT_STATUS)->tracks = true;
 	send(cacher);
 }
 
-static void check_kept(void *context, const int64_t *finals)
+static void check_cached(void *context, const int64_t *finals)
 {
 	const struct caches *caches = context;
-	char kept[HS_SIM_VALUE_TEXT_MAX], there[HS_SIM_VALUE_TEXT_MAX];
+	char cached[HS_SIM_VALUE_TEXT_MAX], there[HS_SIM_VALUE_TEXT_MAX];
 
 	for (uint32_t key = 0; key < caches->options->keys; key++) {
 		for (uint32_t i = 0; i < caches->options->clients; i++) {
 			const struct cacher *cacher = &caches->cachers[i];
 
-			if (cacher->kept[key] == NOT_KEPT || cacher->kept[key] == finals[key])
+			if (cacher->cached[key] == NOT_CACHED || cacher->cached[key] == finals[key])
 				continue;
 			hs_sim_verdict_set(&caches->load->verdict, HS_SIM_LAW_CLIENT_CACHES,
 					   "client %u (mode %d%s, worker %u) keeps %s for key%u, "
 					   "which is %s, after round %u",
 					   i, (int)cacher->mode, cacher->noloop ? ", noloop" : "",
 					   cacher->actor->client->worker,
-					   hs_sim_value_text(cacher->kept[key], kept), key,
+					   hs_sim_value_text(cacher->cached[key], cached), key,
 					   hs_sim_value_text(finals[key], there), caches->round);
 		}
 	}
@@ -342,20 +345,20 @@ static void run_early_rounds(struct caches *caches)
 		run_round(caches);
 		hs_sim_load_read(caches->load, finals);
 		if (caches->load->verdict.law == 0)
-			check_kept(caches, finals);
+			check_cached(caches, finals);
 	}
 	hs_mem_free(&finals);
 }
 
-static void check_listener(const struct cacher *cacher)
+static void check_redirect_target(const struct cacher *cacher)
 {
-	const struct hs_sim_client *listener = cacher->listener;
+	const struct hs_sim_client *redirect_target = cacher->redirect_target;
 
-	if (listener && (listener->broken || !listener->session))
+	if (redirect_target && (redirect_target->broken || !redirect_target->session))
 		hs_sim_verdict_set(&cacher->caches->load->verdict, 1,
 				   "the REDIRECT connection of client %u %s", cacher->actor->number,
-				   listener->broken ? "got bytes that are no reply"
-						    : "was closed by heatsink");
+				   redirect_target->broken ? "got bytes that are no reply"
+							   : "was closed by heatsink");
 }
 
 int hs_sim_check_client_caches(const struct hs_sim_client_caches_options *options,
@@ -374,14 +377,14 @@ int hs_sim_check_client_caches(const struct hs_sim_client_caches_options *option
 	run_early_rounds(&caches);
 	run_round(&caches);
 	for (uint32_t i = 0; i < options->clients; i++)
-		check_listener(&caches.cachers[i]);
-	load->judge = check_kept;
+		check_redirect_target(&caches.cachers[i]);
+	load->judge = check_cached;
 	load->judge_context = &caches;
 	err = hs_sim_load_check(load, verdict);
 	for (struct hs_sim_client *client = load->world->clients; client; client = client->next)
 		client->on_reply = NULL;
 	for (uint32_t i = 0; i < options->clients; i++)
-		hs_mem_free(&caches.cachers[i].kept);
+		hs_mem_free(&caches.cachers[i].cached);
 	hs_mem_free(&caches.cachers);
 	return err;
 }

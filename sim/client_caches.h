@@ -16,7 +16,7 @@ struct hs_sim_client_caches_options {
 	uint32_t rounds;     /* all activity ends after each round, and the caches are checked */
 	uint32_t requests;   /* of each client in each round */
 	uint32_t act_us_max; /* between two bursts of a client */
-	/* FLUSHALL also while slots move or masters are replaced; then the order of law 2 is not checked */
+	/* FLUSHALL also while slots move or masters are replaced; then the order of law 2 is not checked. */
 	bool flushes;
 };
 

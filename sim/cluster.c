@@ -218,7 +218,7 @@ void hs_sim_view_set_master(struct hs_sim_server *server, uint8_t master)
 
 	self->master = master;
 	server->replaced = false;
-	/* moves of its slots end with its role */
+	/* Moves of its slots end with its role. */
 	server->view.moves_count = 0;
 	if (was_master)
 		hs_sim_unblock_all(server, "UNBLOCKED force unblock from blocking operation, "
@@ -316,7 +316,7 @@ static void take_run(struct hs_sim_server *to, const struct claims *claims, uint
 
 		if (!move->importing || move->slot < first || move->slot > last)
 			continue;
-		/* only SETSLOT gives a slot away that is being imported */
+		/* Only SETSLOT gives a slot away that is being imported. */
 		if (move->slot > first)
 			take_run(to, claims, first, (uint16_t)(move->slot - 1), owner,
 				 current_master, lost);
@@ -393,7 +393,7 @@ static void hear_role(struct hs_sim_server *from, struct hs_sim_server *to)
 		seen->config_epoch = said->config_epoch;
 	if (seen->master == said->master)
 		return;
-	/* a master that has become a replica owns no slots */
+	/* A master that has become a replica owns no slots. */
 	if (seen->master == HS_SIM_NO_NODE) {
 		uint32_t first = 0;
 
@@ -453,7 +453,7 @@ void hs_sim_gossip_deliver(struct hs_sim_server *from, struct hs_sim_server *to)
 	better = find_better(to, &claims);
 	if (better != HS_SIM_NO_NODE)
 		send_on(from, &from->cluster->servers[better]);
-	/* a replica of a replica follows that one's master */
+	/* A replica of a replica follows that one's master. */
 	master = to->view.nodes[to->number].master;
 	if (master == from->number && claims.master != from->number &&
 	    from->view.nodes[from->number].master != HS_SIM_NO_NODE &&

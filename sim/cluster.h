@@ -37,7 +37,7 @@ struct hs_sim_cluster_options {
 	uint64_t seed;
 	uint8_t masters; /* with equal shares of the slots: nodes 0 to masters - 1 */
 	bool one_empty;	 /* the last master has no slots */
-	/* Of each master: `replicas` nodes from masters + i * replicas on follow node i */
+	/* Of each master: `replicas` nodes from masters + i * replicas on follow node i. */
 	uint8_t replicas;
 	bool cluster; /* false: one server without a Cluster; masters is 1 */
 	bool extras;  /* has the module commands X.SWAP, X.BOTH and X.PAIR (sim/server_extras.c) */
@@ -56,15 +56,15 @@ struct hs_sim_cluster_options {
 	size_t bytes_max;	  /* of keys and values of one node; beyond it OOM; 0: no limit */
 	size_t tracking_keys_max; /* as tracking-table-max-keys; 0: no limit */
 	/* Upper bounds of durations; the actual ones are drawn. */
-	uint32_t cycle_us_max;	  /* from the arrival of bytes to the cycle that handles them */
-	uint32_t gossip_us_max;	  /* until another node has received a gossip message */
-	uint32_t stream_us_max;	  /* until a replica has applied what its master wrote */
-	uint32_t sync_us_max;	  /*  */
+	uint32_t cycle_us_max;	/* from the arrival of bytes to the cycle that handles them */
+	uint32_t gossip_us_max; /* until another node has received a gossip message */
+	uint32_t stream_us_max; /* until a replica has applied what its master wrote */
+	uint32_t sync_us_max;
 	uint32_t failover_us_max; /* each step of a failover: pause, election */
 	/* As cluster-node-timeout: a node that was silent for so long counts as failed, and a node without a
 	 * majority stops serving. */
 	uint32_t node_timeout_us;
-	/* A master that was restarted or partitioned serves nothing for so long */
+	/* A master that was restarted or partitioned serves nothing for so long. */
 	uint32_t rejoin_us;
 };
 
@@ -98,7 +98,7 @@ struct hs_sim_change {
 /* A command that was run: not queued, not redirected, not refused before it ran. */
 struct hs_sim_ran {
 	uint8_t node;
-	/* NULL: another client ran it directly at the server */
+	/* NULL: another client ran it directly at the server. */
 	const struct hs_sim_server_conn *conn;
 	void *io; /* the connection's */
 	size_t argc;

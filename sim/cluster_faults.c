@@ -159,7 +159,7 @@ void hs_sim_cluster_restart(struct hs_sim_cluster *cluster, uint8_t node, bool k
 	if (!keeps_data)
 		lose_data(server);
 	hs_sim_server_start(server);
-	/* a new replication id: no replica can continue with its offset */
+	/* A new replication id: no replica can continue with its offset. */
 	server->log_start = hs_sim_stream_offset(server);
 	server->log.len = 0;
 	server->log_pushed = 0;
@@ -175,7 +175,7 @@ void hs_sim_cluster_restart(struct hs_sim_cluster *cluster, uint8_t node, bool k
 							 });
 	}
 	if (cluster->options.cluster && hs_sim_server_is_master(server)) {
-		/* while it loads it reads no gossip: it serves no slots until some time later */
+		/* While it loads it reads no gossip: it serves no slots until some time later. */
 		server->view.ok = false;
 		server->view.ok_from_us =
 			hs_sim_now_us(cluster) + loading_us + cluster->options.rejoin_us;
@@ -192,7 +192,7 @@ void hs_sim_cluster_stop_faults(struct hs_sim_cluster *cluster)
 		hs_sim_cluster_heal(cluster, i);
 		hs_sim_cluster_restart(cluster, i, true, 0);
 	}
-	/* nodes that run are not marked as failed any more */
+	/* Nodes that run are not marked as failed any more. */
 	for (uint8_t i = 0; i < cluster->count && cluster->options.cluster; i++)
 		hs_sim_gossip(&cluster->servers[i]);
 }

@@ -73,7 +73,7 @@ void hs_sim_health_judge(struct hs_sim_server *server)
 	if (!majority)
 		view->was_minority = true;
 	if (ok && !view->ok && hs_sim_server_is_master(server)) {
-		/* it waits for gossip about what it has missed */
+		/* It waits for gossip about what it has missed. */
 		if (view->was_minority) {
 			view->ok_from_us = now_us + cluster->options.rejoin_us;
 			view->was_minority = false;
@@ -200,7 +200,7 @@ void hs_sim_health_mark_alive(struct hs_sim_server *to, struct hs_sim_server *fr
 	seen->silent = false;
 	if (!seen->failed)
 		return;
-	/* a failed master with slots is only cleared if no node took its slots over for a while */
+	/* A failed master with slots is only cleared if no node took its slots over for a while. */
 	if (seen->master == HS_SIM_NO_NODE && has_slots(to, from->number) &&
 	    hs_sim_now_us(cluster) < forgiven_us && !cluster->faults_stopped) {
 		hs_sim_events_plan(cluster->host.events, (struct hs_sim_event){

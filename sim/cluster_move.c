@@ -128,7 +128,7 @@ void hs_sim_setslot(struct hs_sim_server *server, size_t argc, const struct hs_b
 		hs_reply_ok(reply);
 		return;
 	}
-	/* the text's %.*s: the slot, or the node that was named */
+	/* The text's %.*s: the slot, or the node that was named. */
 	if (strstr(error, "%.*s"))
 		snprintf(text, sizeof text, "%.*s%.*s", (int)(strlen(error) - 4), error,
 			 (int)argv[4].len, argv[4].data);

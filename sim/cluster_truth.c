@@ -110,7 +110,7 @@ bool hs_sim_cluster_do_at(struct hs_sim_cluster *cluster, uint8_t node, size_t a
 	conn = hs_sim_server_open(server, NULL);
 	conn->flags |= HS_SIM_CONN_HIDDEN | HS_SIM_CONN_LOGGED_IN;
 	server->current = conn;
-	hs_check(hs_sim_execution(conn, argc, argv));
+	hs_check(hs_sim_run_command(conn, argc, argv));
 	server->current = NULL;
 	hs_buf_append_bytes(reply, hs_buf_bytes(&conn->out));
 	hs_sim_conn_free(conn);
@@ -125,7 +125,7 @@ bool hs_sim_cluster_do_external(struct hs_sim_cluster *cluster, size_t argc,
 	struct hs_sim_server *server = find_holder(cluster, slot, argv[1]);
 	uint8_t owner = cluster->options.cluster ? hs_sim_slots_owner(&cluster->truth, slot) : 0;
 
-	/* an owner that does not answer redirects no request */
+	/* An owner that does not answer redirects no request. */
 	if (!server || !hs_sim_cluster_serves(cluster, owner))
 		return false;
 	if (server->number == owner && cluster->options.cluster &&
@@ -216,7 +216,7 @@ static void tell_lost(struct hs_sim_snapshot *snapshot, uint16_t slot, struct hs
 }
 
 /* A key that the old owner did not have: its deletion is lost. */
-static void tell_new(void *context, uint16_t slot, struct hs_bytes key, struct hs_bytes record)
+static void report_new(void *context, uint16_t slot, struct hs_bytes key, struct hs_bytes record)
 {
 	struct hs_sim_snapshot *snapshot = context;
 	uint32_t before = snapshot->keys.count;
@@ -254,7 +254,7 @@ void hs_sim_snapshot_compare(struct hs_sim_snapshot **pointer, uint8_t owner)
 	}
 	for (uint8_t i = 0; i < cluster->count; i++) {
 		snapshot->at = &cluster->servers[i];
-		hs_sim_keys_each(&cluster->servers[i], 0, HS_SLOTS - 1, tell_new, snapshot);
+		hs_sim_keys_each(&cluster->servers[i], 0, HS_SLOTS - 1, report_new, snapshot);
 	}
 	hs_buf_deinit(&snapshot->bytes);
 	hs_changed_deinit(&snapshot->keys);

@@ -14,15 +14,15 @@ enum {
 	STAYS_ONE_IN = 2,
 	FOREVER_ONE_IN = 3,
 	UNBLOCK_ONE_IN = 3,
-	USHER_US = 20000,
-	USHER_TRIES = 50,
+	UNBLOCKER_US = 20000,
+	UNBLOCKER_TRIES = 50,
 	RECONNECT_US = 1000,
 };
 
 const struct hs_sim_companion_words hs_sim_companion_words[HS_SIM_COMPANION_TOPICS] = {
-	[HS_SIM_COMPANION_CHANNEL] = {"news{key0}", "subscribe", "unsubscribe", "message", 0},
-	[HS_SIM_COMPANION_SHARD] = {"news{key1}", "ssubscribe", "sunsubscribe", "smessage", 1},
-	[HS_SIM_COMPANION_PATTERN] = {"news*", "psubscribe", "punsubscribe", "pmessage", 0},
+	[HS_SIM_COMPANION_CHANNEL] = {"feed{key0}", "subscribe", "unsubscribe", "message", 0},
+	[HS_SIM_COMPANION_SHARD] = {"feed{key1}", "ssubscribe", "sunsubscribe", "smessage", 1},
+	[HS_SIM_COMPANION_PATTERN] = {"feed*", "psubscribe", "punsubscribe", "pmessage", 0},
 };
 
 static uint32_t draw(struct hs_sim_companions *companions, uint64_t bound)
@@ -83,9 +83,10 @@ static void pop(struct hs_sim_companion *companion)
 	companion->left--;
 	companion->unblocked = false;
 	if (forever || one_in(companions, UNBLOCK_ONE_IN)) {
-		companion->other->left = USHER_TRIES;
+		companion->other->left = UNBLOCKER_TRIES;
 		hs_sim_companion_plan(companion->other,
-				      forever ? USHER_US : draw(companions, (uint32_t)timeout_us));
+				      forever ? UNBLOCKER_US
+					      : draw(companions, (uint32_t)timeout_us));
 	}
 	hs_sim_companion_pop(companion, draw(companions, HS_SIM_COMPANION_LISTS),
 			     forever ? 0 : timeout_us);
@@ -110,7 +111,7 @@ static void unblock_other(struct hs_sim_companion *companion)
 	request(companion, HS_SIM_COMPANION_UNBLOCK, text);
 	send(companion, text);
 	if (companion->companions->options.forever && companion->left > 0)
-		hs_sim_companion_plan(companion, USHER_US);
+		hs_sim_companion_plan(companion, UNBLOCKER_US);
 }
 
 /* Sends RPUSH or PUBLISH, a few at once. */
@@ -137,7 +138,7 @@ static void push_or_publish(struct hs_sim_companion *companion)
 			.asked = ++companions->world->steps,
 		};
 		if (message)
-			snprintf(text, sizeof text, "%s news{key%u} %u",
+			snprintf(text, sizeof text, "%s feed{key%u} %u",
 				 item->where == 1 ? "SPUBLISH" : "PUBLISH", item->where, number);
 		else
 			snprintf(text, sizeof text, "RPUSH list{key%u} %u", item->where, number);
@@ -188,7 +189,7 @@ static uint32_t pick_worker(const struct hs_sim_companion *companion)
 	const struct hs_sim_world *world = companion->companions->world;
 	uint32_t workers = world->options.workers, worker;
 
-	/* an unblocker connects to the heatsink of its popper, perhaps to another worker */
+	/* An unblocker connects to the heatsink of its popper, perhaps to another worker. */
 	if (companion->role == HS_SIM_UNBLOCKER && companion->other->client)
 		return companion->other->client->worker / workers * workers +
 		       draw(companion->companions, workers);

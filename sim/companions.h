@@ -26,7 +26,7 @@ struct hs_sim_companions_options {
 	uint32_t act_us_max;	 /* between two requests */
 	uint32_t timeout_us_max; /* of BLPOP */
 	bool forever;		 /* some BLPOPs have no timeout */
-	/* Requests may be refused or have unknown outcomes, and messages may be lost */
+	/* Requests may be refused or have unknown outcomes, and messages may be lost. */
 	bool faults;
 	bool crowded; /* there are few private connections: BLPOP may be refused */
 	bool hang_ups;

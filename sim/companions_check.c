@@ -92,7 +92,7 @@ static bool has_stayed(const struct hs_sim_companion *companion, uint32_t topic)
 		return coverage[HS_SIM_COVERAGE_MOVES] == 0 &&
 		       coverage[HS_SIM_COVERAGE_FAILOVERS] == 0 &&
 		       coverage[HS_SIM_COVERAGE_TAKEOVERS] == 0;
-	return !hs_sim_redis_home_has_moved(world->heatsinks[heatsink].redis);
+	return !hs_sim_redis_pubsub_conn_has_moved(world->heatsinks[heatsink].redis);
 }
 
 static void receive_message(struct hs_sim_companion *companion, uint32_t topic,

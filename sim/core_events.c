@@ -29,7 +29,7 @@ void hs_sim_core_events_forget_read(struct hs_sim_world *world, const struct hs_
 
 static bool is_being_read(const struct hs_sim_world *world, uint32_t worker, struct hs_bytes key)
 {
-	/* worlds with this bug have one heatsink */
+	/* Worlds with this bug have one heatsink. */
 	for (size_t i = 0; i < world->reads_count; i++) {
 		const struct hs_op *op = world->reads[i];
 
@@ -43,7 +43,8 @@ static bool is_being_read(const struct hs_sim_world *world, uint32_t worker, str
 
 /* HS_SIM_READ_TRACKED_LATE: delivers an event without the keys that the worker is reading, as if the core tracked a
  * key only when its reply arrives. */
-static void tell_late(struct hs_sim_world *world, uint32_t worker, const struct hs_event *event)
+static void deliver_without_reads(struct hs_sim_world *world, uint32_t worker,
+				  const struct hs_event *event)
 {
 	struct hs_bytes *keys = hs_mem_alloc((event->keys_count + 1) * sizeof *keys);
 	struct hs_event less = {.kind = event->kind, .keys = keys};
@@ -62,8 +63,8 @@ static void tell_late(struct hs_sim_world *world, uint32_t worker, const struct 
 struct piece {
 	struct hs_link link; /* in world->event */
 	struct hs_sim_worker *worker;
-	uint64_t life; /* the life of the heatsink: a later life does not get it */
-	bool heard;    /* delivered early, to a heatsink that dies */
+	uint64_t life;	/* the life of the heatsink: a later life does not get it */
+	bool delivered; /* delivered early, to a heatsink that dies */
 	struct hs_event *event;
 };
 
@@ -74,16 +75,16 @@ static void free_piece(struct piece **piece)
 	hs_mem_free(piece);
 }
 
-static void hand_over_news(void *context, void *target, uint64_t number)
+static void deliver(void *context, void *target, uint64_t number)
 {
 	struct hs_sim_world *world = context;
 	struct piece *piece = target;
 	struct hs_sim_worker *worker = piece->worker;
-	bool alive = worker->core && piece->life == worker->heatsink->lives && !piece->heard;
+	bool alive = worker->core && piece->life == worker->heatsink->lives && !piece->delivered;
 
 	(void)number;
 	if (alive && world->options.engine.bug == HS_SIM_READ_TRACKED_LATE)
-		tell_late(world, worker->number, piece->event);
+		deliver_without_reads(world, worker->number, piece->event);
 	else if (alive)
 		hs_core_event(worker->core, world->now, piece->event);
 	free_piece(&piece);
@@ -106,7 +107,7 @@ static void plan_piece(struct hs_sim_worker *worker, struct hs_event *event)
 	hs_list_init(&piece->link);
 	hs_list_append(&world->event, &piece->link);
 	hs_sim_events_plan(&world->events, (struct hs_sim_event){.at_us = at_us,
-								 .run = hand_over_news,
+								 .run = deliver,
 								 .context = world,
 								 .target = piece,
 								 .foreground = true});
@@ -133,9 +134,9 @@ bool hs_sim_core_events_deliver_now(struct hs_sim_heatsink *heatsink)
 
 		next = link->next;
 		if (piece->worker->heatsink != heatsink || piece->life != heatsink->lives ||
-		    piece->heard)
+		    piece->delivered)
 			continue;
-		piece->heard = true;
+		piece->delivered = true;
 		any = true;
 		hs_core_event(piece->worker->core, world->now, piece->event);
 		next = world->event.next; /* the core may have sent further events */

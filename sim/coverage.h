@@ -16,12 +16,12 @@ enum hs_sim_coverage {
 	HS_SIM_COVERAGE_EMPTY,	   /* masters that restarted without their data */
 	HS_SIM_COVERAGE_LOST,	/* keys whose last write a takeover or an empty restart has lost */
 	HS_SIM_COVERAGE_DEATHS, /* heatsinks that died */
-	/* Requests to healthy servers, sent while another server was faulty */
+	/* Requests to healthy servers, sent while another server was faulty. */
 	HS_SIM_COVERAGE_BESIDE_FAULT,
-	/* Keys that the order of law 2 is not checked for: hs_sim_world.tainted */
+	/* Keys that the order of law 2 is not checked for: hs_sim_world.tainted. */
 	HS_SIM_COVERAGE_TAINTED,
-	HS_SIM_COVERAGE_CUT, /*  */
-	/* Requests that waited because their client was at its limit of requests in flight */
+	HS_SIM_COVERAGE_CUT,
+	/* Requests that waited because their client was at its limit of requests in flight. */
 	HS_SIM_COVERAGE_HELD,
 	HS_SIM_COVERAGE_HOT_TABLE_FULL, /* keys that did not fit into a full table of hot keys */
 	HS_SIM_COVERAGE_ALL,

@@ -302,7 +302,6 @@ static bool flush(struct hs_sim_worker *worker)
 	       any;
 }
 
-/*  */
 static void end_round(void *context, void *target, uint64_t number)
 {
 	struct hs_sim_world *world = context;

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "wire/reply.h"
 
-enum { MISTAKE_ONE_IN = 8, REFUSED_ONE_IN = 8, BATCH_MAX = 8 };
+enum { BUG_ONE_IN = 8, REFUSED_ONE_IN = 8, BATCH_MAX = 8 };
 
 struct partition {
 	struct hs_op *first; /* waiting, oldest first */
@@ -27,7 +27,7 @@ struct hs_sim_engine {
 	struct hs_prng prng;
 	struct hs_op *lost;
 	uint64_t ran_us; /* of the operation that is being answered */
-	/* One for all keys: there are no external writes, so it never ends */
+	/* One for all keys: there are no external writes, so it never ends. */
 	struct hs_tracking_session tracking_session;
 	struct partition partitions[];
 };
@@ -61,9 +61,9 @@ void hs_sim_engine_destroy(struct hs_sim_engine **pointer)
 	hs_mem_free(pointer);
 }
 
-static bool errs(struct hs_sim_engine *engine, enum hs_sim_bug bug)
+static bool bug_strikes(struct hs_sim_engine *engine, enum hs_sim_bug bug)
 {
-	return engine->options.bug == bug && hs_prng_below(&engine->prng, MISTAKE_ONE_IN) == 0;
+	return engine->options.bug == bug && hs_prng_below(&engine->prng, BUG_ONE_IN) == 0;
 }
 
 static void track_in(struct hs_sim_engine *engine, struct hs_op *op)
@@ -228,12 +228,12 @@ static bool alike(const struct hs_op *a, const struct hs_op *b)
 static void run_and_answer(struct hs_sim_engine *engine, struct hs_op *op, bool keep,
 			   uint64_t seal_us)
 {
-	if (plain(op) && errs(engine, HS_SIM_RUN_TWICE)) {
+	if (plain(op) && bug_strikes(engine, HS_SIM_RUN_TWICE)) {
 		run_op(engine, op, true);
 		op->out->len = 0;
 	}
 	run_op(engine, op, keep);
-	if (errs(engine, HS_SIM_LOSE_REPLY)) {
+	if (bug_strikes(engine, HS_SIM_LOSE_REPLY)) {
 		op->next = engine->lost;
 		engine->lost = op;
 	} else {
@@ -280,7 +280,7 @@ static void commit(void *context, void *target, uint64_t number)
 	struct hs_sim_engine *engine = context;
 	struct partition *partition = target;
 	uint64_t take_max = 1 + hs_prng_below(&engine->prng, BATCH_MAX);
-	bool keep = !errs(engine, HS_SIM_LOSE_COMMIT);
+	bool keep = !bug_strikes(engine, HS_SIM_LOSE_COMMIT);
 	struct hs_op *before = NULL;
 	uint64_t seal_us = 0;
 
@@ -294,11 +294,12 @@ static void commit(void *context, void *target, uint64_t number)
 	for (uint64_t i = 0; i < take_max && partition->first; i++) {
 		struct hs_op *op = partition->first;
 
-		if (plain(op) && op->next && plain(op->next) && errs(engine, HS_SIM_SWAP_RUNS))
+		if (plain(op) && op->next && plain(op->next) &&
+		    bug_strikes(engine, HS_SIM_SWAP_RUNS))
 			swap_first_two(partition);
 		op = take(partition);
 		run_and_answer(engine, op, keep || !plain(op), seal_us);
-		if (before && alike(before, op) && errs(engine, HS_SIM_SWAP_REPLIES))
+		if (before && alike(before, op) && bug_strikes(engine, HS_SIM_SWAP_REPLIES))
 			hs_buf_swap(before->out, op->out);
 		before = op;
 	}
@@ -347,7 +348,7 @@ enum hs_submit hs_sim_engine_submit(struct hs_sim_engine *engine, struct hs_op *
 			return HS_SUBMIT_REFUSED;
 		return answer_now(engine, op) ? HS_SUBMIT_DONE : HS_SUBMIT_REFUSED;
 	}
-	if (read && errs(engine, HS_SIM_READ_TOO_EARLY) && answer_now(engine, op))
+	if (read && bug_strikes(engine, HS_SIM_READ_TOO_EARLY) && answer_now(engine, op))
 		return HS_SUBMIT_DONE;
 	hs_sim_store_send_changes_early(engine->host.store, op);
 	op->next = NULL;

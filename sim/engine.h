@@ -26,12 +26,12 @@
 struct hs_sim_engine_options {
 	uint64_t seed;
 	uint16_t partitions;
-	bool reads_at_once;	/* reads that need no order are answered inside submit */
-	bool listens_late;	/* SUBSCRIBE and UNSUBSCRIBE finish later, as behind a connection */
-	bool refuses;		/* some of those are refused and must be submitted again */
-	uint32_t commit_us_max; /*  */
-	uint32_t answer_us_max; /*  */
-	uint32_t seal_us_max;	/* from the run to sealed */
+	bool reads_at_once; /* reads that need no order are answered inside submit */
+	bool listens_late;  /* SUBSCRIBE and UNSUBSCRIBE finish later, as behind a connection */
+	bool refuses;	    /* some of those are refused and must be submitted again */
+	uint32_t commit_us_max;
+	uint32_t answer_us_max;
+	uint32_t seal_us_max;	 /* from the run to sealed */
 	uint32_t put_off_us_max; /* how long sealed changes may be hidden from readers; 0: never */
 	size_t bytes_max;	 /* of one partition's store; 0: no limit */
 	enum hs_sim_bug bug;

@@ -79,7 +79,8 @@ void hs_sim_executions_ran(struct hs_sim_executions *executions, const struct hs
 			executions->ran);
 }
 
-/* The place of the transaction's first command. The others are asked for, too, so that no later command finds them. */
+/* The place of the transaction's first command. The others are asked for, too, so that no later command finds
+ * them. */
 static uint64_t find_exec(struct hs_sim_connection *connection, const struct hs_op_tx *tx)
 {
 	uint64_t first = 0, at;

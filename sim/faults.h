@@ -21,7 +21,7 @@ enum { HS_SIM_MOVING_KEYS = 4 }; /* only slots of the load's first keys move */
 struct hs_sim_faults {
 	struct hs_prng prng;
 	bool on;
-	/* Until then the slot rests after its last move */
+	/* Until then the slot rests after its last move. */
 	uint64_t rests_until_us[HS_SIM_MOVING_KEYS];
 	uint32_t failovers;    /* failovers that may be in flight */
 	uint32_t faulty_nodes; /* a bit for each node that a fault holds at the moment */
@@ -30,7 +30,7 @@ struct hs_sim_faults {
 
 void hs_sim_faults_begin(struct hs_sim_world *world);
 void hs_sim_faults_end(struct hs_sim_world *world); /* starts no new faults */
-/* ends moves that are half done, when all servers run */
+/* Ends moves that are half done, when all servers run. */
 void hs_sim_faults_finish_moves(struct hs_sim_world *world);
 /* Adds a line to the script, if the world writes one. */
 void hs_sim_script_note(struct hs_sim_world *world, const char *format, ...)

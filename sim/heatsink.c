@@ -301,7 +301,7 @@ static void unavailable_reason(void *context, char *text, size_t size)
 
 	text[0] = '\0';
 	if (worker->heatsink->redis)
-		hs_sim_redis_trouble(worker->heatsink->redis, text, size);
+		hs_sim_redis_unavailable_reason(worker->heatsink->redis, text, size);
 }
 
 static uint64_t look_at_clock(void *context)
@@ -314,7 +314,7 @@ static uint64_t look_at_clock(void *context)
 }
 
 /* A core's event for all workers of its heatsink. */
-static void tell(void *context, struct hs_event *event)
+static void broadcast_event(void *context, struct hs_event *event)
 {
 	struct hs_sim_worker *worker = context;
 
@@ -325,7 +325,7 @@ static const struct hs_core_calls core_calls = {
 	.submit = submit,
 	.cancel = cancel,
 	.unblock = unblock,
-	.broadcast = tell,
+	.broadcast = broadcast_event,
 	.unavailable_reason = unavailable_reason,
 	.mono_us = look_at_clock,
 };

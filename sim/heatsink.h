@@ -21,7 +21,7 @@ struct hs_sim_world;
 /* Counts of events that requests for keys of healthy servers may have to wait for; law 9 allows for them
  * (sim/load_delay.c). */
 struct hs_sim_progress {
-	/* fetches and commands about copies that healthy servers have answered */
+	/* Fetches and commands about copies that healthy servers have answered. */
 	uint64_t internal;
 	uint64_t diverted; /* reads sent to a copy on the faulty server */
 };
@@ -33,13 +33,13 @@ struct hs_sim_heatsink {
 	 * from 0 (hs_op.worker). */
 	uint32_t first;
 	bool dead;
-	/* the redis engine is handling an event: replies are sent when it has finished */
+	/* The redis engine is handling an event: replies are sent when it has finished. */
 	bool in_engine;
 	struct hs_sim_op_bugs *op_bugs;	      /* planted bugs between cores and engine, or NULL */
 	struct hs_sim_cache_bugs *cache_bugs; /* planted bugs of caches, or NULL */
-	/* NULL: the simulated embedded engine is in use, or the heatsink is dead */
+	/* NULL: the simulated embedded engine is in use, or the heatsink is dead. */
 	struct hs_sim_redis *redis;
-	/* of its previous lives: events in flight may name them */
+	/* Of its previous lives: events in flight may name them. */
 	struct hs_sim_redis **previous_engines;
 	uint32_t lives;
 	struct hs_link peers; /* operations in flight between its workers */
@@ -56,7 +56,7 @@ void hs_sim_heatsink_deinit(struct hs_sim_heatsink *heatsink);
 void hs_sim_heatsink_start(struct hs_sim_heatsink *heatsink);
 /* Orderly end: all clients have disconnected and nothing is in flight. */
 void hs_sim_heatsink_stop(struct hs_sim_heatsink *heatsink);
-/* kill -9: clients and servers lose their connections. Requests in flight to servers still arrive; with `lost` only
+/* Kill -9: clients and servers lose their connections. Requests in flight to servers still arrive; with `lost` only
  * up to some byte of each connection. */
 void hs_sim_heatsink_kill(struct hs_sim_heatsink *heatsink, bool lost);
 

@@ -54,7 +54,7 @@ bool hs_sim_kind_reads(enum hs_sim_kind kind); /* a kind that changes nothing */
 
 struct hs_sim_op {
 	enum hs_sim_kind kind;
-	/* Operations of one client on one key happen in their order in the history */
+	/* Operations of one client on one key happen in their order in the history. */
 	uint32_t client;
 	uint32_t key;
 	uint32_t heatsink; /* the heatsink that got the request */
@@ -63,18 +63,18 @@ struct hs_sim_op {
 	uint32_t more;
 	/* Flags. The first two are about operations without an answer. */
 	bool refusable; /* the server may have refused it while later requests of the client ran */
-	/* It may happen at any time after its request, in no order with its client's other requests */
+	/* It may happen at any time after its request, in no order with its client's other requests. */
 	bool loose;
 	bool external; /* a write that another client made directly at the server */
-	/* no command: servers lost writes, and `argument` is the value that the key has since then */
+	/* No command: servers lost writes, and `argument` is the value that the key has since then. */
 	bool lost_writes;
-	/* A write through heatsink of a key that the command does not name (X.BOTH) */
+	/* A write through heatsink of a key that the command does not name (X.BOTH). */
 	bool unnamed_key;
 	/* A read of a key with a contract: it has no place in the order, but must not be too old. */
 	bool may_be_stale;
 	bool off;	  /* a read while all mitigations are off */
-	int64_t stale_us; /* how old, in µs */
-	/* the value must have been read from a server at most so many µs before the answer; 0: no limit */
+	int64_t stale_us; /* a read with `may_be_stale`: the age that the contract allows */
+	/* The value must have been read from a server at most so many µs before the answer; 0: no limit. */
 	int64_t max_age_us;
 	int64_t argument;
 	int64_t ttl_ms; /* time to live of the value it sets; 0: none */
@@ -110,7 +110,7 @@ void hs_sim_history_print(const struct hs_sim_history *history, struct hs_buf *t
 /* The state of a key: its value, and the operation that set its time to live. */
 struct hs_sim_state {
 	int64_t value;
-	/* Its ttl_ms counts from when it happened; NULL: no time to live */
+	/* Its ttl_ms counts from when it happened; NULL: no time to live. */
 	const struct hs_sim_op *expires;
 };
 

@@ -1,5 +1,5 @@
 /* A history as text that can be read back: `storm --verify` writes it when no order explains a window of operations,
- * and `storm --judge` reads it. One line for each operation:
+ * and `storm --check-history` reads it. One line for each operation:
  *
  *     KIND client=N more=N asked=N answered=N|never asked_us=N answered_us=N argument=N ttl_ms=N answer=N flags=WORDS
  *

@@ -43,7 +43,7 @@ static bool is_value(struct hs_bytes reply)
 	return hs_num_parse_int(answer.text, &value);
 }
 
-static void complain(struct visit *visit, struct hs_bytes key, const char *why)
+static void report(struct visit *visit, struct hs_bytes key, const char *why)
 {
 	char text[80];
 
@@ -55,9 +55,9 @@ static void visit_copy(struct visit *visit, struct hs_bytes key, int64_t ttl_ms,
 {
 	visit->copies++;
 	if (!visit->copies_may_be)
-		complain(visit, key, "a copy, though every heatsink has stopped");
+		report(visit, key, "a copy, though every heatsink has stopped");
 	else if (lasts || ttl_ms > LEASE_MS)
-		complain(visit, key, "a copy whose lease does not end soon");
+		report(visit, key, "a copy whose lease does not end soon");
 }
 
 /* A key that is not a copy. A node that does not own the slot any more may hold an old value, as with Redis. */
@@ -67,11 +67,11 @@ static void visit_own(struct visit *visit, struct hs_bytes key, struct hs_bytes 
 	uint32_t number;
 
 	if (!hs_sim_name_number(key, &number) || number >= visit->keys->count)
-		complain(visit, key, "which no client has set");
+		report(visit, key, "which no client has set");
 	else if (!lasts && (!visit->keys->times || ttl_ms > TTL_MS_MAX))
-		complain(visit, key, "with a time to live that no client gave it");
+		report(visit, key, "with a time to live that no client gave it");
 	else if (!is_value(reply))
-		complain(visit, key, "with a value that no client set");
+		report(visit, key, "with a value that no client set");
 }
 
 static void visit_key(void *context, uint16_t slot, struct hs_bytes key)

@@ -1,4 +1,4 @@
-/* Checks what heatsinks leave behind on the servers. When every client has disconnected, no connection of a heatsink
+/* Checks what heatsinks leave on the servers. When every client has disconnected, no connection of a heatsink
  * watches keys, is in a transaction or is blocked. When the heatsinks have stopped in an orderly way, no connection
  * is left, and the servers hold the load's keys and no others. Copies of hot values (docs/COPIES.md) may outlive, by
  * their lease, a heatsink that died or that could not reach a server. One thread. */
@@ -12,8 +12,8 @@ struct hs_sim_world;
 
 /* The keys that may be left. */
 struct hs_sim_leftovers_keys {
-	uint32_t count;	       /* the load's keys: numbers 0 to count - 1 */
-	bool times;	       /*  */
+	uint32_t count; /* the load's keys: numbers 0 to count - 1 */
+	bool times;
 	const int64_t *finals; /* what clients read of each key last; NULL: unknown */
 };
 

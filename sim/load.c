@@ -14,8 +14,8 @@ enum { ACT_US_MAX = 300, TICK_ONE_IN = 24, FLIP_ONE_IN = 64, RECONNECT_US = 1000
 
 static void plan_act(struct hs_sim_actor *actor);
 
-static void complain(struct hs_sim_actor *actor, const struct hs_sim_request *request,
-		     struct hs_bytes reply)
+static void report(struct hs_sim_actor *actor, const struct hs_sim_request *request,
+		   struct hs_bytes reply)
 {
 	char text[100];
 
@@ -76,7 +76,7 @@ void hs_sim_actor_on_reply(void *context, struct hs_sim_client *client, struct h
 	if (request->instead.len > 0)
 		reply = hs_buf_bytes(&request->instead);
 	if (!hs_sim_actor_reply_fits(actor, request, reply))
-		complain(actor, request, reply);
+		report(actor, request, reply);
 	hs_sim_delay_answered(actor, request);
 	hs_sim_actor_answered_ruled(actor, request);
 	settle_accesses(load, request);
@@ -219,14 +219,14 @@ bool hs_sim_actor_was_cut(const struct hs_sim_actor *actor)
 }
 
 /* Random switches and ticks beside the clients' requests. */
-static void meddle(struct hs_sim_load *load)
+static void disturb(struct hs_sim_load *load)
 {
 	if (load->options.fold_switches && hs_sim_load_draw(load, FLIP_ONE_IN) == 0) {
 		load->fold = !load->fold;
 		hs_sim_world_set_fold(load->world, load->fold);
 	}
 	if (hs_sim_load_has_rules(load))
-		hs_sim_load_meddle_ruled(load);
+		hs_sim_load_disturb_ruled(load);
 	if (load->options.ticks && hs_sim_load_draw(load, TICK_ONE_IN) == 0)
 		hs_sim_world_tick(load->world);
 }
@@ -238,7 +238,7 @@ static void act(void *context, void *target, uint64_t number)
 
 	(void)number;
 	actor->planned = false;
-	meddle(load);
+	disturb(load);
 	if (actor->client && hs_sim_actor_was_cut(actor))
 		actor->client = NULL;
 	if (!actor->client && !hs_sim_world_is_up(load->world)) {
@@ -272,7 +272,7 @@ static void act(void *context, void *target, uint64_t number)
 		hs_sim_actor_compose(actor);
 	hs_sim_actor_send(actor);
 	hs_sim_actor_pop_silent(actor);
-	/* a client that only waits for replies continues with the next one */
+	/* A client that only waits for replies continues with the next one. */
 	if (actor->outgoing.len > 0 || actor->client->reading_paused ||
 	    (actor->requests_left > 0 &&
 	     actor->in_flight_tail - actor->in_flight_head < actor->depth))

@@ -16,11 +16,11 @@
 
 struct hs_sim_load_options {
 	uint32_t clients;
-	/* Of each client over all its connections; 0: clients send only what the caller plans */
+	/* Of each client over all its connections; 0: clients send only what the caller plans. */
 	uint32_t requests;
 	uint32_t act_us_max; /* between two actions of a client; 0: a default */
 	uint32_t depth_max;  /* requests that a client has in flight at most */
-	uint32_t registers;  /*  */
+	uint32_t registers;
 	uint32_t counters;   /* keys that are only incremented by one and read */
 	bool hang_ups;	     /* clients disconnect with requests in flight */
 	bool cuts;	     /* the output limit is low: clients may be cut off */
@@ -35,18 +35,19 @@ struct hs_sim_load_options {
 	bool busy;	     /* requests may be refused because too many wait for a key */
 	bool full;	     /* partitions are small: writes may be refused */
 	/* For keys with contracts (hs_sim_world_options.rules; they are the first registers): */
-	uint32_t writes;	  /* percent of the requests */
-	uint32_t external;	  /* writes that other clients make directly at the servers */
-	uint32_t external_us_max; /*  */
+	uint32_t writes;   /* percent of the requests */
+	uint32_t external; /* writes that other clients make directly at the servers */
+	uint32_t external_us_max;
 	bool plain;    /* nearly all reads are GET; half of the external writes are DEL */
 	bool flushes;  /* FLUSHALL, by clients of heatsink and by others directly at the servers */
 	bool switches; /* mitigations and rules are switched off and on */
-	struct hs_sim_companions_options companions; /*  */
+	struct hs_sim_companions_options companions;
 };
 
 struct hs_sim_load;
 
-/* Plans the clients' first events; hs_sim_world_settle runs all of them. Destroy the world first, then the load. */
+/* Plans the clients' first events; hs_sim_world_settle runs all of them. Without hs_sim_load_check, destroy the
+ * world before the load; after it, the order does not matter. */
 struct hs_sim_load *hs_sim_load_create(const struct hs_sim_load_options *options,
 				       struct hs_sim_world *world);
 void hs_sim_load_destroy(struct hs_sim_load **load);

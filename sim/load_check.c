@@ -98,7 +98,7 @@ static int check_heat(struct hs_sim_load *load)
 		.now_us = world->now.mono_us,
 	};
 
-	/* this planted bug takes writes for reads, and counts them so */
+	/* This planted bug takes writes for reads, and counts them so. */
 	if (!world->heats || any_died(world) || world->options.engine.bug == HS_SIM_UNKNOWN_READS)
 		return 0;
 	settle_silent(load);
@@ -175,7 +175,7 @@ static void read_without(struct hs_sim_load *load, int64_t *finals)
 }
 
 /* All clients have disconnected and hot keys have cooled down: the workers' gauges must be zero. */
-static void check_left(struct hs_sim_load *load)
+static void check_gauges(struct hs_sim_load *load)
 {
 	struct hs_sim_world *world = load->world;
 
@@ -232,7 +232,6 @@ static int check_sum(struct hs_sim_load *load, uint32_t key, int64_t final)
 				       &load->verdict);
 }
 
-/*  */
 static int check_laws(struct hs_sim_load *load, const int64_t *finals)
 {
 	uint32_t keys = load->options.registers + load->options.counters;
@@ -281,7 +280,7 @@ int hs_sim_load_check(struct hs_sim_load *load, struct hs_sim_verdict *verdict)
 		}
 	}
 	if (err == 0)
-		check_left(load);
+		check_gauges(load);
 	if (err == 0 && load->verdict.law != 0)
 		err = HS_EINVAL;
 	load->world->lost = NULL; /* the load may be destroyed before the world */

@@ -443,7 +443,7 @@ void hs_sim_actor_compose(struct hs_sim_actor *actor)
 	}
 	if (load->world->options.tied > 0 && hs_sim_load_draw(load, TIED_ONE_IN) == 0)
 		choice = 9 + hs_sim_load_draw(load, 7); /* several keys of one slot */
-	/* mostly what can be folded */
+	/* Mostly what can be folded. */
 	else if (load->options.narrow && choice < 18)
 		choice /= 2;
 	actor->requests_left--;

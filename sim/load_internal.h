@@ -42,8 +42,8 @@ struct hs_sim_request {
 	bool keeps;    /* its client caches the values that it reads (sim/client_caches.c) */
 	bool may_fail; /* it may be answered with an error though it names no key */
 	bool touches;  /* WATCH, DBSIZE: heat counts `touched`, though no operation stands for it */
-	uint32_t touched; /*  */
-	/* FLUSHALL: it has a CLEAR operation for each key, but no accesses that heat counts */
+	uint32_t touched;
+	/* FLUSHALL: it has a CLEAR operation for each key, but no accesses that heat counts. */
 	bool flushes;
 	size_t access_first; /* index of its first access */
 	uint32_t access_count;
@@ -51,7 +51,7 @@ struct hs_sim_request {
 	/* Law 9: the deadline of its answer, not counting what `before` allows for; 0: none. */
 	uint64_t due_us;
 	struct hs_sim_progress before; /* the progress of its heatsink when it was sent */
-	/* a planted bug: the reply that its client gets in place of the real one; empty: none */
+	/* A planted bug: the reply that its client gets in place of the real one; empty: none. */
 	struct hs_buf instead;
 };
 
@@ -63,7 +63,9 @@ struct hs_sim_actor {
 	uint32_t depth;
 	struct hs_sim_request in_flight[HS_SIM_IN_FLIGHT_MAX];
 	uint32_t in_flight_head, in_flight_sent,
-		in_flight_tail; /* the oldest one, the first one that is not sent completely, the next free place */
+		/* In `in_flight`: the oldest request, the first one that is not sent completely, the next free
+		 * place. */
+		in_flight_tail;
 	uint32_t silent_to; /* its requests up to here expect no reply, and may have run or not */
 	struct hs_buf outgoing;
 	uint64_t sent;
@@ -156,7 +158,7 @@ void hs_sim_actor_compose_flush(struct hs_sim_actor *actor);
 void hs_sim_actor_asked_ruled(struct hs_sim_actor *actor, struct hs_sim_request *sent_request);
 void hs_sim_actor_answered_ruled(struct hs_sim_actor *actor,
 				 const struct hs_sim_request *sent_request);
-void hs_sim_load_meddle_ruled(struct hs_sim_load *load);
+void hs_sim_load_disturb_ruled(struct hs_sim_load *load);
 void hs_sim_load_begin_ruled(struct hs_sim_load *load);
 
 /* load_delay.c (law 9): a request was sent; its client stops reading; it was answered. */

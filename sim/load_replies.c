@@ -32,8 +32,8 @@ static bool is_refusal(const struct hs_sim_load *load, struct hs_bytes text)
 }
 
 /* Whether this world allows the error; sets the outcome to refused or unknown. */
-static bool read_trouble(const struct hs_sim_load *load, struct hs_bytes text,
-			 struct hs_sim_request *request)
+static bool read_error(const struct hs_sim_load *load, struct hs_bytes text,
+		       struct hs_sim_request *request)
 {
 	if (begins(text, "UNKNOWN ")) {
 		request->outcome = HS_SIM_OUTCOME_UNKNOWN;
@@ -41,21 +41,21 @@ static bool read_trouble(const struct hs_sim_load *load, struct hs_bytes text,
 	}
 	request->outcome = HS_SIM_OUTCOME_REFUSED;
 	if (begins(text, "OOM ")) {
-		/* the other partitions may have run their part of an MSET */
+		/* The other partitions may have run their part of an MSET. */
 		if (request->expect == HS_SIM_EXPECT_STATUS && request->ops_count > 1)
 			request->outcome = HS_SIM_OUTCOME_UNKNOWN;
 		return load->options.full;
 	}
 	if (request->flushes) /* other masters may have run it */
 		request->outcome = HS_SIM_OUTCOME_UNKNOWN;
-	/* fold did not know that a number is near its limit, and a later command was sent already */
+	/* fold did not know that a number is near its limit, and a later command was sent already. */
 	if (begins(text, "BUSY ") && has(text, "sent already"))
 		return load->options.extremes && has(text, "not run");
 	if (begins(text, "BUSY ") && has(text, "fold-waiters-max"))
 		return load->options.busy && has(text, "not run");
 	if (begins(text, "BUSY ") && has(text, "connections for blocking commands"))
 		return load->world->cluster != NULL;
-	/* X.BOTH while the slot of its keys moves */
+	/* X.BOTH while the slot of its keys moves. */
 	if (begins(text, "ERR Script attempted to access a non local key"))
 		return load->world->options.servers.moves;
 	return load->options.faults && (has(text, "not sent") || is_refusal(load, text));
@@ -76,8 +76,8 @@ static bool only_moves(const struct hs_sim_servers_options *servers)
  * other node, if all servers are healthy, its client sends one command at a time, and there is time for some
  * retries. Not checked: worlds with folding, where several clients' commands have one client id; and commands behind
  * WATCH, whose connection retries nothing. */
-static void check_patience(struct hs_sim_actor *actor, const struct hs_sim_request *request,
-			   struct hs_bytes text)
+static void check_retries(struct hs_sim_actor *actor, const struct hs_sim_request *request,
+			  struct hs_bytes text)
 {
 	struct hs_sim_load *load = actor->load;
 	const struct hs_sim_world_options *world = &load->world->options;
@@ -285,9 +285,9 @@ bool hs_sim_actor_reply_fits(struct hs_sim_actor *actor, struct hs_sim_request *
 	if (answer.type == HS_PARSED_ERROR)
 		hs_bytes_escape(answer.text, actor->last_error, sizeof actor->last_error);
 	if (!fit && engine && answer.type == HS_PARSED_ERROR)
-		fit = read_trouble(actor->load, answer.text, request);
+		fit = read_error(actor->load, answer.text, request);
 	if (engine && answer.type == HS_PARSED_ERROR)
-		check_patience(actor, request, answer.text);
+		check_retries(actor, request, answer.text);
 	if (request->may_fail && answer.type == HS_PARSED_ERROR)
 		fit = true;
 	/* WATCH was refused: the transaction behind it runs whatever the key holds. */

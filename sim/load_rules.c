@@ -11,7 +11,7 @@
 
 enum {
 	TURN_ONE_IN = 32,
-	BEHIND_ALL_ONE_IN = 24,
+	FLUSH_EXTERNAL_ONE_IN = 24,
 	ARGS_MAX = 8,
 	TEXT_MAX = 128,
 };
@@ -190,7 +190,7 @@ static void allow(struct hs_sim_op *op, const struct hs_sim_rule *rule)
 	max_age_us = (op->kind == HS_SIM_GET && op->answer == HS_SIM_NOTHING ? rule->negative_ttl_us
 									     : rule->ttl_us) +
 		     more_us + 1;
-	/* a read that joins a fetch in flight gets what that returns */
+	/* A read that joins a fetch in flight gets what that returns. */
 	if (max_age_us < rule->stale_us)
 		max_age_us = rule->stale_us;
 	if (op->stale_us < stale_us)
@@ -261,7 +261,7 @@ void hs_sim_actor_answered_ruled(struct hs_sim_actor *actor, const struct hs_sim
 
 /* --- switches and external writes --- */
 
-void hs_sim_load_meddle_ruled(struct hs_sim_load *load)
+void hs_sim_load_disturb_ruled(struct hs_sim_load *load)
 {
 	static const enum hs_mitigate ways[] = {HS_MITIGATE_ON, HS_MITIGATE_ON, HS_MITIGATE_ON,
 						HS_MITIGATE_OBSERVE, HS_MITIGATE_OFF};
@@ -275,7 +275,7 @@ void hs_sim_load_meddle_ruled(struct hs_sim_load *load)
 }
 
 /* Runs one external command, and records its answer. */
-static bool do_behind(struct hs_sim_load *load, struct hs_sim_op *op, const char *words)
+static bool do_external(struct hs_sim_load *load, struct hs_sim_op *op, const char *words)
 {
 	struct hs_sim_world *world = load->world;
 	struct hs_bytes argv[ARGS_MAX];
@@ -300,7 +300,7 @@ static bool do_behind(struct hs_sim_load *load, struct hs_sim_op *op, const char
 	if (done) {
 		hs_check(hs_parse_reply_head(&answer, reply.data, reply.len) > 0);
 		op->answer = answer.integer;
-		/* the partition may be full */
+		/* The partition may be full. */
 		if (answer.type == HS_PARSED_ERROR)
 			op->kind = HS_SIM_NONE;
 		op->answered = ++world->steps;
@@ -310,7 +310,7 @@ static bool do_behind(struct hs_sim_load *load, struct hs_sim_op *op, const char
 }
 
 /* FLUSHALL on one partition; the history gets a DEL for each of its keys. */
-static void flush_behind(struct hs_sim_load *load, uint32_t client)
+static void flush_external(struct hs_sim_load *load, uint32_t client)
 {
 	uint32_t keys = load->options.registers + load->options.counters;
 	struct hs_sim_op all = {.kind = HS_SIM_NONE, .key = 0};
@@ -322,13 +322,13 @@ static void flush_behind(struct hs_sim_load *load, uint32_t client)
 		ops[key] = (struct hs_sim_op){.kind = HS_SIM_DEL, .client = client, .key = key};
 		snprintf(words, sizeof words, "DEL %s", hs_sim_load_name(load, key, name));
 		if (hs_sim_world_same_partition(load->world, 0, key) &&
-		    do_behind(load, &ops[key], words))
+		    do_external(load, &ops[key], words))
 			hs_sim_history_add(&load->history, &ops[key]);
 	}
-	do_behind(load, &all, "FLUSHALL");
+	do_external(load, &all, "FLUSHALL");
 }
 
-static void write_behind(void *context, void *target, uint64_t number)
+static void write_external(void *context, void *target, uint64_t number)
 {
 	struct hs_sim_load *load = context;
 	struct hs_sim_op op = {.client = load->numbers++, .key = pick_key(load)};
@@ -336,8 +336,8 @@ static void write_behind(void *context, void *target, uint64_t number)
 	const char *name = hs_sim_load_name(load, op.key, key);
 
 	(void)target, (void)number;
-	if (load->options.flushes && hs_sim_load_draw(load, BEHIND_ALL_ONE_IN) == 0) {
-		flush_behind(load, op.client);
+	if (load->options.flushes && hs_sim_load_draw(load, FLUSH_EXTERNAL_ONE_IN) == 0) {
+		flush_external(load, op.client);
 		return;
 	}
 	switch (load->options.plain && hs_sim_load_draw(load, 2) == 0 ? 0
@@ -364,19 +364,19 @@ static void write_behind(void *context, void *target, uint64_t number)
 		op.argument = hs_sim_load_value(load);
 		snprintf(words, sizeof words, "SET %s %" PRId64, name, op.argument);
 	}
-	if (do_behind(load, &op, words))
+	if (do_external(load, &op, words))
 		hs_sim_history_add(&load->history, &op);
 }
 
-static void act_behind(void *context, void *target, uint64_t number)
+static void act_external(void *context, void *target, uint64_t number)
 {
 	struct hs_sim_load *load = context;
 
-	write_behind(load, target, number);
+	write_external(load, target, number);
 	if (--load->external_left > 0)
 		hs_sim_world_plan(load->world,
-				  hs_sim_load_draw(load, load->options.external_us_max), act_behind,
-				  load, NULL);
+				  hs_sim_load_draw(load, load->options.external_us_max),
+				  act_external, load, NULL);
 }
 
 /* Sets the keys with copies at the beginning: a missing key gets no copies. */
@@ -398,7 +398,7 @@ static void set_copied(struct hs_sim_load *load)
 		load->numbers++;
 		snprintf(words, sizeof words, "SET %s %" PRId64, hs_sim_load_name(load, key, name),
 			 op.argument);
-		if (do_behind(load, &op, words))
+		if (do_external(load, &op, words))
 			hs_sim_history_add(&load->history, &op);
 	}
 }
@@ -411,6 +411,6 @@ void hs_sim_load_begin_ruled(struct hs_sim_load *load)
 	load->external_left = load->options.external;
 	if (load->external_left > 0)
 		hs_sim_world_plan(load->world,
-				  hs_sim_load_draw(load, load->options.external_us_max), act_behind,
-				  load, NULL);
+				  hs_sim_load_draw(load, load->options.external_us_max),
+				  act_external, load, NULL);
 }

@@ -77,7 +77,7 @@ static void free_piece(struct piece **piece)
 	hs_mem_free(piece);
 }
 
-static void free_wire(struct hs_sim_connection *connection)
+static void free_connection(struct hs_sim_connection *connection)
 {
 	while (!hs_list_empty(&connection->pieces)) {
 		struct piece *piece = hs_list_entry(connection->pieces.next, struct piece, link);
@@ -97,7 +97,7 @@ void hs_sim_network_destroy(struct hs_sim_network **network)
 			hs_list_entry((*network)->connections.next, struct hs_sim_connection, link);
 
 		hs_check(!connection->options.upstream);
-		free_wire(connection);
+		free_connection(connection);
 	}
 	hs_mem_free(network);
 }
@@ -142,7 +142,7 @@ static void unplan(struct hs_sim_connection *connection)
 {
 	connection->planned--;
 	if (connection->planned == 0 && !connection->options.upstream && !connection->server)
-		free_wire(connection);
+		free_connection(connection);
 }
 
 /* The time at which a piece that leaves now arrives: behind the previous one. */
@@ -175,14 +175,14 @@ static void send_piece(struct hs_sim_connection *connection, const char *data, s
 
 /* ---- the end ---- */
 
-static void tell_down(void *context, void *target, uint64_t number)
+static void report_down(void *context, void *target, uint64_t number)
 {
 	struct hs_sim_connection *connection = target;
 	struct hs_upstream *upstream = connection->options.upstream;
 
 	(void)context, (void)number;
 	connection->options.upstream = NULL;
-	/* the owner has closed it, and the server learns of that behind everything in flight */
+	/* The owner has closed it, and the server learns of that behind everything in flight. */
 	if (connection->server)
 		send_piece(connection, NULL, 0, &connection->to_us, reach_server);
 	if (upstream)
@@ -198,7 +198,7 @@ static void end(struct hs_sim_connection *connection, const char *why)
 		return;
 	connection->ended = true;
 	connection->why = why;
-	plan(connection, connection->network->now->mono_us, tell_down, connection);
+	plan(connection, connection->network->now->mono_us, report_down, connection);
 }
 
 static void give_up(void *context, void *target, uint64_t number)

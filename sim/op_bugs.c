@@ -16,17 +16,17 @@ enum {
 };
 
 /* An operation in flight. */
-struct flight {
+struct pending_op {
 	struct hs_op *op;
-	struct flight *leader; /* the operation whose reply it takes; NULL: it gets its own */
-	struct flight *next;
+	struct pending_op *leader; /* the operation whose reply it takes; NULL: it gets its own */
+	struct pending_op *next;
 };
 
 struct hs_sim_op_bugs {
 	enum hs_sim_bug bug;
 	struct hs_sim_op_bugs_host host;
 	struct hs_prng prng;
-	struct flight *flights; /* newest first */
+	struct pending_op *pending_ops; /* newest first */
 	/* Operations that are held back, in order. */
 	struct hs_op *held;
 	struct hs_op **held_last;
@@ -50,7 +50,7 @@ void hs_sim_op_bugs_destroy(struct hs_sim_op_bugs **pointer)
 {
 	if (!*pointer)
 		return;
-	hs_check(!(*pointer)->flights);
+	hs_check(!(*pointer)->pending_ops);
 	hs_mem_free(pointer);
 }
 
@@ -102,48 +102,49 @@ static bool strikes(struct hs_sim_op_bugs *op_bugs)
 
 /* --- operations in flight --- */
 
-static struct flight *add_request(struct hs_sim_op_bugs *op_bugs, struct hs_op *op)
+static struct pending_op *add_request(struct hs_sim_op_bugs *op_bugs, struct hs_op *op)
 {
-	struct flight *flight = hs_mem_zalloc(sizeof *flight);
+	struct pending_op *pending_op = hs_mem_zalloc(sizeof *pending_op);
 
-	flight->op = op;
-	flight->next = op_bugs->flights;
-	op_bugs->flights = flight;
-	return flight;
+	pending_op->op = op;
+	pending_op->next = op_bugs->pending_ops;
+	op_bugs->pending_ops = pending_op;
+	return pending_op;
 }
 
-static void unlink_flight(struct hs_sim_op_bugs *op_bugs, const struct flight *flight)
+static void unlink_pending(struct hs_sim_op_bugs *op_bugs, const struct pending_op *pending_op)
 {
-	struct flight **link = &op_bugs->flights;
+	struct pending_op **link = &op_bugs->pending_ops;
 
-	while (*link != flight)
+	while (*link != pending_op)
 		link = &(*link)->next;
-	*link = flight->next;
+	*link = pending_op->next;
 }
 
-static struct flight *find_flight(const struct hs_sim_op_bugs *op_bugs, const struct hs_op *op)
+static struct pending_op *find_pending(const struct hs_sim_op_bugs *op_bugs, const struct hs_op *op)
 {
-	struct flight *flight = op_bugs->flights;
+	struct pending_op *pending_op = op_bugs->pending_ops;
 
-	while (flight && flight->op != op)
-		flight = flight->next;
-	return flight;
+	while (pending_op && pending_op->op != op)
+		pending_op = pending_op->next;
+	return pending_op;
 }
 
 /* An equal request in flight that gets its own reply. */
-static struct flight *find_like(const struct hs_sim_op_bugs *op_bugs, const struct hs_op *op)
+static struct pending_op *find_equal(const struct hs_sim_op_bugs *op_bugs, const struct hs_op *op)
 {
-	struct flight *flight = op_bugs->flights;
+	struct pending_op *pending_op = op_bugs->pending_ops;
 
-	while (flight && (flight->leader || !same_request(flight->op, op)))
-		flight = flight->next;
-	return flight;
+	while (pending_op && (pending_op->leader || !same_request(pending_op->op, op)))
+		pending_op = pending_op->next;
+	return pending_op;
 }
 
 static bool is_being_incremented(const struct hs_sim_op_bugs *op_bugs, struct hs_bytes key)
 {
-	for (const struct flight *flight = op_bugs->flights; flight; flight = flight->next) {
-		if (is_increment(flight->op) && hs_bytes_equal(flight->op->argv[1], key))
+	for (const struct pending_op *pending_op = op_bugs->pending_ops; pending_op;
+	     pending_op = pending_op->next) {
+		if (is_increment(pending_op->op) && hs_bytes_equal(pending_op->op->argv[1], key))
 			return true;
 	}
 	return false;
@@ -243,13 +244,13 @@ static bool is_quick(const struct hs_sim_op_bugs *op_bugs, const struct hs_op *o
 
 enum hs_submit hs_sim_op_bugs_submit(struct hs_sim_op_bugs *op_bugs, struct hs_op *op)
 {
-	struct flight *leader = NULL;
+	struct pending_op *leader = NULL;
 	enum hs_submit submitted;
 
 	if (!op->owner) /* a read that must be answered inside the call */
 		return op_bugs->host.submit(op_bugs->host.context, op);
 	if (op_bugs->bug == HS_SIM_JOINS_READ_IN_FLIGHT && is_read(op))
-		leader = find_like(op_bugs, op);
+		leader = find_equal(op_bugs, op);
 	if (leader) {
 		add_request(op_bugs, op)->leader = leader;
 		return HS_SUBMIT_QUEUED;
@@ -268,23 +269,23 @@ enum hs_submit hs_sim_op_bugs_submit(struct hs_sim_op_bugs *op_bugs, struct hs_o
 
 /* --- and back --- */
 
-static void answer_likes(struct hs_sim_op_bugs *op_bugs, const struct flight *leader,
-			 struct hs_bytes reply)
+static void answer_followers(struct hs_sim_op_bugs *op_bugs, const struct pending_op *leader,
+			     struct hs_bytes reply)
 {
-	struct flight *flight = op_bugs->flights;
+	struct pending_op *pending_op = op_bugs->pending_ops;
 
-	while (flight) {
-		struct hs_op *op = flight->op;
+	while (pending_op) {
+		struct hs_op *op = pending_op->op;
 
-		if (flight->leader != leader) {
-			flight = flight->next;
+		if (pending_op->leader != leader) {
+			pending_op = pending_op->next;
 			continue;
 		}
 		hs_buf_append_bytes(op->out, reply);
-		unlink_flight(op_bugs, flight);
-		hs_mem_free(&flight);
+		unlink_pending(op_bugs, pending_op);
+		hs_mem_free(&pending_op);
 		op_bugs->host.done(op_bugs->host.context, op);
-		flight = op_bugs->flights; /* the list may have changed meanwhile */
+		pending_op = op_bugs->pending_ops; /* the list may have changed meanwhile */
 	}
 }
 
@@ -313,16 +314,16 @@ static bool spoil(struct hs_sim_op_bugs *op_bugs, struct hs_op *op)
 
 void hs_sim_op_bugs_done(struct hs_sim_op_bugs *op_bugs, struct hs_op *op)
 {
-	struct flight *flight = find_flight(op_bugs, op);
+	struct pending_op *pending_op = find_pending(op_bugs, op);
 	struct hs_buf reply = {0};
 
 	if (!spoil(op_bugs, op))
 		return;
 	if (op_bugs->bug == HS_SIM_JOINS_READ_IN_FLIGHT)
 		hs_buf_append_bytes(&reply, reply_of(op));
-	unlink_flight(op_bugs, flight);
+	unlink_pending(op_bugs, pending_op);
 	op_bugs->host.done(op_bugs->host.context, op);
-	answer_likes(op_bugs, flight, hs_buf_bytes(&reply));
+	answer_followers(op_bugs, pending_op, hs_buf_bytes(&reply));
 	hs_buf_deinit(&reply);
-	hs_mem_free(&flight);
+	hs_mem_free(&pending_op);
 }

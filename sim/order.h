@@ -53,7 +53,7 @@ struct hs_sim_zone_remaining {
 struct hs_sim_order {
 	const struct hs_sim_history *history;
 	struct hs_sim_state state;
-	/* The latest request among the steps taken: the time is not earlier now */
+	/* The latest request among the steps taken: the time is not earlier now. */
 	int64_t floor_us;
 	struct hs_sim_order_step *steps;
 	uint32_t count;

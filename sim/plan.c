@@ -19,10 +19,10 @@ enum {
 	WATCHES_SEED = 0x3a7c,
 	ALONE_ONE_IN = 8,
 	LOSSY_ACT_US_MAX = 3000,
-	GUESTS_SEED = 0x6e57,
+	COMPANIONS_SEED = 0x6e57,
 	PACE_SEED = 0x9ace,
 	FLUSHES_ONE_IN = 4,
-	GUESTS_ONE_IN = 8,
+	COMPANIONS_ONE_IN = 8,
 	PARTITIONS = 16, /* upper bound of the masters that are told apart */
 	LIMITS_SEED = 0x11a1,
 	PIPELINE_ONE_IN = 8,
@@ -106,7 +106,7 @@ void hs_sim_plan_draw_servers(struct hs_sim_plan *plan, struct hs_prng *prng)
 }
 
 /* Changes the plan so that the planted bug can strike and be noticed. */
-static void help_mistake(struct hs_sim_plan *plan)
+static void help_bug(struct hs_sim_plan *plan)
 {
 	struct hs_sim_servers_options *servers = &plan->world.servers;
 	enum hs_sim_bug_where where = hs_sim_bug_where(plan->world.engine.bug);
@@ -123,7 +123,7 @@ static void help_mistake(struct hs_sim_plan *plan)
 		servers->gossip_us_max = 5000;
 		servers->message_us_max = 2000;
 		servers->lose_one_in = servers->mute_one_in = 0;
-		/* many requests for one slot are in flight when it moves */
+		/* Many requests for one slot are in flight when it moves. */
 		plan->load.registers = 1;
 		plan->load.counters = 0;
 		plan->load.depth_max = 4;
@@ -159,7 +159,7 @@ void hs_sim_plan_draw_faults(struct hs_sim_plan *plan, struct hs_prng *prng)
 	servers->kills = one_in(prng, 4);
 	servers->deaths = plan->world.heatsinks > 1 && one_in(prng, 2);
 	if (plan->world.engine.bug != HS_SIM_NO_BUG)
-		help_mistake(plan);
+		help_bug(plan);
 	if (hs_sim_bug_where(plan->world.engine.bug) == HS_SIM_IN_FAILOVERS) {
 		hs_sim_plan_narrow_to_failovers_only(plan);
 		return;
@@ -168,10 +168,10 @@ void hs_sim_plan_draw_faults(struct hs_sim_plan *plan, struct hs_prng *prng)
 		return;
 	servers->moves = !one_in(prng, 3) || servers->moves;
 	servers->failovers = servers->replicas > 0 && one_in(prng, 2);
-	/* a master that is replaced while it is partitioned goes on serving: sim/faults.c */
+	/* A master that is replaced while it is partitioned goes on serving: sim/faults.c. */
 	servers->partitions = !servers->failovers && one_in(prng, 4);
 	servers->lossy = servers->holds = servers->failovers && one_in(prng, 2);
-	/* most schedules would end before a master is lost */
+	/* Most schedules would end before a master is lost. */
 	if (servers->lossy && (servers->act_us_max == 0 || servers->act_us_max > LOSSY_ACT_US_MAX))
 		servers->act_us_max = LOSSY_ACT_US_MAX;
 }
@@ -245,7 +245,7 @@ static void draw_load(struct hs_prng *prng, struct hs_sim_plan *plan)
 	load->ttl_ms_max = ONE_OF(prng, 0, 0, 2, 5);
 	load->ticks = true;
 	load->fold_switches = one_in(prng, 8);
-	/* many clients with few requests each: more would make the search for an order long */
+	/* Many clients with few requests each: more would make the search for an order long. */
 	if (one_in(prng, 8)) {
 		load->clients = ONE_OF(prng, 8, 12);
 		load->requests = ONE_OF(prng, 2, 4);
@@ -335,7 +335,7 @@ static void draw_lone_deaths(struct hs_sim_plan *plan)
 }
 
 /* Servers whose connections and masters come and go. */
-static void draw_caches_servers(struct hs_prng *prng, struct hs_sim_plan *plan)
+static void draw_client_caches_servers(struct hs_prng *prng, struct hs_sim_plan *plan)
 {
 	struct hs_sim_servers_options *servers = &plan->world.servers;
 
@@ -348,16 +348,17 @@ static void draw_caches_servers(struct hs_prng *prng, struct hs_sim_plan *plan)
 }
 
 /* Companion clients. Drawn from a separate generator. */
-static void draw_guests(uint64_t seed, struct hs_sim_plan *plan, bool always, bool faults)
+static void draw_companions(uint64_t seed, struct hs_sim_plan *plan, bool always, bool faults)
 {
 	struct hs_sim_companions_options *companions = &plan->load.companions;
 	bool servers = plan->world.servers.on;
 	struct hs_prng prng;
 
-	hs_prng_init(&prng, seed ^ GUESTS_SEED);
-	/* the checks of lists do not allow for lost writes */
+	hs_prng_init(&prng, seed ^ COMPANIONS_SEED);
+	/* The checks of lists do not allow for lost writes. */
 	if (plan->has_client_caches || plan->world.stage || plan->world.servers.lossy ||
-	    (!always && (!one_in(&prng, GUESTS_ONE_IN) || plan->world.engine.bug != HS_SIM_NO_BUG)))
+	    (!always &&
+	     (!one_in(&prng, COMPANIONS_ONE_IN) || plan->world.engine.bug != HS_SIM_NO_BUG)))
 		return;
 	companions->poppers = servers ? ONE_OF(&prng, 1, 2, 2) : 0;
 	companions->pushers = servers ? ONE_OF(&prng, 1, 1, 2) : 0;
@@ -414,7 +415,7 @@ const char *const hs_sim_focuses[] = {
 };
 
 /* The focus that a planted bug needs; most bugs can also be found with tracking clients. */
-static enum hs_sim_focus pick_about(uint64_t seed, enum hs_sim_bug bug, enum hs_sim_focus focus)
+static enum hs_sim_focus pick_focus(uint64_t seed, enum hs_sim_bug bug, enum hs_sim_focus focus)
 {
 	enum hs_sim_bug_where where = hs_sim_bug_where(bug);
 	struct hs_prng prng;
@@ -540,7 +541,7 @@ static void draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_bug bug,
 	plan->fleet = focus == HS_SIM_FOCUS_FLEET || where == HS_SIM_IN_FLEET ||
 		      (bug == HS_SIM_NO_BUG && focus == HS_SIM_FOCUS_ANYTHING &&
 		       one_in(&prng, FLEET_ONE_IN));
-	focus = pick_about(seed, bug, focus);
+	focus = pick_focus(seed, bug, focus);
 	if (focus == HS_SIM_FOCUS_RULES) {
 		hs_sim_plan_draw_rules(plan, &prng);
 		return;
@@ -572,12 +573,12 @@ static void draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_bug bug,
 	if (!servers && !plan->has_client_caches)
 		draw_slowness(seed, plan, where == HS_SIM_IN_SLOWNESS);
 	if (servers && plan->has_client_caches)
-		draw_caches_servers(&prng, plan);
+		draw_client_caches_servers(&prng, plan);
 	else if (servers)
 		draw_servers(&prng, plan, faults);
-	draw_guests(seed, plan,
-		    where == HS_SIM_IN_COMPANIONS || where == HS_SIM_IN_COMPANIONS_FAULTS,
-		    servers && faults);
+	draw_companions(seed, plan,
+			where == HS_SIM_IN_COMPANIONS || where == HS_SIM_IN_COMPANIONS_FAULTS,
+			servers && faults);
 }
 
 void hs_sim_plan_draw(struct hs_sim_plan *plan, uint64_t seed, enum hs_sim_bug bug,

@@ -4,7 +4,6 @@
 
 #include "sim/plan.h"
 
-/*  */
 static inline uint32_t one_of(struct hs_prng *prng, const uint32_t *choices, size_t count)
 {
 	return choices[hs_prng_below(prng, count)];

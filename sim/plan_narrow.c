@@ -21,7 +21,7 @@ void hs_sim_plan_narrow_to_failovers_only(struct hs_sim_plan *plan)
 	servers->latency_us_max = 500;
 	servers->stream_us_max = 50;
 	plan->load.hang_ups = false;
-	/* many requests are in flight to one master when it is lost */
+	/* Many requests are in flight to one master when it is lost. */
 	plan->world.core.fold = plan->load.extremes = false;
 	plan->load.narrow = true;
 	plan->load.registers = plan->load.counters = 1;

@@ -7,7 +7,7 @@
 #include "sim/names.h"
 
 enum {
-	/* Liveness checks within the shortest `stale` of a rule, as in serve/host.c */
+	/* Liveness checks within the shortest `stale` of a rule, as in serve/host.c. */
 	LIVENESS_CHECKS = 4,
 	COPIES_SEED = 0xc091,
 	COPIES_ONE_IN = 4,
@@ -96,7 +96,7 @@ static void draw_copies(struct hs_sim_plan *plan, bool always)
 static void draw_faults(struct hs_prng *prng, struct hs_sim_plan *plan)
 {
 	hs_sim_plan_draw_faults(plan, prng);
-	/* FLUSHALL reaches one server after the other, and may miss a key that moves */
+	/* FLUSHALL reaches one server after the other, and may miss a key that moves. */
 	if (plan->world.servers.moves || plan->world.servers.failovers)
 		plan->load.flushes = false;
 }
@@ -123,7 +123,7 @@ static void draw_load(struct hs_prng *prng, struct hs_sim_load_options *load, ui
 /* All slots of a master move to its replica, which sends nothing to the old tracking sessions. The old master, now a
  * replica, applies changes late, and invalidates then. Other faults are left out: they end tracking sessions, or
  * cause new fetches. */
-static void leave_failovers_only(struct hs_sim_plan *plan)
+static void narrow_to_failovers_only(struct hs_sim_plan *plan)
 {
 	struct hs_sim_servers_options *servers = &plan->world.servers;
 
@@ -147,11 +147,11 @@ static void leave_failovers_only(struct hs_sim_plan *plan)
 
 /* A key that moves is invalidated by the DEL of its move: so a key must be missing, and reappear. And a read that
  * finds no usable entry waits for the end of the move. */
-static void leave_moves_only(struct hs_sim_plan *plan)
+static void narrow_to_moves_only(struct hs_sim_plan *plan)
 {
 	struct hs_sim_servers_options *servers = &plan->world.servers;
 
-	leave_failovers_only(plan);
+	narrow_to_failovers_only(plan);
 	servers->failovers = false;
 	servers->moves = true;
 	servers->message_us_max = 2000;
@@ -160,7 +160,7 @@ static void leave_moves_only(struct hs_sim_plan *plan)
 }
 
 /* Connections end often, and keys change before the next connection is established. */
-static void leave_kills_only(struct hs_sim_plan *plan)
+static void narrow_to_kills_only(struct hs_sim_plan *plan)
 {
 	struct hs_sim_servers_options *servers = &plan->world.servers;
 
@@ -178,7 +178,7 @@ static void leave_kills_only(struct hs_sim_plan *plan)
 
 /* One server has a fault, and has a key with a rule, as the others do. Reads that went to a copy there are given up
  * after a while, so its faults last longer than that (sim/load_delay.c). */
-static void leave_one_troubled(struct hs_sim_plan *plan, struct hs_prng *prng)
+static void narrow_to_one_faulty(struct hs_sim_plan *plan, struct hs_prng *prng)
 {
 	struct hs_sim_world_options *world = &plan->world;
 
@@ -199,7 +199,7 @@ static void leave_away_for_long(struct hs_sim_plan *plan)
 }
 
 /* Changes the plan so that the planted bug can strike and be noticed. */
-static void help_mistake(struct hs_sim_plan *plan)
+static void help_bug(struct hs_sim_plan *plan)
 {
 	struct hs_sim_rule *rule = &plan->world.rules[0];
 
@@ -259,9 +259,9 @@ static void help_mistake(struct hs_sim_plan *plan)
 		plan->world.servers.lose_one_in = 100;
 		plan->world.servers.mute_one_in = 0;
 		if (plan->world.engine.bug == HS_SIM_SESSION_SURVIVES_MOVE)
-			leave_failovers_only(plan);
+			narrow_to_failovers_only(plan);
 		else
-			leave_kills_only(plan);
+			narrow_to_kills_only(plan);
 		plan->load.external = 60;
 		plan->load.external_us_max = 2000;
 		plan->load.writes = 2;
@@ -271,7 +271,7 @@ static void help_mistake(struct hs_sim_plan *plan)
 	case HS_SIM_MISSING_CACHED_IN_MOVE:
 		rule->stale_while_revalidate_us = rule->stale_if_error_us = 0;
 		rule->ttl_us = rule->negative_ttl_us = 1000000;
-		leave_moves_only(plan);
+		narrow_to_moves_only(plan);
 		plan->load.external = 60;
 		plan->load.external_us_max = 2000;
 		plan->load.writes = 2;
@@ -355,9 +355,9 @@ void hs_sim_plan_draw_rules(struct hs_sim_plan *plan, struct hs_prng *prng)
 	if (!embedded && faults)
 		draw_faults(prng, plan);
 	if (!embedded && faults && hs_sim_plan_has_one_faulty(plan))
-		leave_one_troubled(plan, prng);
+		narrow_to_one_faulty(plan, prng);
 	draw_copies(plan, false);
-	help_mistake(plan);
+	help_bug(plan);
 	leave_away_for_long(plan);
 	most = 100 * (uint32_t)(plan->load.faults ? WRITES_FAULTS_MAX : WRITES_MAX) /
 	       plan->load.writes;

@@ -23,7 +23,7 @@ enum hs_sim_bug {
 	/* In the world around the cores (sim/heatsink.c, sim/core_events.c, sim/driver.c): */
 	HS_SIM_COUNT_TWICE, /* an operation is counted as heat twice */
 	HS_SIM_COUNT_NEVER, /* a core counts no heat */
-	/* A core that is reading a key is not told that the key changed */
+	/* A core that is reading a key is not told that the key changed. */
 	HS_SIM_READ_TRACKED_LATE,
 	HS_SIM_EVENT_OVERTAKES, /* a push overtakes replies that were in flight */
 	HS_SIM_KEY_LEFT,	/* a key that heatsink made for itself is not deleted */
@@ -33,7 +33,7 @@ enum hs_sim_bug {
 	HS_SIM_CACHE_UNLIMITED,	  /* the cache may hold more than the limit allows */
 	HS_SIM_TRACKED_UNLIMITED, /* more keys may be tracked than the limit allows */
 	HS_SIM_OUTPUT_UNLIMITED,  /* a client may have more unsent output than the limit allows */
-	/* A client may have more requests in flight than the limit allows */
+	/* A client may have more requests in flight than the limit allows. */
 	HS_SIM_PIPELINE_UNLIMITED,
 	HS_SIM_HOT_UNLIMITED, /* more keys may be hot than the limit allows */
 	HS_SIM_CACHES_APART, /* workers do not share their cache: one misses the writes of others */
@@ -53,12 +53,12 @@ enum hs_sim_bug {
 	HS_SIM_PUSH_LOST,    /* an invalidation is dropped */
 	HS_SIM_PUSH_LATE,    /* an invalidation arrives behind later replies */
 	HS_SIM_DEAD_SESSION, /* a connection is lost, and its tracking session stays valid */
-	/* A liveness check counts from its answer, not from when it was sent */
+	/* A liveness check counts from its answer, not from when it was sent. */
 	HS_SIM_LIVENESS_AT_REPLY,
-	/* A tracking session stays valid after its slots have moved */
+	/* A tracking session stays valid after its slots have moved. */
 	HS_SIM_SESSION_SURVIVES_MOVE,
 	HS_SIM_REPLICA_BEHIND, /* a replica is read that may lag behind its master */
-	/* Clients that track are not told that changes may have been missed */
+	/* Clients that track are not told that changes may have been missed. */
 	HS_SIM_TRACKING_GAP_HIDDEN,
 	/* Redirects and lost connections: */
 	HS_SIM_REDIRECT_OVERTAKES, /* later requests overtake a redirected one */
@@ -66,7 +66,7 @@ enum hs_sim_bug {
 	HS_SIM_ASK_REFUSED,
 	HS_SIM_EMPTY_MASTER_DROPPED, /* the connection to a master without slots is closed */
 	HS_SIM_WRITE_RESENT,	     /* a write with an unknown outcome is sent again */
-	/* An increment with an unknown outcome is sent again, to the new master */
+	/* An increment with an unknown outcome is sent again, to the new master. */
 	HS_SIM_FAILOVER_RESENT,
 	HS_SIM_MSET_RESENT,	  /* an MSET with an unknown outcome is sent again */
 	HS_SIM_UNKNOWN_RESENT,	  /* an unknown command with an unknown outcome is sent again */
@@ -79,11 +79,11 @@ enum hs_sim_bug {
 	HS_SIM_WATCH_LEFT,	  /* a client disconnects, and its WATCH stays */
 	HS_SIM_WAITS_FOR_ALL,	  /* nothing is sent while a reply of any server is outstanding */
 	HS_SIM_PARKS_ALL,	  /* nothing is sent while any server is unreachable */
-	/* No fetch is sent while a reply of any other server is outstanding */
+	/* No fetch is sent while a reply of any other server is outstanding. */
 	HS_SIM_FETCH_WAITS_FOR_ALL,
 	/* Blocked clients and subscribers (sim/companions.h): */
 	HS_SIM_PRIVATE_UNLIMITED, /* there may be more private connections than the limit allows */
-	/* CLIENT UNBLOCK is answered, and the blocked client stays blocked */
+	/* CLIENT UNBLOCK is answered, and the blocked client stays blocked. */
 	HS_SIM_UNBLOCK_IGNORED,
 	HS_SIM_ELEMENT_LOST,	  /* a BLPOP with an unknown outcome is answered as not sent */
 	HS_SIM_ELEMENT_TWICE,	  /* an RPUSH with an unknown outcome is sent again */
@@ -94,7 +94,7 @@ enum hs_sim_bug {
 	 * passes them to sim/server_route.c, sim/server_commands.c and sim/network.c): */
 	HS_SIM_STALE_MAP_WRITE, /* a write goes to the previous owner, which accepts it */
 	HS_SIM_STALE_MAP_READ,	/* the same for a read */
-	/* A command for several keys of a moving slot sees only those that are there */
+	/* A command for several keys of a moving slot sees only those that are there. */
 	HS_SIM_HALF_SLOT_SERVED,
 	HS_SIM_WATCH_REUSED,	/* a private connection is reused with its old WATCH */
 	HS_SIM_CONNECTION_LEFT, /* a connection is abandoned without being closed */
@@ -103,7 +103,7 @@ enum hs_sim_bug {
 	HS_SIM_RACED_FETCH_CACHED,     /* a value that was fetched during a write is cached */
 	HS_SIM_NEGATIVE_FOREVER,       /* a cached missing key is served beyond its time */
 	HS_SIM_MISSING_CACHED_IN_MOVE, /* a cached missing key is served while its slot moves */
-	/* A read is answered from the cache while a write of its client is in flight */
+	/* A read is answered from the cache while a write of its client is in flight. */
 	HS_SIM_OWN_WRITE_UNSEEN,
 	HS_SIM_COPIES_NOT_INVALIDATED, /* a write does not invalidate the copies of a hot value */
 	HS_SIM_DOUBLE_FETCH,	 /* a worker sends a second fetch of a key while one is in flight */

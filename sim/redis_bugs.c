@@ -94,7 +94,7 @@ static void give_up_asked(const struct hs_sim_redis_bugs *redis_bugs, struct hs_
 	}
 }
 
-static void believe(struct hs_sim_redis_bugs *redis_bugs, uint16_t number)
+static void restore_session(struct hs_sim_redis_bugs *redis_bugs, uint16_t number)
 {
 	struct hs_node *node = redis_bugs->flow->nodes[number];
 	struct hs_fetch_pipe *fetch = fetch_of(redis_bugs->flow, number);
@@ -107,7 +107,7 @@ static void believe(struct hs_sim_redis_bugs *redis_bugs, uint16_t number)
 	if (voided && ((redis_bugs->bug == HS_SIM_SESSION_SURVIVES_MOVE && up) ||
 		       (redis_bugs->bug == HS_SIM_DEAD_SESSION && !up)))
 		atomic_store(&fetch->tracking_session->epoch, redis_bugs->epochs[number]);
-	/* the answer of a liveness check said that slots have moved: the session is alive */
+	/* The answer of a liveness check said that slots have moved: the session is alive. */
 	if (voided && redis_bugs->bug == HS_SIM_SESSION_SURVIVES_MOVE && up)
 		atomic_store(&fetch->tracking_session->caught_up_us, now_us);
 	if (fetch && redis_bugs->bug == HS_SIM_LIVENESS_AT_REPLY &&
@@ -124,7 +124,7 @@ void hs_sim_redis_bugs_after(struct hs_sim_redis_bugs *redis_bugs)
 {
 	for (uint16_t i = 0; redis_bugs->bug != HS_SIM_NO_BUG && i < redis_bugs->flow->nodes_count;
 	     i++)
-		believe(redis_bugs, i);
+		restore_session(redis_bugs, i);
 	if (redis_bugs->bug == HS_SIM_REDIRECT_OVERTAKES)
 		swap_held(redis_bugs->flow);
 }

@@ -22,9 +22,9 @@ struct worker {
 	struct hs_tracking_sessions *tracking_sessions;
 	bool liveness_planned;
 	bool routed;
-	uint64_t told_us; /* when the last message arrives: messages arrive in order */
-	/* The connection whose replies are being handled; or NULL */
-	struct hs_sim_connection *hearing;
+	uint64_t message_us; /* when the last message arrives: messages arrive in order */
+	/* The connection whose replies are being handled; or NULL. */
+	struct hs_sim_connection *receiving_from;
 };
 
 /* A message from the engine's thread to a worker. */
@@ -33,7 +33,7 @@ struct message {
 	struct worker *worker;
 	const struct hs_routes *routes; /* new routes, or */
 	struct hs_op *op;		/* an operation that is done, or */
-	/* a session of which `key` or (`all`) all keys have changed */
+	/* A session of which `key` or (`all`) all keys have changed. */
 	const struct hs_tracking_session *tracking_session;
 	struct hs_buf key;
 	bool all;
@@ -48,7 +48,7 @@ struct hs_sim_redis {
 	struct hs_slot_map *slots;
 	struct hs_monitor *monitor;
 	struct hs_subscriber *subscriber;
-	/* The node where channels were subscribed last; "" */
+	/* The node where channels were subscribed last; "". */
 	char pubsub_conn[HS_HOST_BYTES_MAX + 16];
 	bool pubsub_conn_has_moved;
 	struct hs_link messages;
@@ -97,7 +97,7 @@ static void free_message(struct message **message)
 	hs_mem_free(message);
 }
 
-static void hear(void *context, void *target, uint64_t number)
+static void deliver_message(void *context, void *target, uint64_t number)
 {
 	struct hs_sim_redis *redis = context;
 	struct message *message = target;
@@ -119,26 +119,26 @@ static void hear(void *context, void *target, uint64_t number)
 	redis->host.handled(redis->host.context, worker->number);
 }
 
-static void tell(struct worker *worker, const struct hs_routes *routes, struct hs_op *op)
+static void send_message(struct worker *worker, const struct hs_routes *routes, struct hs_op *op)
 {
 	struct hs_sim_redis *redis = worker->redis;
 	struct message *message = hs_mem_zalloc(sizeof *message);
 	uint64_t at_us =
 		now_us(redis) + 1 + hs_prng_below(&redis->prng, redis->options.message_us_max + 1);
 
-	if (at_us < worker->told_us)
-		at_us = worker->told_us;
-	worker->told_us = at_us;
+	if (at_us < worker->message_us)
+		at_us = worker->message_us;
+	worker->message_us = at_us;
 	*message = (struct message){.worker = worker, .routes = routes, .op = op};
 	hs_list_init(&message->link);
 	hs_list_append(&redis->messages, &message->link);
-	plan(redis, at_us, hear, message);
+	plan(redis, at_us, deliver_message, message);
 }
 
 /* ---- connections ---- */
 
-static void open_wire(struct hs_sim_redis *redis, struct hs_upstream *upstream,
-		      const struct hs_sim_connection_options *options)
+static void open_connection(struct hs_sim_redis *redis, struct hs_upstream *upstream,
+			    const struct hs_sim_connection_options *options)
 {
 	struct hs_sim_connection_options all = *options;
 
@@ -148,7 +148,7 @@ static void open_wire(struct hs_sim_redis *redis, struct hs_upstream *upstream,
 	upstream->io = hs_sim_connection_open(redis->host.network, &all);
 }
 
-static void close_wire(struct hs_sim_redis *redis, struct hs_upstream *upstream)
+static void close_connection(struct hs_sim_redis *redis, struct hs_upstream *upstream)
 {
 	struct hs_sim_connection *connection = upstream->io;
 
@@ -212,9 +212,9 @@ static void pipe_receive(void *context, struct hs_upstream *upstream, const char
 	struct worker *worker = context;
 
 	hs_sim_redis_bugs_before(&worker->redis->redis_bugs, worker->flow);
-	worker->hearing = upstream->io;
+	worker->receiving_from = upstream->io;
 	hs_flow_receive(worker->flow, now_of(worker->redis), pipe_of(upstream), data, len);
-	worker->hearing = NULL;
+	worker->receiving_from = NULL;
 	hs_sim_redis_bugs_after(&worker->redis->redis_bugs);
 	handled(worker);
 }
@@ -226,7 +226,7 @@ static void flow_finished(void *context, struct hs_now now, struct hs_op *op)
 	struct worker *worker = context;
 
 	(void)now;
-	hs_sim_executions_find(worker->hearing, op);
+	hs_sim_executions_find(worker->receiving_from, op);
 	hs_sim_redis_bugs_finished(&worker->redis->redis_bugs, op);
 	worker->redis->host.finished(worker->redis->host.context, op);
 }
@@ -247,16 +247,16 @@ static void flow_open(void *context, struct hs_pipe *pipe)
 		.ordered = pipe != &pipe->node->fetch.pipe && pipe != &pipe->node->replica.pipe,
 	};
 
-	open_wire(worker->redis, &pipe->upstream, &options);
+	open_connection(worker->redis, &pipe->upstream, &options);
 }
 
 static void flow_close(void *context, struct hs_pipe *pipe)
 {
 	struct worker *worker = context;
 
-	if (worker->hearing == pipe->upstream.io)
-		worker->hearing = NULL;
-	close_wire(worker->redis, &pipe->upstream);
+	if (worker->receiving_from == pipe->upstream.io)
+		worker->receiving_from = NULL;
+	close_connection(worker->redis, &pipe->upstream);
 }
 
 static void flow_send(void *context, struct hs_pipe *pipe)
@@ -289,7 +289,7 @@ static struct hs_bytes flow_script(void *context, struct hs_bytes digest)
 }
 
 /* HS_SIM_PUSH_LATE: delivers a delayed invalidation. */
-static void tell_change(void *context, void *target, uint64_t number)
+static void deliver_change(void *context, void *target, uint64_t number)
 {
 	struct hs_sim_redis *redis = context;
 	struct message *message = target;
@@ -324,7 +324,7 @@ static void flow_changed(void *context, struct hs_now now,
 		hs_buf_append_bytes(&message->key, *key);
 	hs_list_init(&message->link);
 	hs_list_append(&redis->messages, &message->link);
-	plan(redis, now.mono_us + later_us, tell_change, message);
+	plan(redis, now.mono_us + later_us, deliver_change, message);
 }
 
 static void flow_tracking_refused(void *context, const struct hs_node *node, const char *why)
@@ -428,12 +428,12 @@ static void monitor_open(void *context, struct hs_upstream *upstream,
 		.context = redis,
 	};
 
-	open_wire(redis, upstream, &options);
+	open_connection(redis, upstream, &options);
 }
 
 static void engine_close(void *context, struct hs_upstream *upstream)
 {
-	close_wire(context, upstream);
+	close_connection(context, upstream);
 }
 
 static void engine_send(void *context, struct hs_upstream *upstream)
@@ -456,7 +456,7 @@ static void monitor_routes(void *context, const struct hs_routes *routes)
 
 	for (uint32_t i = 0; i < redis->options.workers; i++) {
 		hs_routes_ref(routes, 1);
-		tell(&redis->workers[i], routes, NULL);
+		send_message(&redis->workers[i], routes, NULL);
 	}
 	hs_subscriber_route(redis->subscriber, now_us(redis), routes);
 	note_pubsub_conn(redis);
@@ -589,7 +589,7 @@ static void subscriber_open(void *context, struct hs_upstream *upstream,
 		.context = redis,
 	};
 
-	open_wire(redis, upstream, &options);
+	open_connection(redis, upstream, &options);
 }
 
 static void subscriber_event(void *context, struct hs_event *event)
@@ -617,7 +617,7 @@ static void subscriber_done(void *context, struct hs_op *op)
 	if (redis->ended)
 		redis->host.done(redis->host.context, op);
 	else
-		tell(&redis->workers[op->worker], NULL, op);
+		send_message(&redis->workers[op->worker], NULL, op);
 }
 
 static void subscriber_topology_suspect(void *context)
@@ -689,7 +689,7 @@ bool hs_sim_redis_unblock(struct hs_sim_redis *redis, struct hs_op *op, bool err
 	return hs_flow_unblock(redis->workers[op->worker].flow, op, error);
 }
 
-bool hs_sim_redis_home_has_moved(const struct hs_sim_redis *redis)
+bool hs_sim_redis_pubsub_conn_has_moved(const struct hs_sim_redis *redis)
 {
 	return redis->pubsub_conn_has_moved;
 }
@@ -707,7 +707,7 @@ bool hs_sim_redis_flush(struct hs_sim_redis *redis, uint32_t worker)
 	return true;
 }
 
-void hs_sim_redis_trouble(const struct hs_sim_redis *redis, char *text, size_t size)
+void hs_sim_redis_unavailable_reason(const struct hs_sim_redis *redis, char *text, size_t size)
 {
 	snprintf(text, size, "%s", redis->unavailable_reason);
 }

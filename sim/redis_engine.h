@@ -27,7 +27,7 @@ struct hs_sim_redis_options {
 	uint32_t timeout_us; /* engine-timeout */
 	uint32_t in_flight_max, waiting_max, private_max;
 	uint32_t refresh_ms;
-	/* between two liveness checks of the connections that cache entries rest on; 0: none */
+	/* Between two liveness checks of the connections that cache entries rest on; 0: none. */
 	uint32_t liveness_us;
 	uint32_t message_us_max; /* from the engine's thread to a worker */
 	enum hs_sim_bug bug;
@@ -64,7 +64,7 @@ void hs_sim_redis_destroy(struct hs_sim_redis **redis);
 
 const struct hs_slot_map *hs_sim_redis_slots(const struct hs_sim_redis *redis);
 /* Whether channels and patterns were subscribed at one node and later at another one. */
-bool hs_sim_redis_home_has_moved(const struct hs_sim_redis *redis);
+bool hs_sim_redis_pubsub_conn_has_moved(const struct hs_sim_redis *redis);
 bool hs_sim_redis_is_routed(const struct hs_sim_redis *redis); /* all workers have routes */
 
 enum hs_submit hs_sim_redis_submit(struct hs_sim_redis *redis, struct hs_op *op);
@@ -72,7 +72,7 @@ void hs_sim_redis_cancel(struct hs_sim_redis *redis, struct hs_op *op);
 /* As hs_flow_unblock. */
 bool hs_sim_redis_unblock(struct hs_sim_redis *redis, struct hs_op *op, bool error);
 bool hs_sim_redis_flush(struct hs_sim_redis *redis, uint32_t worker); /* true: something was sent */
-void hs_sim_redis_trouble(const struct hs_sim_redis *redis, char *text, size_t size);
+void hs_sim_redis_unavailable_reason(const struct hs_sim_redis *redis, char *text, size_t size);
 /* Private connections that are reserved for a client at the moment. */
 uint32_t hs_sim_redis_private(const struct hs_sim_redis *redis);
 /* Private connections of one worker: reserved and idle ones, without those that are about to be closed. */

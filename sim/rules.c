@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-enum { SHELF_BYTES = 1 << 20, WORDS_MAX = 12, WORD_BYTES = 32 };
+enum { SHARED_CACHE_BYTES = 1 << 20, WORDS_MAX = 12, WORD_BYTES = 32 };
 
 /* --- rules --- */
 
@@ -70,9 +70,9 @@ void hs_sim_rules_start(struct hs_sim_heatsink *heatsink)
 	bool apart = options->engine.bug == HS_SIM_CACHES_APART;
 
 	for (uint32_t i = 0; i < options->workers; i++) {
-		shared_caches[i] = i > 0 && !apart
-					   ? shared_caches[0]
-					   : hs_shared_create(options->engine.seed, SHELF_BYTES);
+		shared_caches[i] = i > 0 && !apart ? shared_caches[0]
+						   : hs_shared_create(options->engine.seed,
+								      SHARED_CACHE_BYTES);
 		hs_shared_use(shared_caches[i], options->rules_count > 0);
 	}
 }
@@ -114,7 +114,7 @@ static bool is_of_copies(const struct hs_op *op)
 	return op->kind == HS_OP_COMMAND && op->argc > 1 && hs_is_reserved(op->argv[1]);
 }
 
-static bool goes_to_troubled(const struct hs_sim_world *world, const struct hs_op *op)
+static bool goes_to_faulty(const struct hs_sim_world *world, const struct hs_op *op)
 {
 	return op->slot != HS_SLOT_NONE &&
 	       hs_sim_cluster_owner(world->cluster, op->slot) == world->options.servers.victim;
@@ -125,7 +125,7 @@ static void count_diverted(struct hs_sim_worker *worker, const struct hs_op *op)
 	const struct hs_sim_world *world = worker->world;
 
 	if (world->options.servers.one_faulty && is_of_copies(op) &&
-	    !(op->command->flags & HS_CMD_WRITE) && goes_to_troubled(world, op))
+	    !(op->command->flags & HS_CMD_WRITE) && goes_to_faulty(world, op))
 		worker->heatsink->progress.diverted++;
 }
 
@@ -134,7 +134,7 @@ static void count_internal(struct hs_sim_worker *worker, const struct hs_op *op)
 	const struct hs_sim_world *world = worker->world;
 
 	if (world->options.servers.one_faulty && (op->track || is_of_copies(op)) &&
-	    !goes_to_troubled(world, op))
+	    !goes_to_faulty(world, op))
 		worker->heatsink->progress.internal++;
 }
 

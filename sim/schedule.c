@@ -134,8 +134,8 @@ static int check_load(const struct hs_sim_plan *plan, struct hs_sim_load *load,
 }
 
 /* The last check: it stops the heatsinks. */
-static int check_left(const struct hs_sim_plan *plan, const struct hs_sim_load *load,
-		      struct hs_sim_world *world, struct hs_sim_result *result)
+static int check_leftovers(const struct hs_sim_plan *plan, const struct hs_sim_load *load,
+			   struct hs_sim_world *world, struct hs_sim_result *result)
 {
 	const struct hs_sim_leftovers_keys keys = {
 		.count = plan->has_client_caches ? plan->client_caches.keys
@@ -169,7 +169,7 @@ int hs_sim_check_plan(const struct hs_sim_runner *runner, const struct hs_sim_pl
 	result->coverage = world->coverage;
 	count_rules(world, result);
 	if (err == 0 && world->cluster)
-		err = check_left(plan, load, world, result);
+		err = check_leftovers(plan, load, world, result);
 	if (err)
 		describe(plan, load, result);
 	hs_sim_load_destroy(&load);

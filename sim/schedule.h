@@ -30,16 +30,16 @@ void hs_sim_runner_deinit(struct hs_sim_runner *runner);
 
 struct hs_sim_result {
 	struct hs_sim_verdict verdict;
-	uint64_t requests;	/*  */
-	uint64_t folded;	/* of `requests`: answered by a batch (fold) */
-	uint64_t cached;	/* of `requests`: answered from the cache */
-	uint64_t replica_reads; /*  */
-	uint64_t copied;	/*  */
-	uint64_t external;	/* commands that other clients ran directly at the servers */
-	uint64_t steps;		/* events that the world ran */
+	uint64_t requests;
+	uint64_t folded; /* of `requests`: answered by a batch (fold) */
+	uint64_t cached; /* of `requests`: answered from the cache */
+	uint64_t replica_reads;
+	uint64_t copied;
+	uint64_t external; /* commands that other clients ran directly at the servers */
+	uint64_t steps;	   /* events that the world ran */
 	struct hs_sim_coverage_counts coverage;
 	struct hs_buf text; /* of a broken law: the plan, the verdict and the history */
-	/* If the plan asks for it: faults, requests, replies, what servers ran */
+	/* If the plan asks for it: faults, requests, replies, what servers ran. */
 	struct hs_buf script;
 };
 

@@ -201,7 +201,7 @@ static void handle_input(struct hs_sim_server_conn *conn)
 			hs_sim_conn_wrote(conn);
 			break;
 		}
-		if (request->argc > 0 && !hs_sim_execution(conn, request->argc, request->argv))
+		if (request->argc > 0 && !hs_sim_run_command(conn, request->argc, request->argv))
 			break; /* writes are paused: it is tried again */
 		at += (size_t)used;
 	}
@@ -219,7 +219,7 @@ static void run_cycle(void *context, void *target, uint64_t number)
 	server->cycle_planned = false;
 	if (!hs_sim_server_runs(server))
 		return;
-	/* connections that become ready meanwhile wait for the next cycle */
+	/* Connections that become ready meanwhile wait for the next cycle. */
 	struct hs_link last = {0};
 
 	hs_list_init(&last);

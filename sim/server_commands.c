@@ -270,7 +270,7 @@ static void run_select(const struct hs_sim_server *server, struct hs_bytes word,
 {
 	int64_t db;
 
-	/* without a Cluster there are 16 databases; all of them show the keys of 0 */
+	/* Without a Cluster there are 16 databases; all of them show the keys of 0. */
 	if (!hs_num_parse_int(word, &db))
 		hs_reply_error(reply, "ERR value is not an integer or out of range");
 	else if (db != 0 && server->cluster->options.cluster)

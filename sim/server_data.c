@@ -130,7 +130,7 @@ bool hs_sim_data_expire(struct hs_sim_server *server, uint16_t slot, struct hs_b
 {
 	if (!hs_sim_data_is_expired(server, slot, key))
 		return false;
-	/* a replica waits for its master's DEL, and a master that is about to hand over changes nothing */
+	/* A replica waits for its master's DEL, and a master that is about to hand over changes nothing. */
 	if (!hs_sim_server_is_master(server) || server->paused)
 		return true;
 	hs_sim_data_remove(server, key, true);

@@ -13,7 +13,7 @@
  *     server_commands.c  commands on the connection and the server: HELLO, CLIENT …; server_info.c: INFO
  *     server_keys.c      records as they lie in the map: moved, copied, counted
  *     server_stream.c    replication
- *     cluster*.c         nodes together: views, gossip, moves, failovers, faults, the truth */
+ *     cluster*.c         nodes together: views, gossip, moves, failovers, faults, the truth. */
 #ifndef HS_SIM_SERVER_INTERNAL_H
 #define HS_SIM_SERVER_INTERNAL_H
 
@@ -103,7 +103,7 @@ struct hs_sim_server_conn {
 	/* Blocked: by which command, and the number of this wait (its events carry it). */
 	enum hs_sim_wait { HS_SIM_WAIT_REPLICAS, HS_SIM_WAIT_LIST } wait;
 	uint64_t wait_number, wait_offset, wait_replicas;
-	/* BLPOP: the lengths and names of its keys, one behind the other */
+	/* BLPOP: the lengths and names of its keys, one behind the other. */
 	struct hs_buf wait_keys;
 };
 
@@ -171,11 +171,11 @@ struct hs_sim_server {
 	struct hs_buf log; /* the replication stream from offset log_start on */
 	uint64_t log_start;
 	size_t log_pushed; /* bytes of `log` that replicas have been told of */
-	/* offset up to which the previous master's stream is identical (PSYNC: master_replid2) */
+	/* Offset up to which the previous master's stream is identical (PSYNC: master_replid2). */
 	uint64_t stream_before_end;
-	/* Counts the masters it has replicated: joins of an earlier one are ignored */
+	/* Counts the masters it has replicated: joins of an earlier one are ignored. */
 	uint64_t follows;
-	/* Counts the failovers that this replica began: steps of earlier ones are ignored */
+	/* Counts the failovers that this replica began: steps of earlier ones are ignored. */
 	uint64_t failover;
 
 	/* Other nodes. */
@@ -191,7 +191,7 @@ struct hs_sim_server {
 	bool cycle_planned;
 	bool executing; /* the command of `current` is past all checks and runs */
 	bool in_exec;
-	/* The running command pushed elements: blocked clients are served behind it */
+	/* The running command pushed elements: blocked clients are served behind it. */
 	bool lists_grew;
 	bool paused;	     /* writes wait: a failover on request is in progress */
 	bool log_open;	     /* a group of commands in the stream is open */
@@ -281,7 +281,7 @@ static inline struct hs_reply hs_sim_conn_reply(struct hs_sim_server_conn *conn)
 
 /* Runs one command of the connection, with its reply behind conn->out. False: writes are paused; run it again when
  * they resume. */
-bool hs_sim_execution(struct hs_sim_server_conn *conn, size_t argc, const struct hs_bytes *argv);
+bool hs_sim_run_command(struct hs_sim_server_conn *conn, size_t argc, const struct hs_bytes *argv);
 /* Runs a command that is past all checks. */
 void hs_sim_call(struct hs_sim_server_conn *conn, const struct hs_command *command, size_t argc,
 		 const struct hs_bytes *argv);
@@ -488,7 +488,8 @@ void hs_sim_gossip_deliver(struct hs_sim_server *from, struct hs_sim_server *to)
  * ms a master that was replaced meanwhile may answer as before, and no client can tell. */
 void hs_sim_gossip_receive_all(struct hs_sim_server *server);
 void hs_sim_view_give(struct hs_sim_server *server, uint16_t first, uint16_t last, uint8_t node);
-/* Gives the node a new config epoch, so that its claims win; _bump only if it does not have the latest one already. */
+/* Gives the node a new config epoch, so that its claims win; _bump only if it does not have the latest one
+ * already. */
 void hs_sim_view_new_epoch(struct hs_sim_server *server);
 void hs_sim_view_bump(struct hs_sim_server *server);
 void hs_sim_view_set_master(struct hs_sim_server *server, uint8_t master);

@@ -99,7 +99,7 @@ void hs_sim_keys_shift(struct hs_sim_server *server, struct hs_bytes key, uint16
 		return;
 	hs_buf_append_bytes(&bytes, record);
 	hs_sim_keys_put(server, from, key, (struct hs_bytes){0});
-	/* the checksum covers the slot */
+	/* The checksum covers the slot. */
 	physical_of(server, to, key, &physical);
 	hs_record_seal(bytes.data, bytes.len, hs_record_seed(physical.data));
 	hs_sim_keys_put(server, to, key, hs_buf_bytes(&bytes));

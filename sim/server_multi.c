@@ -44,7 +44,7 @@ void hs_sim_queue_add(struct hs_sim_server_conn *conn, const struct hs_command *
 	struct hs_reply reply = hs_sim_conn_reply(conn);
 
 	hs_reply_status(&reply, "QUEUED");
-	/* it will not run, so its keys do not matter */
+	/* It will not run, so its keys do not matter. */
 	if (conn->flags & HS_SIM_CONN_DIRTY_EXEC || is_dirty(conn))
 		return;
 	grow(queue, argc);

@@ -143,7 +143,7 @@ void hs_sim_pubsub_drop_slot(struct hs_sim_server *server, uint16_t first, uint1
 
 /* ---- messages ---- */
 
-static bool hears(const struct hs_sim_topic *topic, bool shard, struct hs_bytes channel)
+static bool matches_channel(const struct hs_sim_topic *topic, bool shard, struct hs_bytes channel)
 {
 	if (shard != (topic->kind == HS_SIM_SHARD))
 		return false;
@@ -170,7 +170,8 @@ static int64_t deliver(struct hs_sim_server *server, bool shard, struct hs_bytes
 				struct hs_reply reply = hs_sim_conn_reply(conn);
 				bool pattern = topic->kind == HS_SIM_PATTERN;
 
-				if (pattern != (patterns == 1) || !hears(topic, shard, channel))
+				if (pattern != (patterns == 1) ||
+				    !matches_channel(topic, shard, channel))
 					continue;
 				hs_reply_push(&reply, pattern ? 4 : 3);
 				hs_reply_bulk_text(&reply, words[topic->kind].message);
@@ -223,7 +224,7 @@ static void post(struct hs_sim_server *from, struct hs_sim_server *to, bool shar
 	memcpy(bus_message->bytes, channel.data, channel.len);
 	memcpy(bus_message->bytes + channel.len, message.data, message.len);
 	hs_list_append(&cluster->bus_messages, &bus_message->link);
-	/* messages from one node to another arrive in order */
+	/* Messages from one node to another arrive in order. */
 	uint64_t at_us =
 		hs_sim_now_us(cluster) + (us_max > 0 ? hs_prng_below(&cluster->prng, us_max) : 0);
 

@@ -334,7 +334,7 @@ void hs_sim_call(struct hs_sim_server_conn *conn, const struct hs_command *comma
 	}
 }
 
-bool hs_sim_execution(struct hs_sim_server_conn *conn, size_t argc, const struct hs_bytes *argv)
+bool hs_sim_run_command(struct hs_sim_server_conn *conn, size_t argc, const struct hs_bytes *argv)
 {
 	size_t start = conn->out.len;
 	const struct hs_command *command;

@@ -60,7 +60,7 @@ void hs_sim_stream_end_group(struct hs_sim_server *server)
 		return;
 	note(server, (struct item){.kind = END}, (struct hs_bytes){0}, (struct hs_bytes){0});
 	server->log_open = false;
-	/* for changes outside a cycle */
+	/* For changes outside a cycle. */
 	hs_sim_stream_push(server);
 }
 
@@ -72,7 +72,7 @@ static void apply_key(struct hs_sim_server *server, uint16_t slot, struct hs_byt
 	struct hs_keyspace ks;
 
 	hs_memkv_begin(server->map);
-	/* the watch table compares with the map: before a key is written, after it is deleted */
+	/* The watch table compares with the map: before a key is written, after it is deleted. */
 	ks = hs_sim_keyspace(server);
 	if (server->watch && record.len > 0)
 		hs_watch_touch(server->watch, &ks, slot, key);
@@ -125,7 +125,7 @@ static struct hs_sim_server *master_of(const struct hs_sim_server *server)
 }
 
 /* A replica may itself have a replica that does not know of a failover yet. */
-static bool can_hear(const struct hs_sim_server *server, const struct hs_sim_server *master)
+static bool can_receive(const struct hs_sim_server *server, const struct hs_sim_server *master)
 {
 	return master && server->link_up && hs_sim_servers_talk(server, master) &&
 	       strcmp(server->stream, master->stream) == 0;
@@ -133,7 +133,7 @@ static bool can_hear(const struct hs_sim_server *server, const struct hs_sim_ser
 
 bool hs_sim_stream_has_all(const struct hs_sim_server *replica, const struct hs_sim_server *master)
 {
-	return can_hear(replica, master) &&
+	return can_receive(replica, master) &&
 	       hs_sim_stream_offset(replica) == hs_sim_stream_offset(master);
 }
 
@@ -142,7 +142,7 @@ void hs_sim_stream_catch_up(struct hs_sim_server *server)
 	struct hs_sim_server *master = master_of(server);
 	uint64_t offset = hs_sim_stream_offset(server), end;
 
-	if (!can_hear(server, master))
+	if (!can_receive(server, master))
 		return;
 	hs_sim_stream_end_group(master); /* keys that expired outside of its cycles */
 	end = hs_sim_stream_offset(master);
@@ -161,7 +161,7 @@ int64_t hs_sim_stream_count(const struct hs_sim_server *master, uint64_t offset)
 		const struct hs_sim_server *other = &cluster->servers[i];
 
 		count += i != master->number && master_of(other) == master &&
-			 can_hear(other, master) && hs_sim_stream_offset(other) >= offset;
+			 can_receive(other, master) && hs_sim_stream_offset(other) >= offset;
 	}
 	return count;
 }
@@ -182,7 +182,7 @@ void hs_sim_stream_pull(struct hs_sim_server *server)
 {
 	const struct hs_sim_server *master = master_of(server);
 
-	if (server->stream_planned || server->stream_held || !can_hear(server, master) ||
+	if (server->stream_planned || server->stream_held || !can_receive(server, master) ||
 	    hs_sim_stream_offset(server) >= hs_sim_stream_offset(master))
 		return;
 	server->stream_planned = true;
@@ -252,7 +252,7 @@ static void run_join(void *context, void *target, uint64_t number)
 	(void)context;
 	if (number != server->follows || !master || server->link_up)
 		return;
-	/* a replica of a replica waits until that has become a master */
+	/* A replica of a replica waits until that has become a master. */
 	if (hs_sim_servers_talk(server, master) && master->loading_until_us == 0 &&
 	    hs_sim_server_is_master(master)) {
 		join(server, master);

@@ -34,7 +34,7 @@ struct hs_sim_prefix {
 	uint32_t conns_count, conns_cap;
 	struct changed_key {
 		struct changed_key *next;
-		/* The connection that changed it first in this cycle */
+		/* The connection that changed it first in this cycle. */
 		const struct hs_sim_server_conn *by;
 		size_t len;
 		char key[];

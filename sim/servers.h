@@ -23,7 +23,7 @@ struct hs_sim_servers_options {
 	/* Options of the heatsinks: */
 	uint32_t timeout_us;
 	uint32_t in_flight_max, waiting_max, private_max;
-	/* Between two liveness checks of the connections that cache entries rest on; 0: none */
+	/* Between two liveness checks of the connections that cache entries rest on; 0: none. */
 	uint32_t liveness_us;
 	uint32_t tracking_keys_max; /* tracking-table-max-keys of a server; 0: no limit */
 	/* The network: one in so many arriving pieces brings the fault; 0: never. */
@@ -35,7 +35,7 @@ struct hs_sim_servers_options {
 	bool one_empty;	      /* one master has no slots at the beginning */
 	bool moves, failovers, stalls, crashes, partitions, kills, deaths;
 	bool lossy; /* replicas take over with what they have: acknowledged writes are lost */
-	/* With `lossy`: before a master is lost, its replica stops receiving its writes for a while */
+	/* With `lossy`: before a master is lost, its replica stops receiving its writes for a while. */
 	bool holds;
 	/* Only the server `victim` ever has a fault: it is slow (slow_us), stalls or crashes. The others go on
 	 * serving (cluster-require-full-coverage no). */

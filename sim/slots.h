@@ -32,7 +32,7 @@ static inline uint8_t hs_sim_slots_owner(const struct hs_sim_slots *slots, uint1
 }
 
 void hs_sim_slots_give(struct hs_sim_slots *slots, uint16_t first, uint16_t last, uint8_t node);
-/*  */
+
 uint32_t hs_sim_slots_count(const struct hs_sim_slots *slots, uint8_t node);
 
 #endif

@@ -13,11 +13,11 @@
 #include "keyspace/watch.h"
 #include "sim/memkv.h"
 
-enum { MISTAKE_ONE_IN = 8, SWEEP_MAX = 1000 };
+enum { BUG_ONE_IN = 8, SWEEP_MAX = 1000 };
 
 struct partition {
 	struct hs_memkv *map;
-	/* With `shows_late` or HS_SIM_STALE_READ: what readers see; else NULL */
+	/* With `shows_late` or HS_SIM_STALE_READ: what readers see; else NULL. */
 	struct hs_memkv *past;
 	struct hs_watch_table *watch;
 	struct hs_changed changed; /* not reported yet */
@@ -76,7 +76,7 @@ uint32_t hs_sim_store_trackers(const struct hs_sim_store *store)
 }
 
 /* HS_SIM_INVALIDATION_TOO_EARLY: whether the operation's keys are reported when it is submitted. */
-static bool told_early(const struct hs_sim_store *store, const struct hs_op *op)
+static bool is_reported_early(const struct hs_sim_store *store, const struct hs_op *op)
 {
 	return store->options.bug == HS_SIM_INVALIDATION_TOO_EARLY && op->kind == HS_OP_COMMAND &&
 	       op->command->key_first > 0 && (op->command->flags & HS_CMD_WRITE);
@@ -103,7 +103,7 @@ static struct hs_keyspace keyspace_of(struct hs_sim_store *store, struct hs_memk
 
 /* --- events --- */
 
-static void tell_keys(struct hs_sim_store *store, const struct hs_changed *changed)
+static void send_key_changes(struct hs_sim_store *store, const struct hs_changed *changed)
 {
 	if (changed->count > 0)
 		store->options.event(store->options.context, hs_event_create_changed(changed));
@@ -113,7 +113,7 @@ void hs_sim_store_send_changes(struct hs_sim_store *store, uint16_t partition)
 {
 	struct hs_changed *changed = &store->partitions[partition].changed;
 	bool lost = store->options.bug == HS_SIM_INVALIDATION_LOST &&
-		    hs_prng_below(&store->prng, MISTAKE_ONE_IN) == 0;
+		    hs_prng_below(&store->prng, BUG_ONE_IN) == 0;
 
 	if (hs_changed_empty(changed))
 		return;
@@ -122,7 +122,7 @@ void hs_sim_store_send_changes(struct hs_sim_store *store, uint16_t partition)
 			store->options.event(
 				store->options.context,
 				hs_event_create(&(struct hs_event){.kind = HS_EVENT_CHANGED_ALL}));
-		tell_keys(store, changed);
+		send_key_changes(store, changed);
 	}
 	hs_changed_clear(changed);
 }
@@ -132,12 +132,12 @@ void hs_sim_store_send_changes_early(struct hs_sim_store *store, const struct hs
 	struct hs_changed keys = {.client = op->client};
 	size_t first, step, count;
 
-	if (store->trackers == 0 || !told_early(store, op))
+	if (store->trackers == 0 || !is_reported_early(store, op))
 		return;
 	count = hs_command_keys(op->command, op->argc, &first, &step);
 	for (size_t i = 0; i < count; i++)
 		hs_changed_add(&keys, op->argv[first + i * step]);
-	tell_keys(store, &keys);
+	send_key_changes(store, &keys);
 	hs_changed_deinit(&keys);
 }
 
@@ -233,7 +233,7 @@ int64_t hs_sim_store_ttl(struct hs_sim_store *store, const struct hs_op *op, str
 	peek_at(store, shown ? shown_of(partition) : partition->map, op->argv[1], now_ms, &value,
 		&expire_ms);
 	hs_buf_deinit(&value);
-	/* the key exists for the whole of its last ms */
+	/* The key exists for the whole of its last ms. */
 	return expire_ms < 0 ? -1 : expire_ms - now_ms + 1;
 }
 
@@ -327,7 +327,7 @@ void hs_sim_store_run(struct hs_sim_store *store, struct hs_op *op, int64_t now_
 
 	if (err == 0 && keep) {
 		hs_memkv_commit(partition->map);
-		note_changed(store, op->partition, !told_early(store, op));
+		note_changed(store, op->partition, !is_reported_early(store, op));
 		return;
 	}
 	hs_memkv_abort(partition->map);

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 struct hs_sim_visited {
-	/* Of one row: words of the place, then words of the used set */
+	/* Of one row: words of the place, then words of the used set. */
 	size_t place_words, used_words;
 	/* Open addressing: for each entry a word that says whether it is taken, and the row. Up to a number of rows
 	 * of one place follow each other and are compared as sets; further rows are only found if they are equal. */

@@ -74,7 +74,7 @@ static void destroy_heats(struct hs_sim_world *world)
 }
 
 /* Events of the store of the simulated embedded engine. */
-static void tell_all(void *context, struct hs_event *event)
+static void send_store_event(void *context, struct hs_event *event)
 {
 	struct hs_sim_world *world = context;
 
@@ -90,7 +90,7 @@ static void create_engine(struct hs_sim_world *world)
 		.bytes_max = options->engine.bytes_max,
 		.shows_late = options->engine.put_off_us_max > 0 || options->engine.seal_us_max > 0,
 		.bug = options->engine.bug,
-		.event = tell_all,
+		.event = send_store_event,
 		.changed = hs_sim_truth_changed,
 		.ran = hs_sim_truth_ran,
 		.context = world,
@@ -115,8 +115,7 @@ struct hs_sim_world *hs_sim_world_create(const struct hs_sim_world_options *opti
 	world->options = *options;
 	world->now = (struct hs_now){.mono_us = 1000000, .wall_us = 1700000000000000};
 	world->silence = (struct hs_log){.level = HS_LOG_ERROR, .sink = drop_line};
-	hs_prng_init(&world->prng,
-		     ~options->engine.seed); /* the engine has a separate generator */
+	hs_prng_init(&world->prng, ~options->engine.seed); /* the engine has a separate generator */
 	hs_sim_stages(world->stages);
 	hs_list_init(&world->event);
 	world->workers_count = options->heatsinks * options->workers;

@@ -16,10 +16,11 @@
  *     checkers       check.h, order.h (linearizability), executions.h, duplicates.h, leftovers.h, timeline.h
  *     planted bugs   planted_bugs.h (the list), cache_bugs.h, op_bugs.h, redis_bugs.h, stage.h
  *
- * What the simulator does not know: real clocks, threads, sockets, files and random sources. All chance comes from
- * the seed, so that the same options and the same calls give the same world, byte for byte, on every machine. Of
- * src, only src/cli includes sim. A world is single-threaded; `heatsink sim check --jobs` runs worlds in several
- * processes.
+ * The simulator does not know real clocks, threads, sockets, files and random sources. All chance comes from the
+ * seed, so that the same options and the same calls give the same world, byte for byte, on every machine. It
+ * includes src/engine and the folders below it, also core/internal.h and engine/redis/internal.h; of src, only
+ * src/cli includes sim (tests/lib/source_rules.py). A world is single-threaded; `heatsink sim check --jobs` runs
+ * worlds in several processes.
  *
  * When a checker finds a violation, it fills a struct hs_sim_verdict with the law and a sentence, and hs_sim_check
  * (schedule.h) returns HS_EINVAL. `heatsink sim check` prints the seed, shrinks the plan, prints the smallest
@@ -131,10 +132,10 @@ struct hs_sim_world {
 	enum hs_mitigate mitigate; /* the latest setting, too */
 	uint32_t unaware_workers;  /* workers that the latest setting has not reached */
 	uint64_t switches;	   /* changes of these settings */
-	/* what keys truly held; empty until a load or checker inits it */
+	/* The true values of keys; empty until a load inits it. */
 	struct hs_sim_timelines timelines;
 	struct hs_sim_duplicates duplicates; /* commands that servers must run only once */
-	/* a bit for each key that the order of law 2 is not checked for (sim/client_caches.c) */
+	/* A bit for each key that the order of law 2 is not checked for (sim/client_caches.c). */
 	uint64_t tainted;
 	/* A server has run a command; may be NULL. */
 	void (*ran)(void *context, const struct hs_sim_ran *ran);
@@ -178,10 +179,10 @@ struct hs_sim_client {
 	uint64_t arrived_us;	    /* when the last bytes of `unread` arrived */
 	struct hs_buf unread;	    /* requests that the core does not take at the moment */
 	struct hs_buf unsent;	    /* replies while reading_paused */
-	bool reading_paused;	    /*  */
-	bool cut;		    /* the core cut it off at the output limit */
-	bool orphan;		    /* its heatsink has died */
-	bool broken;		    /* bytes arrived that are no RESP reply */
+	bool reading_paused;
+	bool cut;    /* the core cut it off at the output limit */
+	bool orphan; /* its heatsink has died */
+	bool broken; /* bytes arrived that are no RESP reply */
 	hs_sim_client_on_reply *on_reply;
 	hs_sim_client_orphaned *orphaned; /* called when its heatsink dies; may be NULL */
 	void *context;
@@ -217,7 +218,8 @@ void hs_sim_world_stop_faults(struct hs_sim_world *world);
 /* Disconnects every client and runs everything in flight to its end. */
 void hs_sim_world_hang_up(struct hs_sim_world *world);
 
-/* Runs events until no foreground event is left and every request is answered. */
+/* Runs events until everything is answered and has arrived. With the simulated embedded engine that is until no
+ * event is left. In front of servers events never end: it is until nothing is in flight, and a short time more. */
 void hs_sim_world_settle(struct hs_sim_world *world);
 /* Runs the earliest event; false: there is none. */
 bool hs_sim_world_step(struct hs_sim_world *world);

@@ -49,7 +49,6 @@ static inline struct hs_sim_worker *hs_sim_worker_of(const struct hs_sim_heatsin
 /* heatsink.c: removes the limit that the planted bug is about. */
 void hs_sim_heatsink_plant_limit_bug(enum hs_sim_bug bug, struct hs_core_options *options);
 
-/*  */
 void hs_sim_rules_create(struct hs_sim_world *world);
 void hs_sim_rules_destroy(struct hs_sim_world *world);
 /* Creates and destroys the shared cache of a heatsink, with its process. */
@@ -67,7 +66,6 @@ void hs_sim_truth_ran(void *context, const struct hs_op *op);
 /* The simulated embedded engine has synced the log of what this partition ran; the context is its heatsink. */
 void hs_sim_truth_sealed(void *context, uint16_t partition);
 
-/*  */
 struct hs_sim_redis *hs_sim_servers_create_redis(struct hs_sim_world *world,
 						 const struct hs_sim_redis_host *host);
 

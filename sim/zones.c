@@ -21,7 +21,7 @@ struct step {
 /* A value that was found or made. Values that increments connect form one zone (union-find). */
 struct hs_sim_zone {
 	int64_t value;
-	/* Index of a value nearer to the representative of its zone; its own index: it is that */
+	/* Index of a value nearer to the representative of its zone; its own index: it is that. */
 	uint32_t leader;
 	uint64_t first; /* of a representative: F and L of the zone */
 	uint64_t last;

@@ -274,7 +274,7 @@ void hs_folder_show_gaps(struct hs_folder *folder)
 		while (hs_redo_reader_next(&reader, &record))
 			kept++;
 		lsn = reader.lsn;
-		turn = reader.end_access;
+		turn = reader.end_file;
 		at = reader.end_at;
 		if (!hs_redo_reader_leap(&reader, &place))
 			break;
@@ -290,7 +290,7 @@ void hs_folder_show_gaps(struct hs_folder *folder)
 		printf("  lost: record %" PRIu64 ", the last of the log, at byte %" PRIu64
 		       " of '%s'\n",
 		       reader.lsn, folder->log.end_at,
-		       hs_redo_file_name(folder->log.end_access < 0 ? 0 : folder->log.end_access));
+		       hs_redo_file_name(folder->log.end_file < 0 ? 0 : folder->log.end_file));
 	printf("  kept: %" PRIu64 " whole records, including those after the gaps\n", kept);
 	hs_redo_reader_close(&reader);
 }

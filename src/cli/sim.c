@@ -1,5 +1,5 @@
-/* `heatsink sim check`: the flags, the summary and the exit status. sim_jobs.c runs the schedules in several processes,
- * sim_show.c shrinks and prints one that breaks a law. */
+/* `heatsink sim check`: the flags, the summary and the exit status. sim_jobs.c runs the schedules in several
+ * processes, sim_show.c shrinks and prints one that breaks a law. */
 #include "cli/sim.h"
 #include "base/buf.h"
 #include "base/err.h"

@@ -151,8 +151,8 @@ static inline const char *take_sent(struct world *world)
 	return text;
 }
 
-/* Answers the oldest operation in flight with this beginning. Replies alternate between the two forms that engines use:
- * in op->answer, as the redis engine, and appended to op->out, as the embedded engine. */
+/* Answers the oldest operation in flight with this beginning. Replies alternate between the two forms that
+ * engines use: in op->answer, as the redis engine, and appended to op->out, as the embedded engine. */
 static inline void reply(struct world *world, const char *begin, const char *answer)
 {
 	static unsigned turn;

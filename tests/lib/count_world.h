@@ -1,7 +1,7 @@
-/* A fixture for unit tests of what the core counts as heat: a simulated world with two workers and one client on each,
- * and helpers that compare the counts of a key, a partition, or everything. Counts are exact here, because the few keys
- * have their places in the heat tables from their first request on. One thread, virtual clock; the fixture owns the
- * world. A wrong count fails the test with the expected and the actual numbers.
+/* A fixture for unit tests of what the core counts as heat: a simulated world with two workers and one client on
+ * each, and helpers that compare the counts of a key, a partition, or everything. Counts are exact here, because
+ * the few keys have their places in the heat tables from their first request on. One thread, virtual clock; the
+ * fixture owns the world. A wrong count fails the test with the expected and the actual numbers.
  *
  * There are four partitions: key b is on 0, c on 1, d on 2 and a on 3. */
 #ifndef HS_TESTS_LIB_COUNT_WORLD_H
@@ -57,8 +57,8 @@ static inline struct hs_heat_partition partition_of(const struct count_world *co
 	return sum;
 }
 
-/* Ends the world and asserts: nothing is in flight, every request has a latency in the histogram, and every request for
- * a key is counted in the range of its slot. */
+/* Ends the world and asserts: nothing is in flight, every request has a latency in the histogram, and every
+ * request for a key is counted in the range of its slot. */
 static inline void count_world_close(struct count_world *count_world)
 {
 	uint64_t ranges[HS_HEAT_RANGES] = {0}, in_ranges = 0, ops = 0;

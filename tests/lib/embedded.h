@@ -1,8 +1,8 @@
 /* A fixture for unit tests of the embedded engine without its committer thread: a data folder of its own under /tmp,
- * groups that run when the test calls for them, and reads from snapshots. The data folder can end in three ways: closed
- * (with a checkpoint), killed (files stay as they are), and after a power cut, which a test simulates by mixing old and
- * new pages of the files. One thread; the fixture owns the folder and removes it in deinit. Limits: HS_TEST_OPS_MAX
- * operations in a group, HS_TEST_ARGS_MAX words. */
+ * groups that run when the test calls for them, and reads from snapshots. The data folder can end in three ways:
+ * closed (with a checkpoint), killed (files stay as they are), and after a power cut, which a test simulates by
+ * mixing old and new pages of the files. One thread; the fixture owns the folder and removes it in deinit.
+ * Limits: HS_TEST_OPS_MAX operations in a group, HS_TEST_ARGS_MAX words. */
 #ifndef HS_TESTS_LIB_EMBEDDED_H
 #define HS_TESTS_LIB_EMBEDDED_H
 

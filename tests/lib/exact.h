@@ -68,8 +68,8 @@ void exact_check(const struct exact *exact, struct hs_heat *const *heats, size_t
 /* Asserts the bounds and totals of one row. */
 void exact_check_row(const struct exact *exact, const struct exact_item *item,
 		     const struct hs_heat_row *row, uint64_t now_us);
-/* Asserts that every list of the hottest is sorted, without duplicates and without unknown items, that names, slots and
- * partitions match, that all bounds hold, and that the numbers equal those of hs_heat_find. */
+/* Asserts that every list of the hottest is sorted, without duplicates and without unknown items, that names,
+ * slots and partitions match, that all bounds hold, and that the numbers equal those of hs_heat_find. */
 void exact_check_tops(const struct exact *exact, struct hs_heat *const *heats, size_t count,
 		      uint64_t now_us);
 

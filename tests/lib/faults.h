@@ -1,11 +1,11 @@
-/* A failing disk, as seen by the system calls of one process. The functions below replace those of the C library, in a
- * unit test that includes this file, or in a server that preloads it (tests/preload/faults.c). Until a fault is armed
- * they pass all calls on.
+/* A failing disk, as seen by the system calls of one process. The functions below replace those of the C library,
+ * in a unit test that includes this file, or in a server that preloads it (tests/preload/faults.c). Until a fault
+ * is armed they pass all calls on.
  *
- * A denied call does nothing and returns the error. A lost write succeeds, as it does when only the kernel's page cache
- * has the data; then the n-th sync of the file fails, once for each descriptor, and the lost data stays lost. Linux
- * reports a failed writeback in this way. A journal records the bytes that the disk still has in place of lost writes;
- * undoing it gives the files that a machine would find after a power cut.
+ * A denied call does nothing and returns the error. A lost write succeeds, as it does when only the kernel's page
+ * cache has the data; then the n-th sync of the file fails, once for each descriptor, and the lost data stays
+ * lost. Linux reports a failed writeback in this way. A journal records the bytes that the disk still has in
+ * place of lost writes; undoing it gives the files that a machine would find after a power cut.
  *
  * Any thread may call: a mutex protects the counters. Only one file of a program may include this header. Limits:
  * FAULT_FILES_MAX files, FAULT_FDS_MAX descriptors; a problem of the fault layer itself aborts the process. */

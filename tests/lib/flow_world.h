@@ -250,8 +250,8 @@ static inline void down(struct flow_world *flow_world, uint16_t port)
 	hs_flow_down(flow_world->flow, flow_world->now, pipe, "cut");
 }
 
-/* Asserts the requests written to this pipe since the last call, as words: "GET a|GET b". They count as written to the
- * socket from here on. */
+/* Asserts the requests written to this pipe since the last call, as words: "GET a|GET b". They count as written
+ * to the socket from here on. */
 static inline void sent(struct flow_world *flow_world, uint16_t port, const char *text)
 {
 	struct hs_pipe *pipe = pipe_to(flow_world, port);

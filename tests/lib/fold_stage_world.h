@@ -1,8 +1,8 @@
 /* A fixture for unit tests of folding (absorb/fold/stage.c): one core whose engine is played by the test.
  *
  * Clients send words. The engine records each operation and answers it when the test says so. Requests that may be
- * folded are sent at the end of a round (end_round), so each line of a test script shows what is sent when. One thread,
- * simulated clock; limits: CLIENTS, OPS_MAX. close_world asserts that nothing is in flight or waiting.
+ * folded are sent at the end of a round (end_round), so each line of a test script shows what is sent when. One
+ * thread, simulated clock; limits: CLIENTS, OPS_MAX. close_world asserts that nothing is in flight or waiting.
  *
  * The hot keys {a}k and {a}l share a slot of partition 1; {b}k is on partition 3. Other keys are not hot. */
 #ifndef HS_TESTS_FOLD_STAGE_WORLD_H
@@ -108,8 +108,8 @@ static inline const char *take_sent(struct world *world)
 	return text;
 }
 
-/* Answers the oldest operation in flight with this beginning. Replies alternate between the two forms that engines use:
- * in op->answer, as the redis engine, and appended to op->out, as the embedded engine. */
+/* Answers the oldest operation in flight with this beginning. Replies alternate between the two forms that
+ * engines use: in op->answer, as the redis engine, and appended to op->out, as the embedded engine. */
 static inline void reply(struct world *world, const char *begin, const char *answer)
 {
 	static unsigned turn;

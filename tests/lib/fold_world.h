@@ -1,20 +1,21 @@
 /* A randomized model test of absorb/fold: one key with Redis's semantics, clients that send requests for it, and an
- * outside writer that changes it between two batches. Header only, for the unit test (test_fold_random.c) and the fuzz
- * target (fuzz_fold.c). One thread; no engine and no clock.
+ * outside writer that changes it between two batches. Header only, for the unit test (test_fold_random.c) and the
+ * fuzz target (fuzz_fold.c). One thread; no engine and no clock.
  *
- * fold_world_run draws a scenario from a source of choices, sends all requests through the fold, and records the order
- * of events: the requests of a batch, one after the other, at the place where the batch ran. Then it replays the events
- * one by one, in that order, on a second key without folding. Every reply and the final key must be the same, and the
- * requests of each client must be in the client's order.
+ * fold_world_run draws a scenario from a source of choices, sends all requests through the fold, and records the
+ * order of events: the requests of a batch, one after the other, at the place where the batch ran. Then it
+ * replays the events one by one, in that order, on a second key without folding. Every reply and the final key
+ * must be the same, and the requests of each client must be in the client's order.
  *
  * Only one order within a batch is accepted, the one that fold.h defines: as sent, or, for the adds of a batch near a
  * limit of int64, first those that lead away from the limit. It is computed here from the key before the batch, with
  * 128-bit numbers. If no outside writer wrote, nothing was run again and no request was overtaken, then the requests
- * replayed in the order in which they were sent (with those batches in their special order) must give the same replies.
+ * replayed in the order in which they were sent (with those batches in their special order) must give the same
+ * replies.
  *
- * Words: request: one command of a client. profile: which commands a scenario prefers; near_limit: numbers near a limit
- * of int64. server_state: commands that the server refuses. expected: the order in which a batch must run. reordered: a
- * batch whose order differs from the order of sending. */
+ * Words: request: one command of a client. profile: which commands a scenario prefers; near_limit: numbers near a
+ * limit of int64. server_state: commands that the server refuses. expected: the order in which a batch must run.
+ * reordered: a batch whose order differs from the order of sending. */
 #ifndef HS_TESTS_FOLD_WORLD_H
 #define HS_TESTS_FOLD_WORLD_H
 

@@ -1,6 +1,7 @@
 /* Simulated Redis servers under a virtual clock, for unit tests that play their clients: connections are named by
- * letters, requests are words, and replies are text. One thread; nothing happens between two calls. The struct owns the
- * cluster and all buffers until nodes_deinit. A misuse (unknown name, no connection) aborts with hs_check. */
+ * letters, requests are words, and replies are text. One thread; nothing happens between two calls. The struct
+ * owns the cluster and all buffers until nodes_deinit. A misuse (unknown name, no connection) aborts with
+ * hs_check. */
 #ifndef HS_TESTS_NODES_H
 #define HS_TESTS_NODES_H
 

@@ -1,6 +1,6 @@
-/* For unit tests written as scripts of requests and expected replies, in the simulated world (sim/world.h). received()
- * compares all bytes that a client has received since the last call, and discards them, so each line of a script shows
- * only new bytes. A difference fails the test with both texts. */
+/* For unit tests written as scripts of requests and expected replies, in the simulated world (sim/world.h).
+ * received() compares all bytes that a client has received since the last call, and discards them, so each line
+ * of a script shows only new bytes. A difference fails the test with both texts. */
 #ifndef HS_TESTS_SCRIPT_H
 #define HS_TESTS_SCRIPT_H
 

@@ -29,8 +29,8 @@ enum { TEST_NOW_S = 1000000 }; /* the clock at the start; a test may change ks.n
 void test_store_init(struct test_store *store);
 void test_store_deinit(struct test_store *store);
 
-/* Runs a command of words separated by single spaces ("" is the empty word) in its own transaction. Returns the reply,
- * zero-terminated and valid until the next call. */
+/* Runs a command of words separated by single spaces ("" is the empty word) in its own transaction. Returns the
+ * reply, zero-terminated and valid until the next call. */
 const char *test_run(struct test_store *store, const char *line);
 /* As test_run, for words with any bytes. */
 const char *test_run_args(struct test_store *store, size_t argc, const struct hs_bytes *argv);

@@ -152,7 +152,7 @@ static inline void world_stale_topology(void *context)
 {
 	struct world *world = context;
 
-	hs_buf_printf(&world->text, "surprise\n");
+	hs_buf_printf(&world->text, "topology-suspect\n");
 }
 
 static const struct hs_subscriber_calls calls = {

@@ -110,7 +110,8 @@ static void test_the_hottest_keys_of_each_second(void **state)
 
 	(void)state;
 	fleet_init(&fleet, 1);
-	/* Enough requests for the short window: a second lists the keys that were hot at its end, and no older ones. */
+	/* Enough requests for the short window: a second lists the keys that were hot at its end, and no older
+	 * ones. */
 	fleet_run(&fleet, "first", 0, 20000, 1000000, 20000);
 	fleet_run(&fleet, "second", 0, 20000, 1000000, 20000);
 	/* Too few requests for the short window, were it not for those of the seconds before. */

@@ -1,7 +1,8 @@
 /* Goal: a large read that reaches the committer is not copied there. Its worker reads it later from a lent snapshot
  * and finds exactly the state at the read's turn: every write before it, none behind it.
  *
- * Method: groups run by hand, with loans; the test writes the deferred replies when it wants, after further writes. */
+ * Method: groups run by hand, with loans; the test writes the deferred replies when it wants, after further
+ * writes. */
 #include "base/limits.h"
 #include "base/mem.h"
 #include "tests/lib/embedded.h"

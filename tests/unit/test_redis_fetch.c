@@ -530,7 +530,8 @@ static uint64_t catch_up(struct flow_world *flow_world, uint16_t port, const cha
 	return hs_tracking_session_caught_up_us(tracking_session);
 }
 
-/* In a cluster the check reads a key of the server, to show that it still owns the slot: port 2 has the slot of "a". */
+/* In a cluster the check reads a key of the server, to show that it still owns the slot: port 2 has the slot of
+ * "a". */
 static void test_liveness_checks_in_a_cluster(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -656,7 +657,8 @@ static void test_a_server_without_resp3(void **state)
 
 	(void)state;
 	flow_world_forget(flow_world, pipe);
-	hs_flow_down(flow_world->flow, flow_world->now, pipe, "the server refuses the connection: NOPROTO no");
+	hs_flow_down(flow_world->flow, flow_world->now, pipe,
+		     "the server refuses the connection: NOPROTO no");
 	failed(a, "-NOTRACKING h:1 does not speak RESP3; not sent");
 	b = start_fetch(flow_world, 1, "GET b");
 	failed(b, "-NOTRACKING"); /* at once */

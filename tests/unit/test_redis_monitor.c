@@ -217,7 +217,8 @@ static void test_routes_list_no_master_without_slots(void **state)
 	destroy(world);
 }
 
-/* a is partitioned: it answers CLUSTERDOWN, and the others have promoted d. No client has noticed: the monitor does. */
+/* a is partitioned: it answers CLUSTERDOWN, and the others have promoted d. No client has noticed: the monitor
+ * does. */
 static void test_a_master_that_refuses_may_be_replaced(void **state)
 {
 	struct world *world = make_cluster();

@@ -37,7 +37,8 @@ static void route_replicas(struct flow_world *flow_world, uint16_t first, uint16
 	route_slots(flow_world, first, replica, HS_SLOTS / 2);
 }
 
-/* Chooses the pipe of a node that `sent` and `reply` refer to from now on: the one for replica reads, or the other. */
+/* Chooses the pipe of a node that `sent` and `reply` refer to from now on: the one for replica reads, or the
+ * other. */
 static void look_at(struct flow_world *flow_world, uint16_t port, bool replica)
 {
 	for (int i = 0; i < flow_world->pipes_count; i++) {

@@ -403,7 +403,7 @@ static void test_a_shard_channel_follows_the_routes(void **state)
 	world.text.len = 0;
 	say(&world, "b", "-MOVED 3300 a:1\r\n"); /* the server does not know the new owner yet */
 	push(&world, "a", "smessage b 3");
-	expect(&world, "surprise\nshard b 3\n");
+	expect(&world, "topology-suspect\nshard b 3\n");
 	tick(&world, HS_SUBSCRIBER_RETRY_US);
 	push(&world, "b", "ssubscribe b");
 	push(&world, "b", "smessage b 4");
@@ -418,10 +418,10 @@ static void test_a_shard_channel_that_the_server_dropped(void **state)
 	(void)state;
 	listen_to_shards(&world);
 	push(&world, "a", "sunsubscribe b");
-	expect(&world, "surprise\n");
+	expect(&world, "topology-suspect\n");
 	tick(&world, HS_SUBSCRIBER_RETRY_US);
 	say(&world, "a", "-MOVED 3300 b:1\r\n");
-	expect(&world, "a> SSUBSCRIBE b\nsurprise\n");
+	expect(&world, "a> SSUBSCRIBE b\ntopology-suspect\n");
 	route(&world, "b");
 	expect(&world, "close a\nb> SSUBSCRIBE b\n");
 	push(&world, "b", "ssubscribe b");
@@ -448,7 +448,7 @@ static void test_the_refusal_of_an_answer_that_came_already(void **state)
 	push(&world, "a", "sunsubscribe {b}2");
 	say(&world, "a", "-MOVED 3300 b:1\r\n");
 	push(&world, "a", "ssubscribe f");
-	expect(&world, "done 0 +OK\nsurprise\ndone 0 +OK\n");
+	expect(&world, "done 0 +OK\ntopology-suspect\ndone 0 +OK\n");
 	/* And with nothing in flight. */
 	unsubscribe(&world, 0, "SSUBSCRIBE", "f");
 	push(&world, "a", "sunsubscribe f");
@@ -501,7 +501,7 @@ static void test_pushes_before_the_confirmation(void **state)
 	subscribe(&world, 0, "SSUBSCRIBE", "{b}2");
 	push(&world, "a", "smessage {b}2 early");
 	say(&world, "a", "-ASK 1 b:1\r\n");
-	expect(&world, "a> SSUBSCRIBE {b}2\nsurprise\n");
+	expect(&world, "a> SSUBSCRIBE {b}2\ntopology-suspect\n");
 	tick(&world, HS_SUBSCRIBER_RETRY_US);
 	push(&world, "a", "ssubscribe {b}2");
 	expect(&world, "a> SSUBSCRIBE {b}2\ndone 0 +OK\n");

@@ -257,14 +257,14 @@ static void test_a_master_that_refuses_tracks_nothing(void **state)
 	expect(&world, "changed x\na*> CLUSTER INFO\nb*> CLUSTER INFO\n");
 	say(&world, "b*", "+cluster_state:ok\r\n");
 	say(&world, "a*", fail);
-	expect(&world, "surprise\nchanged-all\n");
+	expect(&world, "topology-suspect\nchanged-all\n");
 	track(&world, 1);
 	for (int i = 0; i < 3; i++) {
 		tick(&world, HS_SUBSCRIBER_CHANGED_ALL_US);
 		expect(&world, "changed-all\na*> CLUSTER INFO\nb*> CLUSTER INFO\n");
 		say(&world, "b*", "+cluster_state:ok\r\n");
 		say(&world, "a*", fail);
-		expect(&world, "surprise\n");
+		expect(&world, "topology-suspect\n");
 	}
 	tick(&world, HS_SUBSCRIBER_CONFIRM_US_MAX);
 	expect(&world, "done 1 -CLUSTERDOWN cannot track keys: a:1: it reports that the "

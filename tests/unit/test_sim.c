@@ -25,7 +25,7 @@ enum {
 #else
 	SCHEDULES = 4000,
 #endif
-	MISTAKE_SCHEDULES = 500, /* schedules within which a planted bug must be found */
+	BUG_SCHEDULES = 500, /* schedules within which a planted bug must be found */
 };
 
 #define NOTHING HS_SIM_NOTHING
@@ -119,7 +119,7 @@ static void test_orders_in_time(void **state)
 	/* Concurrent: either order, */
 	GOOD(OP(0, HS_SIM_SET, 5, 0, 1, 4), OP(1, HS_SIM_GET, 0, 5, 2, 3));
 	GOOD(OP(0, HS_SIM_SET, 5, 0, 1, 4), OP(1, HS_SIM_GET, 0, NOTHING, 2, 3));
-	/* but the order is then fixed. */
+	/* But the order is then fixed. */
 	BAD(OP(0, HS_SIM_SET, 5, 0, 1, 9), OP(1, HS_SIM_GET, 0, 5, 2, 3),
 	    OP(2, HS_SIM_GET, 0, NOTHING, 4, 5));
 	GOOD(OP(0, HS_SIM_SET, 5, 0, 1, 9), OP(1, HS_SIM_GET, 0, NOTHING, 2, 3),
@@ -237,7 +237,7 @@ static void test_a_pipelining_client_keeps_its_order(void **state)
 	GOOD(OP(0, HS_SIM_SET, 5, 0, 1, 8), OP(0, HS_SIM_GET, 0, 5, 1, 8));
 	BAD(OP(0, HS_SIM_SET, 5, 0, 1, 8), OP(0, HS_SIM_GET, 0, NOTHING, 1, 8));
 	BAD(OP(0, HS_SIM_GET, 0, 5, 1, 8), OP(0, HS_SIM_SET, 5, 0, 1, 8));
-	/* other clients' requests may run in between. */
+	/* Other clients' requests may run in between. */
 	GOOD(OP(0, HS_SIM_SET, 5, 0, 1, 8), OP(1, HS_SIM_DEL, 0, 1, 1, 8),
 	     OP(0, HS_SIM_GET, 0, NOTHING, 1, 8));
 }
@@ -250,14 +250,14 @@ static void test_unknown_outcomes(void **state)
 	GOOD(OP(0, HS_SIM_SET, 5, 0, 1, NEVER), OP(1, HS_SIM_GET, 0, NOTHING, 3, 4));
 	GOOD(OP(0, HS_SIM_SET, 5, 0, 1, NEVER), OP(1, HS_SIM_GET, 0, NOTHING, 3, 4),
 	     OP(1, HS_SIM_GET, 0, 5, 5, 6));
-	/* but not before its request, and at most once. */
+	/* But not before its request, and at most once. */
 	BAD(OP(1, HS_SIM_GET, 0, 5, 1, 2), OP(0, HS_SIM_SET, 5, 0, 3, NEVER));
 	BAD(OP(0, HS_SIM_INCRBY, 1, 0, 1, NEVER), OP(1, HS_SIM_GET, 0, 1, 3, 4),
 	    OP(1, HS_SIM_GET, 0, 2, 5, 6));
 	/* The second request of a client happened, so the first did, too; */
 	BAD(OP(0, HS_SIM_SET, 5, 0, 1, NEVER), OP(0, HS_SIM_INCRBY, 1, 0, 1, NEVER),
 	    OP(1, HS_SIM_GET, 0, 1, 3, 4));
-	/* unless the first could be refused. It cannot happen after the second. */
+	/* Unless the first could be refused. It cannot happen after the second. */
 	GOOD(REFUSABLE(0, HS_SIM_SET, 5, 1), OP(0, HS_SIM_INCRBY, 1, 0, 1, NEVER),
 	     OP(1, HS_SIM_GET, 0, 1, 3, 4));
 	BAD(REFUSABLE(0, HS_SIM_SET, 5, 1), OP(0, HS_SIM_INCRBY, 1, 0, 1, NEVER),
@@ -272,7 +272,7 @@ static void test_lost_operations(void **state)
 	     OP(0, HS_SIM_GET, 0, 6, 5, 6), OP(0, HS_SIM_GET, 0, 5, 7, 8));
 	GOOD(LOOSE(0, HS_SIM_SET, 5, 1), OP(0, HS_SIM_SET, 6, 0, 3, 4),
 	     OP(0, HS_SIM_GET, 0, 6, 5, 6));
-	/* not before its own request, and not twice. */
+	/* Not before its request, and not twice. */
 	BAD(OP(0, HS_SIM_SET, 6, 0, 1, 9), LOOSE(0, HS_SIM_SET, 5, 1),
 	    OP(1, HS_SIM_GET, 0, 5, 2, 3), OP(1, HS_SIM_GET, 0, 6, 4, 5));
 	BAD(LOOSE(0, HS_SIM_INCRBY, 1, 1), OP(1, HS_SIM_GET, 0, 1, 3, 4),
@@ -491,7 +491,7 @@ static void test_heat_that_is_wrong(void **state)
 }
 
 /* A read and a write of a key that is not among the accesses. */
-static void test_heat_of_others(void **state)
+static void test_heat_of_unrecorded_clients(void **state)
 {
 	(void)state;
 	for (int times = 0; times <= 2; times++) {
@@ -611,13 +611,13 @@ static void test_every_law_holds_of_a_fleet(void **state)
 }
 
 /* The seed of the first schedule that finds the bug; 0: none did. */
-static uint64_t find_mistake(enum hs_sim_bug bug, int *law)
+static uint64_t find_bug(enum hs_sim_bug bug, int *law)
 {
 	struct hs_sim_runner runner;
 	uint64_t found = 0;
 
 	hs_sim_runner_init(&runner, bug);
-	for (uint64_t seed = 1; seed <= MISTAKE_SCHEDULES && found == 0; seed++) {
+	for (uint64_t seed = 1; seed <= BUG_SCHEDULES && found == 0; seed++) {
 		struct hs_sim_result result;
 		int err = hs_sim_check(&runner, seed, &result);
 
@@ -630,7 +630,7 @@ static uint64_t find_mistake(enum hs_sim_bug bug, int *law)
 	return found;
 }
 
-static void test_planted_mistakes_are_found(void **state)
+static void test_planted_bugs_are_found(void **state)
 {
 	(void)state;
 	for (int i = HS_SIM_NO_BUG + 1; i < HS_SIM_BUGS; i++) {
@@ -642,7 +642,7 @@ static void test_planted_mistakes_are_found(void **state)
 			continue; /* test_sim_stale.c */
 		if (bug == HS_SIM_ASSERTION_FAILS)
 			continue; /* tests/integration/test_sim.py */
-		seed = find_mistake(bug, &law);
+		seed = find_bug(bug, &law);
 		if (seed == 0)
 			fail_msg("%s was not found", hs_sim_bug_name(bug));
 		print_message("%s: found by schedule %llu\n", hs_sim_bug_name(bug),
@@ -661,7 +661,7 @@ static bool is_found_by(enum hs_sim_bug bug, enum hs_sim_focus focus, bool clust
 	bool found = false;
 
 	hs_sim_runner_init(&runner, bug);
-	for (uint64_t seed = 1; seed <= MISTAKE_SCHEDULES && !found; seed++) {
+	for (uint64_t seed = 1; seed <= BUG_SCHEDULES && !found; seed++) {
 		struct hs_sim_result result;
 		struct hs_sim_plan plan;
 
@@ -684,7 +684,7 @@ static void assert_found_by(enum hs_sim_bug bug, enum hs_sim_focus focus, bool c
 }
 
 /* Bugs that any engine shows are also found in front of servers, and by checkers beyond those of replies. */
-static void test_mistakes_are_found_in_front_of_servers(void **state)
+static void test_bugs_are_found_in_front_of_servers(void **state)
 {
 	(void)state;
 	for (int cluster = 0; cluster < 2; cluster++) {
@@ -701,7 +701,7 @@ static void test_mistakes_are_found_in_front_of_servers(void **state)
 }
 
 /* Several checkers find these bugs: each test looks for the words of one checker. */
-static void test_mistakes_are_found_by_their_own_checkers(void **state)
+static void test_bugs_are_found_by_their_checkers(void **state)
 {
 	(void)state;
 	for (int cluster = 0; cluster < 2; cluster++) {
@@ -723,7 +723,7 @@ static void test_mistakes_are_found_by_their_own_checkers(void **state)
 }
 
 /* heatsink's answers to tracking clients are checked like its answers to others. */
-static void test_mistakes_are_found_among_tracking_clients(void **state)
+static void test_bugs_are_found_among_tracking_clients(void **state)
 {
 	static const struct {
 		enum hs_sim_bug bug;
@@ -750,7 +750,7 @@ static void test_mistakes_are_found_among_tracking_clients(void **state)
 }
 
 /* Whether companions find the bug in a schedule that was drawn without it, in front of a Cluster with faults. */
-static bool is_heard_by_guests(enum hs_sim_bug bug, const char *words)
+static bool is_found_by_companions(enum hs_sim_bug bug, const char *words)
 {
 	struct hs_sim_runner runner;
 	bool heard = false;
@@ -772,12 +772,12 @@ static bool is_heard_by_guests(enum hs_sim_bug bug, const char *words)
 	return heard;
 }
 
-static void test_messages_are_judged_where_a_cluster_fails(void **state)
+static void test_messages_are_checked_in_front_of_a_faulty_cluster(void **state)
 {
 	(void)state;
-	assert_true(is_heard_by_guests(HS_SIM_MESSAGE_TWICE, "gets a message twice"));
-	assert_true(
-		is_heard_by_guests(HS_SIM_MESSAGE_OVERTAKES, "gets a message behind a later one"));
+	assert_true(is_found_by_companions(HS_SIM_MESSAGE_TWICE, "gets a message twice"));
+	assert_true(is_found_by_companions(HS_SIM_MESSAGE_OVERTAKES,
+					   "gets a message behind a later one"));
 }
 
 static void test_the_same_seed_is_the_same_schedule(void **state)
@@ -820,7 +820,7 @@ static void test_schedules_shrink(void **state)
 		struct hs_sim_runner runner;
 		struct hs_sim_plan plan;
 		int law;
-		uint64_t seed = find_mistake(mistakes[i], &law);
+		uint64_t seed = find_bug(mistakes[i], &law);
 		uint32_t tries;
 
 		hs_sim_runner_init(&runner, mistakes[i]);
@@ -870,7 +870,8 @@ static void test_a_larger_load(void **state)
 	}
 }
 
-/* A low output limit: clients that do not read are cut off, their requests have unknown outcomes, and all laws hold. */
+/* A low output limit: clients that do not read are cut off, their requests have unknown outcomes, and all laws
+ * hold. */
 static void test_clients_cut_off(void **state)
 {
 	const struct hs_sim_load_options load_options = {
@@ -917,15 +918,15 @@ int main(void)
 		cmocka_unit_test(test_sums),
 		cmocka_unit_test(test_heat_that_is_right),
 		cmocka_unit_test(test_heat_that_is_wrong),
-		cmocka_unit_test(test_heat_of_others),
+		cmocka_unit_test(test_heat_of_unrecorded_clients),
 		cmocka_unit_test(test_events_run_in_order),
 		cmocka_unit_test(test_every_law_holds),
 		cmocka_unit_test(test_every_law_holds_of_a_fleet),
-		cmocka_unit_test(test_planted_mistakes_are_found),
-		cmocka_unit_test(test_mistakes_are_found_in_front_of_servers),
-		cmocka_unit_test(test_mistakes_are_found_by_their_own_checkers),
-		cmocka_unit_test(test_mistakes_are_found_among_tracking_clients),
-		cmocka_unit_test(test_messages_are_judged_where_a_cluster_fails),
+		cmocka_unit_test(test_planted_bugs_are_found),
+		cmocka_unit_test(test_bugs_are_found_in_front_of_servers),
+		cmocka_unit_test(test_bugs_are_found_by_their_checkers),
+		cmocka_unit_test(test_bugs_are_found_among_tracking_clients),
+		cmocka_unit_test(test_messages_are_checked_in_front_of_a_faulty_cluster),
 		cmocka_unit_test(test_the_same_seed_is_the_same_schedule),
 		cmocka_unit_test(test_schedules_shrink),
 		cmocka_unit_test(test_a_larger_load),

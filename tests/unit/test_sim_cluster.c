@@ -115,7 +115,7 @@ static const char *moved(const char *key, int node)
 	return words("-MOVED %u 10.0.0.%d:%d|", slot_of(key), node + 1, 7000 + node);
 }
 
-static void test_nodes_hear_of_a_move_later(void **state)
+static void test_nodes_learn_of_a_move_later(void **state)
 {
 	const char *key = nodes_key(&nodes, 0, 0);
 	struct hs_buf reply = {0};
@@ -280,7 +280,7 @@ static void test_a_takeover_is_refused_where_nothing_may_be_lost(void **state)
 	assert_false(hs_sim_cluster_take_over(nodes.cluster, 3));
 }
 
-static void test_what_the_old_master_takes_is_void(void **state)
+static void test_writes_to_the_old_master_are_lost(void **state)
 {
 	const char *key = nodes_key(&nodes, 0, 0);
 
@@ -419,7 +419,7 @@ static void test_a_master_that_starts_empty_empties_its_replicas(void **state)
 }
 
 /* The offsets of master and replica show whether the replica has caught up (engine/redis/replica.c). */
-static void test_offsets_prove_what_a_replica_has(void **state)
+static void test_offsets_show_what_a_replica_has(void **state)
 {
 	const char *key = nodes_key(&nodes, 0, 0);
 	struct hs_node_info master, replica;
@@ -617,14 +617,14 @@ static uint64_t live(uint64_t seed, bool lossy)
 	return sum;
 }
 
-static void test_the_truth_is_told_on_bad_days(void **state)
+static void test_reported_changes_are_true_on_random_days(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= DAYS; seed++)
 		live(seed, seed % 2);
 }
 
-static void test_a_day_can_be_lived_again(void **state)
+static void test_the_same_seed_is_the_same_day(void **state)
 {
 	uint64_t sums[3];
 
@@ -641,22 +641,22 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_keys_are_served_by_their_owner),
 		TEST(test_replica_lags),
-		TEST(test_nodes_hear_of_a_move_later),
+		TEST(test_nodes_learn_of_a_move_later),
 		TEST(test_a_move_is_undone_with_its_keys),
 		TEST(test_cluster_slots_is_read_by_heatsink),
 		TEST(test_a_failover_that_is_asked_for_loses_nothing),
 		TEST(test_no_failover_is_asked_for_while_a_slot_moves),
 		TEST(test_takeover_loses_what_was_not_replicated),
 		TEST(test_a_takeover_is_refused_where_nothing_may_be_lost),
-		TEST(test_what_the_old_master_takes_is_void),
+		TEST(test_writes_to_the_old_master_are_lost),
 		TEST(test_a_takeover_calls_moves_off),
 		TEST(test_a_node_that_is_cut_off_stops_to_serve),
 		TEST(test_others_serve_while_a_node_is_away),
 		TEST(test_a_crash_is_survived_by_a_replica),
 		TEST(test_a_master_that_starts_empty_empties_its_replicas),
-		TEST(test_offsets_prove_what_a_replica_has),
-		TEST(test_the_truth_is_told_on_bad_days),
-		TEST(test_a_day_can_be_lived_again),
+		TEST(test_offsets_show_what_a_replica_has),
+		TEST(test_reported_changes_are_true_on_random_days),
+		TEST(test_the_same_seed_is_the_same_day),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -122,7 +122,7 @@ static void test_a_connection_that_is_closed_is_forgotten(void **state)
 
 /* ---- notifications ---- */
 
-static void test_the_host_hears_of_commands_and_changes(void **state)
+static void test_the_host_is_notified_of_commands_and_changes(void **state)
 {
 	static const struct hs_bytes incr[] = {{"INCR", 4}, {"k", 1}};
 	struct hs_buf reply = {0};
@@ -169,7 +169,7 @@ static void test_commands_that_only_servers_have(void **state)
 
 /* ---- limits ---- */
 
-static void test_a_full_tracking_table_tells(void **state)
+static void test_a_full_tracking_table_invalidates(void **state)
 {
 	struct hs_sim_cluster_options options = one_faulty();
 
@@ -184,7 +184,7 @@ static void test_a_full_tracking_table_tells(void **state)
 	SAYS('a', "PING", "+PONG|");
 }
 
-static void test_evicted_keys_are_told(void **state)
+static void test_evicted_keys_are_invalidated(void **state)
 {
 	(void)state;
 	nodes_ask(&nodes, 'a', "HELLO 3");
@@ -290,7 +290,7 @@ static void test_a_server_that_crashes_closes_and_loads(void **state)
 	SAYS('a', "GET k", "$-1|");
 }
 
-static void test_clients_are_thrown_out(void **state)
+static void test_clients_are_killed(void **state)
 {
 	(void)state;
 	hs_sim_cluster_kill_clients(nodes.cluster, 0);
@@ -338,16 +338,16 @@ int main(void)
 		TEST(test_nonsense_ends_the_connection),
 		TEST(test_broadcasts_stand_behind_all_replies_of_a_cycle),
 		TEST(test_a_connection_that_is_closed_is_forgotten),
-		TEST(test_the_host_hears_of_commands_and_changes),
+		TEST(test_the_host_is_notified_of_commands_and_changes),
 		TEST(test_commands_that_only_servers_have),
-		TEST(test_a_full_tracking_table_tells),
-		TEST(test_evicted_keys_are_told),
+		TEST(test_a_full_tracking_table_invalidates),
+		TEST(test_evicted_keys_are_invalidated),
 		TEST(test_a_full_server_refuses),
 		TEST(test_a_password_is_asked_for),
 		TEST(test_commands_are_what_the_host_says),
 		TEST(test_a_stalled_server_answers_when_it_goes_on),
 		TEST(test_a_server_that_crashes_closes_and_loads),
-		TEST(test_clients_are_thrown_out),
+		TEST(test_clients_are_killed),
 		TEST(test_info_is_read_by_heatsink),
 	};
 

@@ -214,7 +214,7 @@ static void test_watches(void **state)
 	assert_true(ran > 10 && lost > 10);
 }
 
-static void test_too_many_wait(void **state)
+static void test_too_many_requests_wait(void **state)
 {
 	struct hs_sim_world_options options = options_for(1);
 	struct hs_sim_world *world;
@@ -237,7 +237,7 @@ static void test_too_many_wait(void **state)
 }
 
 /* In front of a Cluster FLUSHALL goes to every master, in no order with requests in flight for a slot. */
-static void test_a_flush_waits_for_what_was_asked_before(void **state)
+static void test_a_flush_waits_for_earlier_requests(void **state)
 {
 	struct hs_sim_world_options options = options_for(1);
 	struct hs_sim_world *world;
@@ -386,7 +386,7 @@ static int check_left(const char *words, bool faults, const int64_t *finals,
 	return err;
 }
 
-static void test_what_is_left_is_seen(void **state)
+static void test_leftovers_are_found(void **state)
 {
 	static const char *const bad[] = {
 		"SET heatsink:lock 1",
@@ -424,12 +424,12 @@ int main(void)
 		cmocka_unit_test(test_lost_replies_crashes_and_stalls),
 		cmocka_unit_test(test_reads_are_sent_again),
 		cmocka_unit_test(test_watches),
-		cmocka_unit_test(test_too_many_wait),
-		cmocka_unit_test(test_a_flush_waits_for_what_was_asked_before),
+		cmocka_unit_test(test_too_many_requests_wait),
+		cmocka_unit_test(test_a_flush_waits_for_earlier_requests),
 		cmocka_unit_test(test_a_slot_that_is_served_again_is_found_soon),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_a_slot_on_two_nodes),
-		cmocka_unit_test(test_what_is_left_is_seen),
+		cmocka_unit_test(test_leftovers_are_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

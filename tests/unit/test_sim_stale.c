@@ -25,8 +25,8 @@ enum {
 #else
 	SCHEDULES = 2500,
 #endif
-	MISTAKE_SCHEDULES = 500, /* schedules within which a planted bug must be found */
-	STALE_MS = 10,		 /* the contract of the histories below */
+	BUG_SCHEDULES = 500, /* schedules within which a planted bug must be found */
+	STALE_MS = 10,	     /* the contract of the histories below */
 };
 
 #define NOTHING HS_SIM_NOTHING
@@ -141,7 +141,7 @@ static int judge(const struct story *story, int *law)
 		.answered = (to), .off = true                                                      \
 	}
 
-static void test_how_old_an_answer_may_be(void **state)
+static void test_staleness_of_answers(void **state)
 {
 	/* 5000 from 10 to 20, then 6000, both written directly at the server. */
 	const struct version seen[] = {{5000, 10, false}, {6000, 20, false}};
@@ -205,7 +205,7 @@ static void test_writes_through_us_are_seen_at_once(void **state)
 	    GET(0, 2, 41, 42));
 }
 
-static void test_what_is_gone_is_seen_to_be(void **state)
+static void test_deleted_and_expired_keys(void **state)
 {
 	const struct version seen[] = {
 		{5000, 10, false}, {NOTHING, 20, false}, {6000, 30, false}, {NOTHING, 50, true}};
@@ -250,7 +250,7 @@ static void test_own_writes_are_seen(void **state)
 	    SET(0, 6000, 15, 22), GET(0, 5000, 16, 23));
 }
 
-static void test_what_is_kept_too_long(void **state)
+static void test_entries_beyond_their_ttl(void **state)
 {
 	const uint64_t asked[] = {5, 40};
 	const struct line lines[] = {
@@ -312,7 +312,7 @@ static void assert_reads(struct hs_sim_client *client, const char *words, const 
 	hs_buf_clear(&client->received, 0);
 }
 
-static void write_behind(struct hs_sim_world *world, const char *value)
+static void write_external(struct hs_sim_world *world, const char *value)
 {
 	const struct hs_bytes argv[] = {HS_LIT("SET"), HS_LIT("key0"), hs_bytes_of(value)};
 	struct hs_buf reply = {0};
@@ -321,7 +321,7 @@ static void write_behind(struct hs_sim_world *world, const char *value)
 	hs_buf_deinit(&reply);
 }
 
-static uint64_t fills_of(struct hs_sim_world *world)
+static uint64_t fetches_of(struct hs_sim_world *world)
 {
 	return hs_counter_get(&hs_cache_rule_stats(hs_sim_world_core(world, 0), 0)->fetches);
 }
@@ -333,25 +333,25 @@ static void test_a_server_says_what_changed(void **state)
 	struct hs_sim_client *client = hs_sim_client_connect(world, 0);
 
 	(void)state;
-	write_behind(world, "1");
+	write_external(world, "1");
 	assert_reads(client, "GET key0", "$1\r\n1\r\n");
 	assert_reads(client, "GET key0", "$1\r\n1\r\n");
-	assert_int_equal(fills_of(world), 1);
-	write_behind(world, "2");
+	assert_int_equal(fetches_of(world), 1);
+	write_external(world, "2");
 	hs_sim_world_settle(world);
 	assert_reads(client, "GET key0", "$1\r\n2\r\n");
-	assert_int_equal(fills_of(world), 2);
+	assert_int_equal(fetches_of(world), 2);
 	/* It was invalidated once: until the next read no further invalidation comes. */
-	write_behind(world, "3");
-	write_behind(world, "4");
+	write_external(world, "3");
+	write_external(world, "4");
 	hs_sim_world_settle(world);
 	assert_reads(client, "GET key0", "$1\r\n4\r\n");
-	assert_int_equal(fills_of(world), 3);
+	assert_int_equal(fetches_of(world), 3);
 	hs_sim_world_destroy(&world);
 }
 
 /* A silent connection: entries are served for as long as the rule allows, and no longer. */
-static void test_a_silent_connection_is_not_believed_for_long(void **state)
+static void test_a_silent_connection_is_not_trusted_for_long(void **state)
 {
 	struct hs_sim_world_options options = one_rule(100000);
 	struct hs_sim_world *world;
@@ -360,11 +360,11 @@ static void test_a_silent_connection_is_not_believed_for_long(void **state)
 	(void)state;
 	world = hs_sim_world_create(&options);
 	client = hs_sim_client_connect(world, 0);
-	write_behind(world, "1");
+	write_external(world, "1");
 	assert_reads(client, "GET key0", "$1\r\n1\r\n");
 	/* From now on nothing arrives. */
 	hs_sim_redis_silence(world->heatsinks[0].redis, 0);
-	write_behind(world, "2");
+	write_external(world, "2");
 	hs_sim_world_pass(world, 30000);
 	hs_sim_client_request(client, "GET key0");
 	assert_int_equal(client->received.len, 7);
@@ -412,14 +412,14 @@ static void test_every_law_holds(void **state)
 }
 
 /* The seed of the first schedule that finds the bug; 0: none did. */
-static uint64_t find_mistake(enum hs_sim_bug bug, int *law)
+static uint64_t find_bug(enum hs_sim_bug bug, int *law)
 {
 	struct hs_sim_runner runner;
 	uint64_t found = 0;
 
 	hs_sim_runner_init(&runner, bug);
 	runner.focus = HS_SIM_FOCUS_RULES;
-	for (uint64_t seed = 1; seed <= MISTAKE_SCHEDULES && found == 0; seed++) {
+	for (uint64_t seed = 1; seed <= BUG_SCHEDULES && found == 0; seed++) {
 		struct hs_sim_result result;
 		int err = hs_sim_check(&runner, seed, &result);
 
@@ -433,7 +433,7 @@ static uint64_t find_mistake(enum hs_sim_bug bug, int *law)
 }
 
 /* Bugs of one faulty server are found without rules as well (test_sim.c). */
-static void test_planted_mistakes_are_found(void **state)
+static void test_planted_bugs_are_found(void **state)
 {
 	(void)state;
 	for (int i = HS_SIM_NO_BUG + 1; i < HS_SIM_BUGS; i++) {
@@ -444,7 +444,7 @@ static void test_planted_mistakes_are_found(void **state)
 		if (hs_sim_bug_where(bug) != HS_SIM_IN_RULES &&
 		    hs_sim_bug_where(bug) != HS_SIM_IN_ONE_FAULTY)
 			continue;
-		seed = find_mistake(bug, &law);
+		seed = find_bug(bug, &law);
 		if (seed == 0)
 			fail_msg("%s was not found", hs_sim_bug_name(bug));
 		print_message("%s: found by schedule %llu\n", hs_sim_bug_name(bug),
@@ -477,15 +477,15 @@ static void test_the_same_seed_is_the_same_schedule(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_how_old_an_answer_may_be),
+		cmocka_unit_test(test_staleness_of_answers),
 		cmocka_unit_test(test_writes_through_us_are_seen_at_once),
-		cmocka_unit_test(test_what_is_gone_is_seen_to_be),
+		cmocka_unit_test(test_deleted_and_expired_keys),
 		cmocka_unit_test(test_own_writes_are_seen),
-		cmocka_unit_test(test_what_is_kept_too_long),
+		cmocka_unit_test(test_entries_beyond_their_ttl),
 		cmocka_unit_test(test_a_server_says_what_changed),
-		cmocka_unit_test(test_a_silent_connection_is_not_believed_for_long),
+		cmocka_unit_test(test_a_silent_connection_is_not_trusted_for_long),
 		cmocka_unit_test(test_every_law_holds),
-		cmocka_unit_test(test_planted_mistakes_are_found),
+		cmocka_unit_test(test_planted_bugs_are_found),
 		cmocka_unit_test(test_the_same_seed_is_the_same_schedule),
 	};
 

@@ -466,7 +466,7 @@ static void test_too_many_nodes(void **state)
 	assert_int_equal(world->worker.nodes_count, HS_STORM_NODES_MAX);
 	assert_int_equal(world->worker.cluster->slots[SLOT], 0);
 	assert_string_equal(world->worker.counts.last_error,
-			    "more than 2048 addresses of nodes: 127.0.0.1:50001 is left out");
+			    "more than 2048 nodes: 127.0.0.1:50001 is ignored");
 	end(world, 2, 2);
 }
 

@@ -287,7 +287,7 @@ static void test_a_watched_transaction(void **state)
 	world = begin();
 	exec = ask_both(world, HS_SIM_SET, HS_STORM_REPLY_EACH, true);
 	reply(world, exec, "*-1\r\n");
-	end(world, 1, "nothing was watched");
+	end(world, 1, "no key was watched");
 }
 
 static void test_earlier_replies_count(void **state)

@@ -386,7 +386,7 @@ int hs_redo_reader_open(struct hs_redo_reader *reader, const struct hs_redo *red
 	for (int i = 0; i < 2; i++)
 		if (record_at(reader, i, 0, lsn, lsn, &record))
 			reader->turn = i;
-	reader->end_access = reader->turn;
+	reader->end_file = reader->turn;
 	return 0;
 }
 
@@ -404,7 +404,7 @@ bool hs_redo_reader_next(struct hs_redo_reader *reader, struct hs_redo_record *r
 		reader->at = 0;
 	}
 	reader->at += aligned(sizeof(struct record_head) + record->body.len);
-	reader->end_access = reader->turn;
+	reader->end_file = reader->turn;
 	reader->end_at = reader->at;
 	reader->lsn++;
 	return true;
@@ -483,15 +483,15 @@ int hs_redo_survey(const struct hs_redo *redo, uint64_t lsn, struct hs_redo_surv
 	while (rc == 0 && hs_redo_reader_next(&reader, &record))
 		survey->records++;
 	survey->end_lsn = reader.lsn;
-	survey->end_access = reader.end_access;
+	survey->end_file = reader.end_file;
 	survey->end_at = reader.end_at;
 	for (int file = 0; rc == 0 && file < 2; file++)
 		survey_file(&reader, file, survey);
 	/* The file ends with the mark of the last record: the missing record was the first of the
 	 * other file. */
-	if (survey->end_access >= 0 && record_at(&reader, survey->end_access, survey->end_at,
-						 reader.lsn, reader.lsn, &record)) {
-		survey->end_access = !survey->end_access;
+	if (survey->end_file >= 0 &&
+	    record_at(&reader, survey->end_file, survey->end_at, reader.lsn, reader.lsn, &record)) {
+		survey->end_file = !survey->end_file;
 		survey->end_at = 0;
 	}
 	survey->summed_bytes = reader.summed_bytes;
@@ -517,14 +517,14 @@ void hs_redo_survey_text(const struct hs_redo_survey *survey, const char *folder
 	const struct hs_redo_place *first = &survey->beyond_first;
 	char where[HS_PATH_BYTES_MAX + 64];
 
-	if (survey->end_access < 0 || first->lsn >= hs_redo_lsn_leap(survey->end_lsn))
+	if (survey->end_file < 0 || first->lsn >= hs_redo_lsn_leap(survey->end_lsn))
 		snprintf(where, sizeof where,
 			 "the log in '%s' does not reach back to the checkpoint files (no record "
 			 "%llu)",
 			 folder, (unsigned long long)survey->end_lsn);
 	else
 		snprintf(where, sizeof where, "'%s/%s' is broken at byte %llu (record %llu)",
-			 folder, file_names[survey->end_access], (unsigned long long)survey->end_at,
+			 folder, file_names[survey->end_file], (unsigned long long)survey->end_at,
 			 (unsigned long long)survey->end_lsn);
 	snprintf(text, size,
 		 "%s, and %llu whole records follow (the first trace of them at byte %llu of "

@@ -139,7 +139,7 @@ struct hs_redo_reader {
 	size_t map_bytes[2];
 	size_t at;
 	/* index of the file in which reading ended; -1: no file begins with the first record */
-	int end_access;
+	int end_file;
 	size_t end_at;
 	uint64_t summed_bytes; /* of bodies whose checksum was computed */
 };
@@ -164,7 +164,7 @@ struct hs_redo_survey {
 	uint64_t records; /* consecutive ones, from the checkpoint on */
 	uint64_t end_lsn; /* the number that comes next */
 	/* index of the file in which that record would lie; -1: as in struct hs_redo_reader */
-	int end_access;
+	int end_file;
 	uint64_t end_at;
 	uint64_t beyond;		   /* whole records of this or a higher number, anywhere */
 	struct hs_redo_place beyond_first; /* the lowest of them, or a mark; lsn 0: none */
