@@ -120,10 +120,10 @@ struct hs_engine_servers {
 	    "Open connections to the servers") \
 	ROW(private_connections, HS_GAUGE, "Engine", "engine_private_connections", "engine_private_connections", \
 	    "Open connections to the servers that serve one client each: WATCH, blocking commands") \
-	ROW(connection_attempts, HS_COUNTER, "Engine", "engine_connection_attempts", \
-	    "engine_connection_attempts_total", "Connections to the servers that were attempted") \
-	ROW(connection_failures, HS_COUNTER, "Engine", "engine_connection_failures", \
-	    "engine_connection_failures_total", "Connections to the servers that could not be opened or were lost") \
+	ROW(connection_attempts, HS_COUNTER, "Engine", "engine_connection_attempts", "engine_connection_attempts_total", \
+	    "Connections to the servers that were attempted") \
+	ROW(connection_failures, HS_COUNTER, "Engine", "engine_connection_failures", "engine_connection_failures_total", \
+	    "Connections to the servers that could not be opened or were lost") \
 	ROW(moved_redirects, HS_COUNTER, "Engine", "engine_moved_redirects", "engine_moved_redirects_total", \
 	    "Requests redirected by MOVED: their slot has another owner") \
 	ROW(ask_redirects, HS_COUNTER, "Engine", "engine_ask_redirects", "engine_ask_redirects_total", \

@@ -187,7 +187,7 @@ static void pinned_pages_are_given_back_when_needed(void **state)
 	struct hs_test_embedded *test = *state;
 
 	test->options.store_bytes_max = 16 * HS_MIB;
-	/* does not fill, and the test never calls hs_group_maintain */
+	/* The log does not fill, and the test never calls hs_group_maintain: neither of them begins a checkpoint. */
 	test->options.log_bytes = 144 * HS_MIB;
 	assert_int_equal(hs_test_embedded_open(test), 0);
 	for (int i = 0; i < 20; i++)

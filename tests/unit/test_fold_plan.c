@@ -395,7 +395,7 @@ static void test_a_client_has_one_sign(void **state)
 	drop_plan(&desk);
 	assert_string_equal(plan(&desk), "INCR k for a");
 	drop_plan(&desk);
-	/* Behind 0 either sign may come. */
+	/* After an add of 0, the client's next add in the batch may have either sign. */
 	assert_plan("a:INCRBY k 0; a:INCR k; b:INCRBY k 0; b:DECR k", "INCRBY k 0 for a a b b");
 	/* If the value is known, members run in their order. */
 	assert_plan("a:SET k 5; a:INCR k; a:DECRBY k 3; b:INCR k", "SET k 4 for a a a b");

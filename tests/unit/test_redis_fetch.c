@@ -170,7 +170,8 @@ static void test_a_lost_connection_ends_its_tracking_session(void **state)
 	assert_true(holds(b));
 	assert_false(holds(a));
 	assert_ptr_equal(a->op.tracking_session, b->op.tracking_session); /* the address stays */
-	/* Also if the flow closes the connection, because its replies are malformed. */
+	/* The tracking session also ends when the flow itself closes the connection because of a malformed
+	 * reply. */
 	c = start_fetch(flow_world, 1, "GET c");
 	reply(flow_world, 1, "HTTP/1.1 400\r\n");
 	assert_false(holds(b));

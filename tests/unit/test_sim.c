@@ -501,7 +501,7 @@ static void test_heat_of_unrecorded_clients(void **state)
 			count(&warmth, 0, HEAT_KEYS, false);
 			count(&warmth, 1, HEAT_KEYS, true);
 		}
-		assert_int_equal(warmth_end_beside(&warmth, 1, "of others"),
+		assert_int_equal(warmth_end_beside(&warmth, 1, "of unrecorded clients"),
 				 times <= 1 ? 0 : HS_EINVAL);
 	}
 }
