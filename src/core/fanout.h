@@ -1,4 +1,4 @@
-/* Commands that go to several partitions or workers: one request with several parts, and one merged reply
+/* Fan-out: commands that go to several partitions or workers: one request with several parts, and one merged reply
  * (route/merge.h). Worker's thread only. It knows SCAN's cursor format (keyspace/keyspace.h). A part that fails
  * makes the reply an error, unless one success is enough (HS_MERGE_ONE_SUCCEEDED). In front of servers, a write
  * that failed at one server and ran, or may have run, at another gets -UNKNOWN. */
