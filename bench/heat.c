@@ -2,8 +2,8 @@
  *
  * The keys of a stream are in memory before the measurement. Each round passes over the stream three times: bare
  * (everything except the counting), in batches of 16 as a worker does it, and singly. The cost of counting is the
- * difference to the bare pass of the same round, in the thread's own CPU time, so that a busy machine disturbs little;
- * the line shows the median over the rounds.
+ * difference to the bare pass of the same round, in the thread's own CPU time, so that a busy machine disturbs
+ * little; the line shows the median over the rounds.
  *
  *     heat      prints lines of: what | target | measured; exits with 0 also if a target is MISSED
  */

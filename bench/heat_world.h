@@ -91,8 +91,9 @@ static inline void world_init(struct world *world, double exponent, size_t keys,
 	*world = (struct world){.now_us = START_US};
 	hs_prng_init(&world->prng, seed);
 	hs_storm_keys_init(&world->keys, &shape, keys, seed);
+	/* One more for the key that the program itself makes hot or large (number `keys`). */
 	if (with_truth)
-		truth_init(&world->truth, keys + 1); /* one more for the program's own key */
+		truth_init(&world->truth, keys + 1);
 	world->one = hs_heat_create(&options);
 	hs_heat_now(world->one, START_US);
 	for (int i = 0; i < WORKERS; i++) {

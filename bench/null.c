@@ -82,8 +82,8 @@ static void watch(int epoll, int fd)
 		die("epoll_ctl");
 }
 
-/* Sends a reply for each request in the bytes. The socket is blocking: a client that reads all replies before it sends
- * more never makes it wait. */
+/* Sends a reply for each request in the bytes. The socket is blocking: a client that reads all replies before it
+ * sends more never makes it wait. */
 static int answer(int fd, const char *bytes, size_t len, const struct replies *replies)
 {
 	size_t requests = 0;

@@ -8,15 +8,18 @@ Further sections follow, a module each: heat (what detection costs, finds and mi
 fold (one hot key, folded and not), relief (what one hot key costs redis-server), cache (reads under a staleness
 bound), proxy (heatsink against nutcracker, in front of redis-server and of a Cluster).
 
-How to read it. Absolute numbers drift on a shared machine, so every row measures the candidates in short turns, one
-after the other, in several rounds, and shows medians; brackets show the range of ratios over the rounds. Compare the
-server's CPU time per operation and its ratio to the others in the same row, never numbers of two runs. Where a row has
-a target, the line ends with "met" or "MISSED".
+How to read it. Absolute numbers drift on a shared machine, so the rows that compare operations per second, CPU time or
+latency measure the candidates in short turns, one after the other, in several rounds, and show medians; brackets show
+the range of ratios over the rounds. Rows about other values are measured once: time to start, memory, staleness,
+expiry, connections per node. Compare the server's CPU time per operation and its ratio to the others in the same row,
+never numbers of two runs. Where a row has a target, the line ends with "met" or "MISSED".
 
-This process starts the candidates and `heatsink storm`, the load, as child processes on free ports and ends them; the C
-programs in this folder are single-threaded child processes, except null.c. A MISSED target or a wrong value in the
-cache section does not change the exit status, which is 0. An error reply or a lost request in the other sections, a
-server that does not start, or a load that does not end within GUARD_S (300 s) stops the run with status 1.
+This process starts the candidates and `heatsink storm`, the load, as child processes on free ports and ends them; the
+C programs in this folder are single-threaded child processes, except null.c. A MISSED target does not change the exit
+status, which is 0. A wrong value in the cache section is counted, shown and MISSED, and the run goes on; a wrong
+reply in the fold section (--verify) stops the run with status 1. So does an error reply or a lost request in any
+section, a server that does not start, or a load that does not end within GUARD_S (300 s). Two rows do not look at
+errors of the load: "live" of heat and "connections per node" of proxy.
 
 Run one section or row with ARGS="--rows fold" (--help lists the options). Nothing is saved unless --out names a file.
 The folder may use internal headers (heat/internal.h, cli/storm.h) and tests/lib/cluster.py and relay.py; nothing

@@ -6,11 +6,12 @@
  * sanitizer finds a read beyond the end and a pointer used too long.
  *
  * All targets, fuzz/fuzz_*.c, work in this way: one process and one thread per target, libFuzzer calls
- * LLVMFuzzerTestOneInput with bytes, and there is no network, clock or file; src/serve, src/http and src/cli are not
- * used. A failed check (hs_check), a sanitizer report, 25 s for one input or 2 GB of memory ends the process;
- * libFuzzer then writes the input to BUILD/crashes/TARGET-…. tools/run-fuzz reports the target as FAIL, shows the end
- * of its log and exits with 1; other targets go on. To replay an input, run `BUILD/fuzz/TARGET FILE`; `make fuzz-build`
- * makes the programs, in build/clang-fuzz. Seeds are in fuzz/corpus/TARGET: add the input of a fixed bug there. */
+ * LLVMFuzzerTestOneInput with bytes, and there is no network, clock or file; src/serve, src/http and src/cli are
+ * not used. A failed check (hs_check), a sanitizer report or 2 GB of memory ends the process, and under
+ * tools/run-fuzz also 25 s for one input. tools/run-fuzz has libFuzzer write the input to BUILD/crashes/TARGET-…,
+ * reports the target as FAIL, shows the end of its log and exits with 1; other targets go on. To replay an input,
+ * run `BUILD/fuzz/TARGET FILE`; `make fuzz-build` makes the programs, in build/clang-fuzz. Seeds are in
+ * fuzz/corpus/TARGET: add the input of a fixed bug there. */
 #include "base/buf.h"
 #include "base/check.h"
 #include "base/err.h"

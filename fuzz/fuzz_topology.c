@@ -3,8 +3,10 @@
  * must be consistent.
  *
  * Input: the first byte selects the parser of the rest. For topologies the rest is two replies in a row: the cluster
- * before and after a change. Every call gets a heap copy of exactly the right size, so that the address sanitizer
- * finds a read beyond the end. The head of fuzz_request.c says how targets run and how to replay a crash. */
+ * before and after a change. The rest lies in one heap copy of exactly the right size, so that the address
+ * sanitizer finds a read beyond its end. It does not find a read beyond the first of two topologies, which ends
+ * inside the copy, nor in the second parse of a URL, whose text is an array on the stack. The head of
+ * fuzz_request.c says how targets run and how to replay a crash. */
 #include "base/check.h"
 #include "base/err.h"
 #include "base/mem.h"

@@ -1,5 +1,5 @@
-/* A simulated Cluster, controlled by lines on standard input: for tests that run the same scripts against real servers
- * (tests/integration/test_sim_cluster.py). One process, one thread, a virtual clock.
+/* A simulated Cluster, controlled by lines on standard input: for tests that run the same scripts against real
+ * servers (tests/integration/test_sim_cluster.py). One process, one thread, a virtual clock.
  *
  *     simulated MASTERS REPLICAS [MISTAKE]
  *
@@ -19,8 +19,8 @@
  *          done                all input up to here is processed
  *
  * The nodes do not call a silent node failed before time passes: NODE_TIMEOUT_US is far longer than what "settle"
- * runs. MISTAKE switches a rule of the servers off, to show that the test's comparison can fail. An unknown line aborts
- * the driver (hs_check). */
+ * runs. MISTAKE switches a rule of the servers off, to show that the test's comparison can fail. An unknown line
+ * aborts the driver (hs_check). */
 #include "base/check.h"
 #include "sim/cluster.h"
 

@@ -190,7 +190,8 @@ class Files(FolderCase):
         self.assertIn(b"--protected-mode no", reply.raw)
 
     def test_protected_mode_holds_while_it_runs(self):
-        """No command, and no file that is read again, opens a public address."""
+        """While the server listens on a public address, no command and no reload of the file can let a user in
+        without a password."""
         self.write("bind 0.0.0.0\nrequirepass secret\nuser bob off nopass +@all ~*\n")
         server = self.serve("--config", self.path("conf"))
         admin = server.raw()

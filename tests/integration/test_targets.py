@@ -191,7 +191,7 @@ class Places(Targets):
                 with self.subTest(command=command, target=target):
                     self.fails(command, "--target: ", target)
         self.fails("top", "one heatsink server, not to a Cluster", "cluster://localhost:1")
-        self.fails("storm", "database 0 alone", "redis://localhost:1/3", "--cluster")
+        self.fails("storm", "only database 0", "redis://localhost:1/3", "--cluster")
         self.fails("storm", "could not connect: .*cluster support disabled", f"cluster://localhost:{self.redis.port}")
 
     def test_an_endpoint_that_knows_no_hello(self):

@@ -1,12 +1,13 @@
-"""The source, the docs and what operators read use the field's words (CONTRIBUTING.md, "Words").
+"""Goal: the source, the docs and what operators read use the field's words (CONTRIBUTING.md, "Words").
 
-Three checks, each on every file that git tracks below `src`, `sim`, `docs` and the README:
+Method: three checks of the files that git tracks below src, sim and docs, of README.md and of CONTRIBUTING.md:
 
-  retired words   lib/retired_words.txt: words with a private meaning, and what to write instead
-  openings        a comment begins with its subject, not with "Who", "What", "Nobody" and the like
+  retired words   no file has a word of tests/lib/retired_words.txt; a failure says what to write instead
+  openings        no line of a comment in C begins with "Who", "What", "Nobody" and the like instead of the subject
   glossary        every term of docs/GLOSSARY.md is in use, and its source is there
 
-Help texts are read from the program, since a table may compose what no file contains.
+The check of retired words also reads the help texts, from the program, because it may compose text that no file
+contains. Short texts with planted mistakes show that the first two checks can fail.
 """
 import fnmatch
 import os

@@ -6,7 +6,9 @@
  * Words of one field are separated by commas; "-" is an empty field. Specs are separated by semicolons; each is
  * flags:search:find. search is an index ("2"), or a word and a start ("STREAMS/1"), or "?" for unknown. find is
  * last/step/limit for a range, or #number/first/step. A line that starts with a space is a subcommand of the last
- * line without one. */
+ * line without one.
+ *
+ * Any thread may call: there is no state. The caller owns `lines` and `out`. The lines are not checked. */
 #ifndef HS_TESTS_DESCRIBED_H
 #define HS_TESTS_DESCRIBED_H
 

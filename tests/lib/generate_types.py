@@ -302,7 +302,7 @@ FIRST = {
     "places": [[b"GEOADD", b"{t}g1", *PLACES[0], b"a", *PLACES[1], b"b"]],
 }
 
-# Commands that heatsink refuses in transactions, or answers differently inside one; with a Cluster also those that
-# write to all masters.
+# Commands left out of transactions. WHOLE: heatsink refuses them there or answers differently. SPANNING, in front of a
+# Cluster: also those that concern several masters.
 WHOLE = {b"DEBUG", b"LATENCY", b"CLIENT KILL", b"HELLO"}
 SPANNING = WHOLE | generate.SPANNING | {b"PUBSUB", b"FUNCTION"}

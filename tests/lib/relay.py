@@ -105,8 +105,9 @@ def _matcher(match):
 # ---- faults of requests ----
 
 class Fault:
-    """A fault of a request. Either asked(link) is called instead of passing the request on, which is then the last one
-    of its connection; or answered(link, reply) gets the server's reply."""
+    """What happens to a matching request, one of two. asked(link): called instead of sending the request to the server;
+    later requests of the connection are dropped. answered(link, reply): the server has run the request; called with
+    its reply, and sends the client what it should get."""
 
     def __init__(self, relay, match, times, asked=None, answered=None):
         self.relay, self.matches, self.times = relay, _matcher(match), times

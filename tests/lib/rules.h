@@ -1,4 +1,5 @@
-/* Makes rule sets for unit tests from lines in the form of the configuration file. */
+/* Makes rule sets for unit tests from lines in the form of the configuration file. There is no state: each thread
+ * may make sets of its own. The caller owns a set and releases it with hs_rules_unref. */
 #ifndef HS_TESTS_LIB_RULES_H
 #define HS_TESTS_LIB_RULES_H
 

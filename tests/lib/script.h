@@ -1,6 +1,7 @@
 /* For unit tests written as scripts of requests and expected replies, in the simulated world (sim/world.h).
  * received() compares all bytes that a client has received since the last call, and discards them, so each line
- * of a script shows only new bytes. A difference fails the test with both texts. */
+ * of a script shows only new bytes. A difference fails the test with both texts. One thread, the
+ * test's; the world owns the client and its bytes. */
 #ifndef HS_TESTS_SCRIPT_H
 #define HS_TESTS_SCRIPT_H
 

@@ -9,12 +9,14 @@ free ports, in folders of their own, ended with the test.
         self.assertEqual(server.stop(), 0)
 
 What is in the folder. The headers and .c files are for unit tests: *_world.h are fixtures in which the test plays the
-engine, the servers or the cluster and single-steps the code under test, in one thread, with a simulated clock; they
-may include internal headers of their module. The Python modules are for integration tests; tools/run-tests puts the
-folder on PYTHONPATH. Servers: servers, cluster, relay (faults in between), fake and heat (servers that answer from a
-script), tls, disks. Clients and terminals: resp, terminal, job_shell. Comparisons: generate* and differential* (random
-sequences against Redis), simulated* (scripts against Redis and the simulator). Checks: checks, cases, source_rules,
-counters. src/ and sim/ never include this folder; fuzz/ does.
+engine, the servers or the cluster and single-steps the code under test, in one thread, with a simulated clock (only
+fold_world.h needs neither engine nor clock); they may include internal headers of their module. The Python modules
+are for integration tests; tools/run-tests puts the folder on PYTHONPATH. Servers: servers, cluster, relay (faults in
+between), fake and heat (servers that answer from a script), tls, disks. Clients and terminals: resp, terminal,
+job_shell. Comparisons: generate* and differential* (random sequences against Redis), simulated* (scripts against
+Redis and the simulator). Checks: checks, cases, source_rules, counters. src/ and sim/ never include this folder.
+Other users: fuzz/fuzz_fold.c includes fold_world.h, tests/preload/faults.c includes faults.h, and bench/ imports
+cluster and relay.
 
 What a helper must not do: use a fixed port, sleep for a fixed time, or end a process that it has not started. Ports
 come from the kernel, waits are for a log line, a reply or the end of a process.

@@ -29,7 +29,8 @@ from resp import Closed, Connection, encode
 from simulated import MASTERS, SLOTS, Bytes, Client, Simulated
 from simulated_faults import RealFaults
 
-NODE = 9  # a client of heatsink belongs to no node
+# The node number noted for clients of heatsink, which are connected to no node. No node has this number.
+NODE = 9
 TIMEOUT_MS = 60000  # timeout of requests to servers
 # The rules that the driver has as well.
 RULES = [f"{key} cache stale={stale} ttl=1m admit=all jitter=0% refresh-ahead=0"

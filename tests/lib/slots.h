@@ -1,4 +1,5 @@
-/* A slot map for unit tests: the slots in equal ranges over this many partitions. */
+/* A slot map for unit tests: the slots in equal ranges over this many partitions. There is no state; the caller owns
+ * the map, and only one thread may use it meanwhile. */
 #ifndef HS_TESTS_SLOTS_H
 #define HS_TESTS_SLOTS_H
 

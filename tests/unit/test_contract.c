@@ -162,8 +162,7 @@ static void test_errors(void **state)
 	static const char *const rows[][2] = {
 		{"", "a rule needs a glob and a contract: user:* cache stale=100ms"},
 		{"a", "a rule needs a glob and a contract: user:* cache stale=100ms"},
-		{"\"\" cache",
-		 "rule '', word 1 '': the glob is empty; * matches all keys"},
+		{"\"\" cache", "rule '', word 1 '': the glob is empty; * matches all keys"},
 		{"a cahce", "rule 'a', word 2 'cahce': no such contract; did you mean 'cache'?"},
 		{"a \"\"", "rule 'a', word 2 '': no such contract; valid: strict and cache"},
 		{"a immortal",
@@ -185,8 +184,9 @@ static void test_errors(void **state)
 				   "'stale-while-revalidate'"},
 		{"a cache SWR", "rule 'a', word 3 'SWR': option 'swr' is now called "
 				"'stale-while-revalidate'"},
-		{"a cache ttl=1s negative=0", "rule 'a', word 4 'negative=0': option 'negative' is now "
-					      "called 'negative-ttl'"},
+		{"a cache ttl=1s negative=0",
+		 "rule 'a', word 4 'negative=0': option 'negative' is now "
+		 "called 'negative-ttl'"},
 		{"a cache ahead=1", "rule 'a', word 3 'ahead=1': option 'ahead' is now called "
 				    "'refresh-ahead'"},
 		{"a cache pubic", "rule 'a', word 3 'pubic': no such option of cache; did you mean "
@@ -219,8 +219,9 @@ static void test_errors(void **state)
 					     "negative-ttl is from 0 to 1d"},
 		{"a cache stale-if-error=31d", "rule 'a', word 3 'stale-if-error=31d': out of "
 					       "bounds: stale-if-error is from 0 to 30d"},
-		{"a cache jitter=10", "rule 'a', word 3 'jitter=10': a share is a number with %, as "
-				      "in 10%; jitter is from 0% to 90%"},
+		{"a cache jitter=10",
+		 "rule 'a', word 3 'jitter=10': a share is a number with %, as "
+		 "in 10%; jitter is from 0% to 90%"},
 		{"a cache jitter=%", "rule 'a', word 3 'jitter=%': a share is a number with %, as "
 				     "in 10%; jitter is from 0% to 90%"},
 		{"a cache jitter=91%",

@@ -265,7 +265,8 @@ static void test_copying_pauses_for_uncopyable_values(void **state)
 	       HS_COPIES_VALUE_BYTES_MAX + 1);
 	large.len += HS_COPIES_VALUE_BYTES_MAX + 1;
 	hs_buf_append(&large, "\r\n", 3);
-	check_rests(large.data, -1, true, "its value has 16777217 bytes; at most 16777216 are copied");
+	check_rests(large.data, -1, true,
+		    "its value has 16777217 bytes; at most 16777216 are copied");
 	hs_buf_deinit(&large);
 }
 

@@ -133,7 +133,8 @@ static void test_without_a_server(void **state)
 	     "no hashes yet; with --engine, in front of a Redis server, it works)\r\n");
 	says(&town, "Monitor", "",
 	     "-ERR unknown command 'Monitor', with args beginning with: (heatsink refuses it on "
-	     "every engine: heatsink has no stream of all commands; HEAT TOP shows the busiest keys, "
+	     "every engine: heatsink has no stream of all commands; HEAT TOP shows the busiest "
+	     "keys, "
 	     "SLOWLOG GET the slowest commands)\r\n");
 	says(&town, "WAIT 1 0", "",
 	     "-ERR unknown command 'WAIT', with args beginning with: '1' '0' (the embedded engine "

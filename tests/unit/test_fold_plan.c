@@ -777,10 +777,11 @@ static void test_unexpected_replies(void **state)
 					      "$-1\r\n",
 					      ":99999999999999999999\r\n",
 					      "|1\r\n+a\r\n+b\r\n:1\r\n"};
-	static const char all[] =
-		"a-UNKNOWN the engine's reply to a batch of folded requests is malformed: the command "
-		"may or may not have run, b-UNKNOWN the engine's reply to a batch of folded requests is "
-		"malformed: the command may or may not have run";
+	static const char all[] = "a-UNKNOWN the engine's reply to a batch of folded requests is "
+				  "malformed: the command "
+				  "may or may not have run, b-UNKNOWN the engine's reply to a "
+				  "batch of folded requests is "
+				  "malformed: the command may or may not have run";
 
 	(void)state;
 	for (size_t i = 0; i < sizeof replies / sizeof *replies; i++) {

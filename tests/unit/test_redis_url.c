@@ -145,8 +145,7 @@ static void test_invalid_urls(void **state)
 			fail_msg("%s is taken", cases[i].text);
 		snprintf(place, sizeof place, "character %u of", cases[i].at);
 		if (!strstr(why, place) || !strstr(why, cases[i].what) ||
-		    !strstr(why, "example: ") || strchr(why, '\n') ||
-		    strlen(why) + 1 >= sizeof why)
+		    !strstr(why, "example: ") || strchr(why, '\n') || strlen(why) + 1 >= sizeof why)
 			fail_msg("%s: %s", cases[i].text, why);
 		if (strstr(why, "secret"))
 			fail_msg("tells the password: %s", why);

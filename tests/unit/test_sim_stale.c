@@ -234,7 +234,7 @@ static void test_own_writes_are_seen(void **state)
 	BAD(seen, SET(0, 6000, 15, 22), GET(0, 5000, 15, 23));
 	GOOD(seen, SET(0, 6000, 15, 22), GET(0, 6000, 15, 23));
 	GOOD(seen, SET(0, 6000, 15, 22), GET(1, 5000, 15, 23));
-	/* Requested before it, however late it is answered. */
+	/* A read sent before the client's own write must not see that write, however late the read is answered. */
 	GOOD(seen, GET(0, 5000, 15, 22), SET(0, 6000, 15, 23));
 	BAD(seen, GET(0, 6000, 15, 22), SET(0, 6000, 15, 23));
 	/* A later value of another client is right, too. */

@@ -276,7 +276,7 @@ static void test_a_watched_transaction(void **state)
 	struct hs_storm_request exec;
 
 	(void)state;
-	/* The transaction was aborted by its watch: nothing is known. */
+	/* EXEC replies null because a watched key changed: allowed, and the transaction counts as not run. */
 	exec = ask_both(world, HS_SIM_SET, HS_STORM_REPLY_EACH, true);
 	exec.depends_on_watch = true;
 	reply(world, exec, "*-1\r\n");
