@@ -21,9 +21,8 @@ static const struct hs_flag rows[] = {
 static const struct hs_flags flags = {
 	.program = "heatsink check",
 	.before = "heatsink check: read everything in a data folder and verify every checksum\n\n",
-	.after = "\nNothing is written. Exit status: 0 everything is whole; 1 damage was found; 2 "
-		 "the "
-		 "folder\ncould not be checked.\n",
+	.after = "\nNothing is written. Exit status: 0 everything is whole; 1 damage was found;\n"
+		 "2 the folder could not be checked.\n",
 	.rows = rows,
 	.count = sizeof rows / sizeof *rows,
 };

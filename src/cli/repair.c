@@ -43,9 +43,8 @@ static const struct hs_flag rows[] = {
 static const struct hs_flags flags = {
 	.program = "heatsink repair",
 	.before = "heatsink repair: drop damaged data in a data folder and keep the rest\n\n",
-	.after = "\nDropped data is copied to a folder 'aside-TIME' in DIR first. Exit status: 0 "
-		 "the "
-		 "folder is\nwhole or was repaired; 1 it was not repaired; 2 it could not be "
+	.after = "\nDropped data is copied to a folder 'aside-TIME' in DIR first. Exit status: 0\n"
+		 "the folder is whole or was repaired; 1 it was not repaired; 2 it could not be\n"
 		 "read.\n",
 	.rows = rows,
 	.count = sizeof rows / sizeof *rows,
@@ -191,7 +190,8 @@ static int cut_records(struct hs_database *database, const char *aside, struct h
 	return rc < 0 ? rc : 0;
 }
 
-/* Opens the folder as a server does, but skipping what is broken, removes damaged records, and writes a checkpoint. */
+/* Opens the folder as a server does, but skipping what is broken, removes damaged records, and writes a
+ * checkpoint. */
 static int repair(struct hs_folder *folder)
 {
 	struct hs_fault fault = {folder->error, sizeof folder->error};

@@ -106,12 +106,18 @@ static int read_words(struct hs_sim_job_options *options, int argc, char **argv)
 
 	list_words(&words);
 
+	static const struct hs_flag_renamed renamed[] = {
+		{"about", "focus"},
+		{"mistake", "bug"},
+	};
 	const struct hs_flags flags = {
 		.program = "heatsink sim",
 		.before = before,
 		.after = words.data,
 		.rows = rows,
 		.count = sizeof rows / sizeof *rows,
+		.renamed = renamed,
+		.renamed_count = sizeof renamed / sizeof *renamed,
 	};
 
 	rc = hs_flags_read(&flags, options, argc - check, argv + check, stderr);

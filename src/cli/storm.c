@@ -24,8 +24,8 @@ struct storm {
 	struct hs_storm_verify *verify;
 	struct hs_storm_history *history; /* verify, --command all */
 	uv_signal_t signals[2];
-	uint64_t
-		shown_ns; /* the progress line: when it was drawn last, and its number of replies */
+	/* The progress line: when it was drawn last, and its number of replies. */
+	uint64_t shown_ns;
 	uint64_t shown_answers;
 };
 
@@ -231,7 +231,7 @@ static void start(struct storm *storm)
 	}
 }
 
-static void create_judge(struct storm *storm)
+static void create_verifier(struct storm *storm)
 {
 	uint64_t run_tag = uv_hrtime() ^ (uint64_t)time(NULL) << 20;
 
@@ -264,7 +264,7 @@ int hs_cli_storm(int argc, char **argv)
 	if (hs_target_open(&storm.options.target, "heatsink storm", stderr) < 0)
 		return 1;
 	signal(SIGPIPE, SIG_IGN);
-	create_judge(&storm);
+	create_verifier(&storm);
 	storm.worker_count = (unsigned)storm.options.threads;
 	storm.workers = hs_mem_alloc(storm.worker_count * sizeof *storm.workers);
 	for (unsigned i = 0; i < storm.worker_count; i++)

@@ -28,7 +28,8 @@
  *
  * Bad days: a connection is lost: requests of which the kernel took a byte have an unknown outcome (`lost`), the
  * others are taken back (`unsent`), and the client reconnects after 10 ms to 1 s. After --retries failures it is
- * given up; when all clients are, the run ends (`abandoned`). Exit codes: storm.c. */
+ * given up; when all clients are, the run ends (`abandoned`). With --verify, keys that cannot be read at the end are
+ * failures: exit code 1. */
 #ifndef HS_CLI_STORM_H
 #define HS_CLI_STORM_H
 
@@ -98,9 +99,9 @@ struct hs_storm_options {
 	uint64_t rate;	      /* requests per second in total; 0: closed loop */
 	uint64_t duration_us; /* 0: no limit */
 	bool duration_given;
-	uint64_t
-		resend_timeout_us; /* Cluster: for how long a request that no node ran is sent again */
-	uint64_t count;		   /* requests in total; 0: no limit */
+	/* Cluster: for how long a request that no node ran is sent again. */
+	uint64_t resend_timeout_us;
+	uint64_t count; /* requests in total; 0: no limit */
 	uint64_t threads;
 	uint64_t seed;
 	uint64_t retries;    /* failed connects in a row before a client is given up */
@@ -126,8 +127,8 @@ extern const char *const hs_storm_commands[]; /* the names, up to a NULL */
 
 /* ---- keys ---- */
 
-/* Draws key numbers 0 … keys-1 in a shape. Key 0 is the hottest of `zipf` and `viral`; the hot keys of `80/20` are the
- * first ones. */
+/* Draws key numbers 0 … keys-1 in a shape. Key 0 is the hottest of `zipf` and `viral`; the hot keys of `80/20`
+ * are the first ones. */
 struct hs_storm_keys {
 	struct hs_storm_shape shape;
 	uint64_t keys;
@@ -369,7 +370,7 @@ struct hs_storm_node {
 	HS_STORM_NODE_COUNTS(HS_COUNTER_NUMBER)
 };
 
-/* What to do after the first error of a request or transaction: send it again, with ASKING, after a pause. */
+/* The reaction to the first error of a request or transaction: send it again, with ASKING, after a pause. */
 struct hs_storm_verdict {
 	bool again, ask, later;
 	uint32_t node; /* the node that ASK or MOVED names */
@@ -390,8 +391,8 @@ struct hs_storm_connection {
 	bool map_requested;	    /* CLUSTER SLOTS is in flight on it */
 	struct hs_buf resend_bytes; /* the bytes of the requests in flight, from resend_at on */
 	size_t resend_at;
-	uint32_t
-		transaction_replies; /* replies received for the transaction at the head of the ring */
+	/* Replies received for the transaction at the head of the ring. */
+	uint32_t transaction_replies;
 	struct hs_storm_verdict verdict;
 	struct hs_buf why; /* the error reply that `verdict` is about */
 	/* Ticks without a byte from a node that owns no slots. Not time: if storm itself was delayed, the node's
@@ -422,9 +423,9 @@ struct hs_storm_client {
 	uint32_t connections_count;
 	uint32_t in_flight; /* requests: on all connections, and parked */
 	struct hs_storm_watch watch;
-	uint32_t client; /* ALL, verify: its number in the history */
-	struct hs_storm_connection
-		*from; /* where the reply being handled came from; NULL: from no connection */
+	uint32_t history_client; /* ALL, verify: its number in the history */
+	/* Where the reply being handled came from; NULL: from no connection. */
+	struct hs_storm_connection *from;
 
 	/* The request being added. */
 	struct hs_buf *out;

@@ -188,7 +188,7 @@ static void record(struct composing *to, struct hs_storm_request *request, struc
 
 	if (!history)
 		return;
-	op.client = to->client->client;
+	op.client = to->client->history_client;
 	number = hs_storm_history_add(history, &op, form);
 	if (request->records++ == 0)
 		request->record = number;

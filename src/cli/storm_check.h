@@ -3,8 +3,8 @@
  *     storm_history.c ── operations of a key ──► hs_storm_check ── no order ──► hs_storm_check_save: a file
  *     heatsink storm --check-history FILE ─────► hs_storm_check_file
  *
- * It knows no connection and no reply. One thread. A file that is cut short or edited is refused with the line that is
- * wrong. */
+ * It knows no connection and no reply. One thread. A file that is cut short or edited is refused with the line
+ * that is wrong. */
 #ifndef HS_CLI_STORM_CHECK_H
 #define HS_CLI_STORM_CHECK_H
 
@@ -24,8 +24,8 @@ int hs_storm_check(const struct hs_sim_history *history, uint64_t steps_max,
 int hs_storm_check_save(const struct hs_sim_history *history, const char *folder, const char *key,
 			char *path, size_t path_size) HS_MUSTCHECK;
 
-/* `heatsink storm --check-history FILE`: prints the operations of such a file, and the result of a search with far more
- * steps. Returns the exit status: 0 an order exists, 1 none exists or the file is bad, 2 not decided. */
+/* `heatsink storm --check-history FILE`: prints the operations of such a file, and the result of a search with
+ * far more steps. Returns the exit status: 0 an order exists, 1 none exists or the file is bad, 2 not decided. */
 int hs_storm_check_file(const char *path, FILE *out, FILE *err);
 
 #endif

@@ -367,7 +367,7 @@ static void on_up(void *context, struct hs_upstream *upstream)
 
 	upstream->state = HS_UPSTREAM_UP;
 	if (worker->history)
-		client->client = hs_storm_history_client(worker->history);
+		client->history_client = hs_storm_history_client(worker->history);
 	if (worker->cluster && worker->cluster->asked_ns == 0)
 		hs_storm_map_request(worker);
 	if (client->parked)

@@ -20,7 +20,7 @@ struct record {
 	struct hs_sim_op op;
 	uint8_t form;
 	uint8_t state;
-	bool told; /* its answer was set before: the reply does not contain it */
+	bool answer_known; /* its answer was set before: the reply does not contain it */
 };
 
 struct key {
@@ -41,7 +41,7 @@ struct hs_storm_history {
 	struct record *records; /* of this window, in the order sent */
 	uint32_t count, cap;
 	struct key *keys;
-	struct hs_sim_history judged; /* the records of one key, for the checker */
+	struct hs_sim_history checked_ops; /* the records of one key, for the checker */
 	struct hs_storm_findings findings;
 };
 
@@ -69,7 +69,7 @@ void hs_storm_history_destroy(struct hs_storm_history **history)
 {
 	if (!*history)
 		return;
-	hs_sim_history_deinit(&(*history)->judged);
+	hs_sim_history_deinit(&(*history)->checked_ops);
 	hs_mem_free(&(*history)->records);
 	hs_mem_free(&(*history)->keys);
 	hs_mem_free(history);
@@ -175,7 +175,7 @@ uint32_t hs_storm_history_add(struct hs_storm_history *history, const struct hs_
 void hs_storm_history_set_answer(struct hs_storm_history *history, uint32_t record, int64_t answer)
 {
 	history->records[record].op.answer = answer;
-	history->records[record].told = true;
+	history->records[record].answer_known = true;
 }
 
 /* ---- replies ---- */
@@ -190,7 +190,7 @@ static void settle(struct hs_storm_history *history, struct record *record, enum
 		return;
 	record->op.answered = history->stamp;
 	record->op.answered_us = now_us() + CLOCK_US;
-	if (record->op.kind == HS_SIM_GET && !record->told) {
+	if (record->op.kind == HS_SIM_GET && !record->answer_known) {
 		key->last.argument = record->op.answer;
 	} else if (record->op.kind == HS_SIM_PTTL) {
 		key->last.ttl_ms = record->op.answer > 0 ? record->op.answer : 0;
@@ -257,8 +257,8 @@ static bool read_answer(struct record *record, const struct hs_parsed_reply *ans
 	return false;
 }
 
-static void hear(struct hs_storm_history *history, struct record *record,
-		 const struct hs_parsed_reply *answer)
+static void read_reply(struct hs_storm_history *history, struct record *record,
+		       const struct hs_parsed_reply *answer)
 {
 	if (read_answer(record, answer)) {
 		settle(history, record, DONE);
@@ -268,7 +268,7 @@ static void hear(struct hs_storm_history *history, struct record *record,
 	settle(history, record, DROPPED);
 }
 
-static void hear_error(struct hs_storm_history *history, const struct hs_storm_request *request,
+static void read_error(struct hs_storm_history *history, const struct hs_storm_request *request,
 		       struct hs_bytes text)
 {
 	/* MSET may have been done in part. If MULTI was refused, the commands before the EXEC were not queued, but
@@ -282,7 +282,7 @@ static void hear_error(struct hs_storm_history *history, const struct hs_storm_r
 }
 
 /* Takes the elements of an array, one per record without an answer. */
-static void hear_each(struct hs_storm_history *history, const struct hs_storm_request *request,
+static void read_each(struct hs_storm_history *history, const struct hs_storm_request *request,
 		      const struct hs_parsed_reply *answer, struct hs_bytes body)
 {
 	struct record *records = &history->records[request->record];
@@ -293,7 +293,7 @@ static void hear_each(struct hs_storm_history *history, const struct hs_storm_re
 		return;
 	}
 	for (uint32_t i = 0; i < request->records; i++)
-		wanted += !records[i].told;
+		wanted += !records[i].answer_known;
 	if (answer->type != HS_PARSED_ARRAY || answer->count != wanted) {
 		fail(history, request->key,
 		     answer->type == HS_PARSED_NULL ? ": EXEC replied null, but no key was watched"
@@ -305,14 +305,14 @@ static void hear_each(struct hs_storm_history *history, const struct hs_storm_re
 		struct hs_parsed_reply element;
 		int64_t used;
 
-		if (records[i].told) {
+		if (records[i].answer_known) {
 			settle(history, &records[i], DONE);
 			continue;
 		}
 		used = hs_parse_reply_head(&element, body.data, body.len);
 		hs_check(used > 0); /* the reply is complete */
 		body = (struct hs_bytes){body.data + used, body.len - (size_t)used};
-		hear(history, &records[i], &element);
+		read_reply(history, &records[i], &element);
 	}
 }
 
@@ -325,12 +325,12 @@ void hs_storm_history_answer(struct hs_storm_history *history,
 	if (request->reply_shape == HS_STORM_REPLY_NONE)
 		return;
 	if (answer->type == HS_PARSED_ERROR) {
-		hear_error(history, request, answer->text);
+		read_error(history, request, answer->text);
 	} else if (request->reply_shape == HS_STORM_REPLY_EACH) {
-		hear_each(history, request, answer, body);
+		read_each(history, request, answer, body);
 	} else {
 		for (uint32_t i = 0; i < request->records; i++)
-			hear(history, &history->records[request->record + i], answer);
+			read_reply(history, &history->records[request->record + i], answer);
 	}
 }
 
@@ -339,11 +339,11 @@ void hs_storm_history_answer(struct hs_storm_history *history,
 /* Collects one key's records for the checker. The value before the window becomes a SET before all others. */
 static void gather(struct hs_storm_history *history, uint32_t key)
 {
-	struct hs_sim_history *judged = &history->judged;
+	struct hs_sim_history *checked_ops = &history->checked_ops;
 
-	judged->count = 0;
+	checked_ops->count = 0;
 	if (history->keys[key].base.argument != HS_SIM_NOTHING)
-		hs_sim_history_add(judged, &history->keys[key].base);
+		hs_sim_history_add(checked_ops, &history->keys[key].base);
 	for (uint32_t i = 0; i < history->count; i++) {
 		const struct record *record = &history->records[i];
 		struct hs_sim_op op = record->op;
@@ -351,7 +351,7 @@ static void gather(struct hs_storm_history *history, uint32_t key)
 		if (op.key != key || record->state == DROPPED)
 			continue;
 		op.key = 0;
-		hs_sim_history_add(judged, &op);
+		hs_sim_history_add(checked_ops, &op);
 	}
 }
 
@@ -364,8 +364,8 @@ static void keep(struct hs_storm_history *history, uint32_t key, struct hs_buf *
 	if (history->findings.failed >= HS_STORM_FINDINGS_MAX)
 		return;
 	hs_storm_history_name(history, key, name, sizeof name);
-	rc = hs_storm_check_save(&history->judged, history->options->history_folder, name, path,
-				 sizeof path);
+	rc = hs_storm_check_save(&history->checked_ops, history->options->history_folder, name,
+				 path, sizeof path);
 	if (rc == 0)
 		hs_buf_printf(why, "; see 'heatsink storm --check-history %s'", path);
 	else
@@ -373,13 +373,13 @@ static void keep(struct hs_storm_history *history, uint32_t key, struct hs_buf *
 			      strerror(-rc));
 }
 
-static void judge(struct hs_storm_history *history, uint32_t key)
+static void check_key(struct hs_storm_history *history, uint32_t key)
 {
 	struct hs_buf why = {0};
 	int rc;
 
 	gather(history, key);
-	rc = hs_storm_check(&history->judged, STEPS_MAX, &why);
+	rc = hs_storm_check(&history->checked_ops, STEPS_MAX, &why);
 	history->findings.windows++;
 	if (rc == HS_ELIMIT)
 		history->findings.undecided++;
@@ -398,7 +398,7 @@ void hs_storm_history_close(struct hs_storm_history *history)
 
 		if (key->records == 0)
 			continue;
-		judge(history, i);
+		check_key(history, i);
 		key->base = key->last;
 		if (key->renamed) {
 			key->name++;

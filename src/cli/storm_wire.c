@@ -1,5 +1,5 @@
-/* Requests as bytes. Every request of a run is one of a few templates with other digits in its key. So each template is
- * composed once, and a request is a copy with twelve bytes changed. */
+/* Requests as bytes. Every request of a run is one of a few templates with other digits in its key. So each
+ * template is composed once, and a request is a copy with twelve bytes changed. */
 #include "cli/storm.h"
 
 #include "base/slot.h"
@@ -107,7 +107,8 @@ void hs_storm_key_text(const struct hs_storm_options *options, uint64_t key, boo
 
 bool hs_storm_key_is_counter(const struct hs_storm_options *options, uint64_t key)
 {
-	/* Under `mixed` the odd keys are counters: each key keeps its share of requests, and no INCR hits a string. */
+	/* Under `mixed` the odd keys are counters: each key keeps its share of requests, and no INCR hits a
+	 * string. */
 	return options->command == HS_STORM_COMMAND_INCR ||
 	       (options->command == HS_STORM_COMMAND_MIXED && (key & 1));
 }

@@ -47,7 +47,8 @@ static int read_password(struct hs_target *target, const char *program, FILE *er
 	const char *text = target->password ? target->password : env;
 
 	if (target->password && *target->password_file)
-		return hs_flags_error(err, program, "give --password or --password-file, not both");
+		return hs_flags_error(err, program,
+				      "give either --password or --password-file, not both");
 	if (*target->password_file) {
 		const char *why =
 			read_first_line(target->password_file, to, HS_TARGET_PASSWORD_MAX + 2);

@@ -1,8 +1,8 @@
 /* heatsink top: the hottest keys and partitions of a server, live or once.
  *
- * The live loop waits for four things at once: a key, a signal, the server's answer, the time of
- * the next look. None of them holds up another. Signals come through a descriptor, so that the
- * terminal is given back by the same few lines however it ends. */
+ * The live loop waits for four things at once: a key, a signal, the server's reply, and the time of the next query.
+ * None of them blocks another. Signals come through a descriptor, so that the same few lines restore the terminal
+ * however top ends. */
 #include "cli/top.h"
 
 #include "base/num.h"
@@ -23,33 +23,33 @@
 
 enum {
 	ONCE_COLS = 80,
-	SLOW_US = 2000000, /* an answer that takes longer gets a line */
-	TICK_US = 1000000, /* of the seconds that are counted on the screen */
+	SLOW_US = 2000000, /* a reply that takes longer gets a line on the screen */
+	TICK_US = 1000000, /* interval of counters of seconds on the screen */
 };
 
 struct top {
 	struct hs_top_options options;
 	uv_loop_t loop;
-	uv_timer_t alarm; /* ends a wait */
+	uv_timer_t alarm; /* ends a wait of the loop */
 	uv_poll_t keyboard, signal;
 	struct hs_top_client *client;
 	struct hs_top_model model;
 	struct hs_top_view view;
 	struct hs_top_screen *screen;
-	int keys;     /* descriptor, see open_keys */
+	int keys;     /* descriptor: open_keys */
 	int signals;  /* descriptor */
-	int ended_by; /* a signal's number; 0: none */
+	int ended_by; /* the signal's number; 0: none */
 	bool quit;
-	bool query_due;	  /* as soon as the client is free */
+	bool query_due;	  /* send a query as soon as the client is free */
 	bool changed;	  /* paint */
-	uint64_t next_us; /* the next look */
-	uint64_t sent_us; /* the last one */
+	uint64_t next_us; /* time of the next query */
+	uint64_t sent_us; /* time of the last query */
 	uint64_t answered_us;
 	uint64_t painted_us;
 	char error[HS_TOP_ERROR_MAX];
 };
 
-/* Puts an answer into the model. Returns 0, or -1 with a line in top->error. */
+/* Reads the replies into the model. Returns 0, or -1 with a line in top->error. */
 static int take_answer(struct top *top, enum hs_top_outcome step)
 {
 	if (step == HS_TOP_FAILED) {
@@ -59,8 +59,9 @@ static int take_answer(struct top *top, enum hs_top_outcome step)
 	if (hs_top_model_read(&top->model, hs_top_client_query(top->client),
 			      hs_top_client_replies(top->client)) < 0) {
 		snprintf(top->error, sizeof top->error,
-			 "%s answers HEAT in a way this version does not know: use its own "
-			 "heatsink top",
+			 "%s sends replies to HEAT that this version cannot read: use the heatsink "
+			 "top "
+			 "of the server's version",
 			 top->options.target.text);
 		return -1;
 	}
@@ -70,7 +71,7 @@ static int take_answer(struct top *top, enum hs_top_outcome step)
 
 static void on_alarm(uv_timer_t *alarm)
 {
-	(void)alarm; /* that the loop returns is all there is to it */
+	(void)alarm; /* it only makes the loop return */
 }
 
 static void on_ready(uv_poll_t *poll, int status, int events)
@@ -78,14 +79,14 @@ static void on_ready(uv_poll_t *poll, int status, int events)
 	(void)poll, (void)status, (void)events;
 }
 
-/* Runs the loop until something has happened, or until then. */
+/* Runs the loop until an event, or until that time. */
 static void wait_until(struct top *top, uint64_t until_us)
 {
 	uint64_t now_us = hs_clock_mono_us();
 
 	uv_update_time(&top->loop);
-	/* It repeats, because uv_run runs a timer that is due before it waits: without another one it would wait
-	 * for a key. */
+	/* A repeating timer: uv_run runs due timers before it waits, and would then wait for a key without a
+	 * limit. */
 	if (until_us != UINT64_MAX)
 		uv_timer_start(&top->alarm, on_alarm,
 			       until_us > now_us ? (until_us - now_us + 999) / 1000 : 0, 1);
@@ -123,7 +124,7 @@ static int run_once(struct top *top)
 		fprintf(stderr, "heatsink top: %s\n", top->error);
 		return 1;
 	}
-	signal(SIGPIPE, SIG_DFL); /* of standard output */
+	signal(SIGPIPE, SIG_DFL); /* a closed standard output ends top */
 	hs_top_frame(&grid, &top->view, &top->model, 0, once_cols());
 	hs_top_grid_print(&grid, stdout);
 	hs_top_grid_deinit(&grid);
@@ -154,7 +155,7 @@ static void paint(struct top *top, uint64_t now_us)
 	top->painted_us = now_us;
 }
 
-/* When seconds on the screen have grown, whatever the interval is. */
+/* When a counter of seconds on the screen changes next. */
 static uint64_t tick_us(const struct top *top)
 {
 	bool counting = hs_top_client_is_waiting(top->client) || top->error[0];
@@ -162,7 +163,7 @@ static uint64_t tick_us(const struct top *top)
 	return counting ? top->painted_us + TICK_US : UINT64_MAX;
 }
 
-/* Looks are due at fixed times; those that passed while an answer was late are left out. */
+/* Queries are due at fixed times; those missed while a reply was late are skipped. */
 static void on_time(struct top *top, uint64_t now_us)
 {
 	if (now_us >= top->next_us) {
@@ -216,8 +217,8 @@ static void on_keys(struct top *top, uint64_t now_us)
 		on_action(top, hs_top_view_key(&top->view, key, top->model.rows_count), now_us);
 }
 
-/* Ctrl-Z: the terminal is the shell's until it says to go on. A stop that came in the middle of
- * painting would leave the painting torn, so it waits here for its turn like the others. */
+/* Ctrl-Z: restores the terminal and stops until the shell continues the process. It is handled here like other
+ * signals, because a stop in the middle of painting would leave a torn screen. */
 static void stop(struct top *top)
 {
 	struct sigaction ours, plain = {.sa_handler = SIG_DFL};
@@ -256,7 +257,7 @@ static void on_client(struct top *top, uint64_t now_us)
 
 	if (step == HS_TOP_WAITING)
 		return;
-	if (take_answer(top, step) == 0) /* its error is painted */
+	if (take_answer(top, step) == 0) /* on failure top->error is shown by the next frame */
 		top->answered_us = now_us;
 	top->changed = true;
 }
@@ -278,15 +279,15 @@ static void wait_for_something(struct top *top)
 		return;
 	if (waits[1].revents)
 		on_signal(top);
-	if (waits[0].revents & ~POLLIN) /* the terminal is gone */
+	if (waits[0].revents & ~POLLIN) /* the terminal was closed */
 		top->quit = true;
 	else if (waits[0].revents)
 		on_keys(top, hs_clock_mono_us());
 }
 
-/* libuv makes every descriptor that it polls non-blocking. Standard input is open in the shell too:
- * while top is stopped, and after its end, reads of other programs there would fail with EAGAIN. So
- * the loop polls a descriptor of top's own, an epoll set whose only member is standard input. */
+/* libuv makes every descriptor that it polls non-blocking. The shell shares standard input: while top is stopped, and
+ * after its end, reads by other programs would fail with EAGAIN. So the loop polls another descriptor: an epoll set
+ * whose only member is standard input. */
 static int open_keys(void)
 {
 	struct epoll_event event = {.events = EPOLLIN};
@@ -299,15 +300,15 @@ static int open_keys(void)
 
 static void on_no_signal(int number)
 {
-	(void)number; /* never called: SIGTSTP is blocked while this is its handler */
+	(void)number; /* never called: SIGTSTP is blocked */
 }
 
-/* Blocks the signals that the loop reads from the descriptor.
+/* Blocks the signals that the loop reads from a descriptor.
  *
- * ncurses sets SIGTSTP to SIG_IGN during every refresh, unless the program has a handler of its own
- * when the screen is opened. SIG_IGN makes the kernel discard a pending SIGTSTP, even a blocked
- * one: a Ctrl-Z that came while top started, or after it last read the descriptor, would be lost.
- * The handler here is never called; with it, ncurses leaves SIGTSTP alone. */
+ * ncurses sets SIGTSTP to SIG_IGN during every refresh, unless the program has set a handler before the screen is
+ * opened. SIG_IGN makes the kernel discard a pending SIGTSTP, even a blocked one: a Ctrl-Z during the start, or after
+ * the last read of the descriptor, would be lost. With the handler, which is never called, ncurses does not change
+ * SIGTSTP. */
 static int open_signals(void)
 {
 	struct sigaction handled = {.sa_handler = on_no_signal};
@@ -322,13 +323,14 @@ static int open_signals(void)
 	sigaddset(&ours, SIGWINCH);
 	sigaddset(&ours, SIGTSTP);
 	sigprocmask(SIG_BLOCK, &ours, NULL);
-	sigaction(SIGTSTP, &handled, NULL); /* once it is blocked: the handler would swallow it */
+	sigaction(SIGTSTP, &handled,
+		  NULL); /* after blocking: the handler would swallow the signal */
 	fd = signalfd(-1, &ours, SFD_NONBLOCK | SFD_CLOEXEC);
 	hs_check(fd >= 0);
 	return fd;
 }
 
-/* Keys and signals wake the loop. */
+/* Makes the loop return when the descriptor is readable. */
 static void watch(struct top *top, uv_poll_t *poll, int fd)
 {
 	hs_check(uv_poll_init(&top->loop, poll, fd) == 0);
@@ -337,7 +339,7 @@ static void watch(struct top *top, uv_poll_t *poll, int fd)
 
 static int run_live(struct top *top)
 {
-	/* Before the screen, so that no signal finds the terminal half taken. */
+	/* Before the screen: no signal may arrive while the terminal is half set up. */
 	top->signals = open_signals();
 	top->screen = hs_top_screen_open(top->error);
 	if (!top->screen) {
@@ -352,7 +354,7 @@ static int run_live(struct top *top)
 	while (!top->quit) {
 		uint64_t now_us = hs_clock_mono_us();
 
-		/* What waits to be asked goes out behind an answer. */
+		/* In this order: a due query is sent as soon as the last one is answered. */
 		on_client(top, now_us);
 		on_time(top, now_us);
 		if (top->changed)
@@ -376,7 +378,7 @@ int hs_cli_top(int argc, char **argv)
 		return code < 0 ? 1 : 0;
 	if (hs_target_open(&top.options.target, "heatsink top", stderr) < 0)
 		return 1;
-	setlocale(LC_CTYPE, ""); /* numbers keep their point */
+	setlocale(LC_CTYPE, ""); /* only LC_CTYPE: numbers keep the decimal point */
 	hs_top_view_init(&top.view, &top.options);
 	top.view.unicode = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 	hs_top_model_init(&top.model);

@@ -1,10 +1,10 @@
-/* One connection to the server (upstream/), and on it questions. A question is a handful of commands sent at once;
- * its answer is there when the last reply is. Everything happens while the loop runs, beside the keyboard, so that a
- * server that hangs holds up no key.
+/* One connection to the server (upstream/), and queries on it. A query is a few commands sent at once; it is answered
+ * when the last reply has come. Everything happens while the loop runs, besides the keyboard: a server that hangs
+ * blocks no key.
  *
- *     DOWN ──ask──▶ OPENING ──▶ UP ──replies──▶ UP (idle) ──ask──▶ …
- *       ▲              │         │
- *       └──────────────┴─ failed ┘     the error says what to do; the next ask connects
+ *     DOWN ──query──▶ OPENING ──▶ UP ──replies──▶ UP (idle) ──query──▶ …
+ *       ▲                │         │
+ *       └────────────────┴─ failed ┘     the error says what to do; the next query connects
  */
 #include "cli/top.h"
 
@@ -25,9 +25,9 @@ struct hs_top_client {
 	bool waiting;
 	uint64_t deadline_us;
 	struct hs_top_query query;
-	size_t commands_count; /* sent: INFO, then some of HEAT */
+	size_t commands_count; /* sent: INFO, then HEAT */
 	struct hs_top_replies replies;
-	char error[HS_TOP_ERROR_MAX]; /* "": the question has not failed */
+	char error[HS_TOP_ERROR_MAX]; /* "": the query has not failed */
 	char buffer[HS_READ_BYTES];
 };
 
@@ -47,7 +47,7 @@ void hs_top_client_destroy(struct hs_top_client **client)
 	hs_mem_free(client);
 }
 
-/* Nothing more is read; who called the connection's callback hangs up. */
+/* Fails the query. The caller of the connection's callback closes the connection. */
 __attribute__((format(printf, 2, 3))) static void fail(struct hs_top_client *client,
 						       const char *format, ...)
 {
@@ -71,14 +71,14 @@ static void set_reply_error(struct hs_top_client *client, bool heat, struct hs_b
 	hs_bytes_escape(text, said, sizeof said);
 	if (heat && hs_bytes_begins(text, HS_LIT("ERR unknown command")))
 		fail(client,
-		     "%s is not heatsink: it does not know HEAT; point --target at a heatsink "
-		     "server",
+		     "%s is not a heatsink server: it does not know HEAT; set --target to a "
+		     "heatsink server",
 		     target);
 	else
-		fail(client, "%s answers: %s", target, said);
+		fail(client, "%s replies with an error: %s", target, said);
 }
 
-/* One whole reply. What is pushed out of turn answers nothing; who may not ask for INFO sees the heat. */
+/* Takes one complete reply. Push messages are ignored. A user without permission for INFO still gets the heat. */
 static void take(void *context, struct hs_bytes reply, bool owned)
 {
 	struct hs_top_client *client = context;
@@ -89,7 +89,7 @@ static void take(void *context, struct hs_bytes reply, bool owned)
 	if (hs_parse_reply_head(&head, reply.data, reply.len) <= 0 || head.type == HS_PARSED_PUSH)
 		return;
 	if (client->replies.count == client->commands_count) {
-		fail(client, "%s answers what nobody asked: is --target right?",
+		fail(client, "%s sends replies without a request: is --target right?",
 		     client->options->target.text);
 		return;
 	}
@@ -111,10 +111,10 @@ static void on_receive(void *context, struct hs_upstream *upstream, const char *
 	hs_upstream_receive(upstream, hs_clock_mono_us(), data, len, most, take, client);
 	if (upstream->partial.len > most || upstream->scan.need > most ||
 	    client->replies.bytes.len > most)
-		fail(client, "%s sends more than %d MB at once: is --target right?", target,
+		fail(client, "%s sends more than %d MB for one query: is --target right?", target,
 		     HS_TOP_REPLY_BYTES_MAX >> 20);
 	else if (upstream->close_reason)
-		fail(client, "%s does not speak Redis's protocol: is --target right?", target);
+		fail(client, "%s does not speak the Redis protocol: is --target right?", target);
 	if (client->error[0])
 		disconnect(client);
 }
@@ -177,7 +177,7 @@ static void open_conn(struct hs_top_client *client)
 	hs_conn_open(&client->driver, &client->upstream, &server);
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
 static void add_command(struct hs_top_client *client, size_t argc, const struct hs_bytes *argv)
 {
@@ -216,7 +216,7 @@ static void compose(struct hs_top_client *client)
 	const struct hs_top_query *query = &client->query;
 	const struct hs_bytes info[] = {HS_LIT("INFO"), HS_LIT("server")};
 	struct hs_bytes prefixes = hs_bytes_of(hs_top_dimensions[HS_TOP_PREFIXES]);
-	/* Prefixes are filtered here: enough of them must come for some to be left. */
+	/* HEAT PREFIXES cannot filter, top does: so it requests all rows. */
 	bool all = query->dimension == HS_TOP_PREFIXES && query->prefix_len;
 
 	add_command(client, 2, info);
@@ -277,7 +277,8 @@ enum hs_top_outcome hs_top_client_poll(struct hs_top_client *client, uint64_t no
 	if (!client->error[0] && !answered) {
 		if (now_us < client->deadline_us)
 			return HS_TOP_WAITING;
-		fail(client, "no answer from %s within %.1f s: it hangs, or the network does",
+		fail(client,
+		     "no answer from %s within %.1f s (--timeout): the server or the network hangs",
 		     client->options->target.text, (double)client->options->timeout_us / 1e6);
 		disconnect(client);
 	}

@@ -1,9 +1,9 @@
-/* The columns of the tables: what each shows, and which give way when there is little room. */
+/* The columns of the tables: what each shows, and which are left out if there is little room. */
 #include "cli/top.h"
 
 #include <math.h>
 
-/* From here on a partition's load, or a key's share, is worth a colour. */
+/* Thresholds of colours: a partition's load, a key's share. */
 #define WARM_LOAD 1.3
 #define HOT_LOAD 2.0
 #define WARM_SHARE 0.2
@@ -37,14 +37,14 @@ static void write_name(const struct hs_top_cell_area *at, const struct hs_top_co
 	enum hs_top_style style = share_style(of->share);
 
 	(void)column;
-	/* The empty key is a key. Quotes cannot be meant: a key's own are escaped. */
+	/* The empty key is shown as two quotes. A key cannot look like that: its quotes are escaped. */
 	if (of->name.len == 0)
 		hs_top_grid_put(at->grid, at->row, at->col, at->cols, style, "\"\"");
 	else
 		hs_top_grid_put_key(at->grid, at->row, at->col, at->cols, style, of->name);
 }
 
-/* Reads against writes. */
+/* The ratio of reads to writes, in percent. */
 static void write_split(const struct hs_top_cell_area *at, const struct hs_top_column *column,
 			const void *item)
 {
@@ -55,7 +55,7 @@ static void write_split(const struct hs_top_cell_area *at, const struct hs_top_c
 	hs_top_grid_put_right(at->grid, at->row, at->col, at->cols, HS_TOP_PLAIN, text);
 }
 
-/* Its share of the partition's requests, then the key. */
+/* The hottest key: its share of the partition's requests, then its name. */
 static void write_top_key(const struct hs_top_cell_area *at, const struct hs_top_column *column,
 			  const void *item)
 {
@@ -72,7 +72,7 @@ static void write_top_key(const struct hs_top_cell_area *at, const struct hs_top
 				    of->top_key);
 }
 
-/* How many of `cols` a value takes. */
+/* The length of a bar of at most `cols` cells. */
 static size_t cells_of(double value, double end, size_t cols)
 {
 	if (!isfinite(value) || value <= 0 || end <= 0)
@@ -80,15 +80,15 @@ static size_t cells_of(double value, double end, size_t cols)
 	return value >= end ? cols : (size_t)lround(value / end * (double)cols);
 }
 
-/* What is wrong with it, instead of its bar: that says more. */
+/* State and reason of a partition that is not ok, in place of its bar. */
 static void write_unhealthy(const struct hs_top_cell_area *at, const struct hs_top_partition *of)
 {
 	size_t end = at->col + at->cols, col;
 
 	col = hs_top_grid_put_key(at->grid, at->row, at->col, at->cols, HS_TOP_HOT, of->state);
-	if (of->trouble.len > 0 && col + 3 < end) {
+	if (of->reason.len > 0 && col + 3 < end) {
 		col = hs_top_grid_put(at->grid, at->row, col, 2, HS_TOP_HOT, ": ");
-		hs_top_grid_put_key(at->grid, at->row, col, end - col, HS_TOP_PLAIN, of->trouble);
+		hs_top_grid_put_key(at->grid, at->row, col, end - col, HS_TOP_PLAIN, of->reason);
 	}
 }
 
@@ -116,7 +116,7 @@ static void write_bar(const struct hs_top_cell_area *at, const struct hs_top_col
 
 /* ---- the tables ---- */
 
-/* A column a row; ranks say who gives way. */
+/* One row per column; columns with a high rank are left out first. */
 /* clang-format off */
 
 #define NUMBER(member, as) .field = offsetof(struct ITEM, member), .text = hs_top_text_##as

@@ -1,15 +1,15 @@
-/* The whole frame. What an operator looks for first stands first:
+/* The whole frame. The figures that an operator needs first come first:
  *
- *     heatsink 0.1.0  127.0.0.1:6380  up 3d04h                who, and how it is looked at
- *     1.20M ops/s  reads 1.10M  writes 100k  90MB/s           how much in all
- *     PART  LOAD             OPS/S   P99 QUEUE  TOP KEY       which partition, against the median
+ *     heatsink 0.1.0  127.0.0.1:6380  up 3d04h                the server, the window and the order
+ *     1.20M ops/s  reads 1.10M  writes 100k  90MB/s           totals
+ *     PART  LOAD             OPS/S   P99 QUEUE  TOP KEY       each partition, against the median
  *     …
- *     prefixes  user: 41% …                                   one tenant through many keys
- *     KEY             OPS/S  LEAST SHARE   R:W … PART SLOT    which key, how hot, how sure
+ *     prefixes  user: 41% …                                   prefixes: one tenant with many keys
+ *     KEY             OPS/S  LEAST SHARE   R:W … PART SLOT    each key: upper and lower bound
  *     …
- *     user:42                             1/100 h help q quit the selected key in full; trouble
+ *     user:42                             1/100 h help q quit the selected key in full; errors
  *
- * The columns themselves are in top_columns.c. */
+ * The columns are in top_columns.c. */
 #include "cli/top.h"
 
 #include "base/mem.h"
@@ -18,15 +18,16 @@
 #include <stdlib.h>
 
 enum {
-	ONCE_PARTITION_LINES = 18, /* of --once, which has no height to fit */
-	PARTITION_LINES_MIN = 3,   /* one, how many more, the median */
+	ONCE_PARTITION_LINES =
+		18, /* lines for partitions with --once, whose frame has no fixed height */
+	PARTITION_LINES_MIN = 3, /* one partition, the line about the others, the median */
 };
 
 struct area {
 	struct hs_top_grid *grid;
 	struct hs_top_view *view;
 	const struct hs_top_model *model;
-	size_t row; /* the next that is free */
+	size_t row; /* the next free row */
 };
 
 /* ---- the head ---- */
@@ -50,7 +51,7 @@ static size_t put(const struct area *area, size_t col, enum hs_top_style style, 
 	return hs_top_grid_put(area->grid, area->row, col, SIZE_MAX, style, text);
 }
 
-/* A value between two words of ours, behind what ends at `col`; left out where it does not fit. */
+/* Writes a value between two texts after column `col`, or nothing if it does not fit. Returns the column after it. */
 static size_t put_pair(const struct area *area, size_t col, const char *before, const char *value,
 		       const char *after)
 {
@@ -63,7 +64,7 @@ static size_t put_pair(const struct area *area, size_t col, const char *before, 
 	return put(area, col, HS_TOP_PLAIN, after);
 }
 
-/* At the right, where there is room behind `col`. */
+/* Writes the text at the right end, if there is room after column `col`. */
 static void put_at_end(const struct area *area, size_t col, const char *text)
 {
 	size_t cols = area->grid->cols;
@@ -79,7 +80,7 @@ static void write_title(struct area *area)
 	char uptime[HS_TOP_TEXT_MAX], how[80], rhythm[24] = "";
 	size_t col = 0;
 
-	/* Which server it is comes before what it is. */
+	/* If there is little room, the address is more important than the version. */
 	if (9 + version.len + 2 + strlen(view->target) <= area->grid->cols) {
 		col = put(area, 0, HS_TOP_STRONG, "heatsink ");
 		col = hs_top_grid_put_key(area->grid, area->row, col, 20, HS_TOP_PLAIN, version);
@@ -108,7 +109,7 @@ static void write_filter(const struct area *area, size_t col)
 	hs_top_grid_put_key(area->grid, area->row, col, SIZE_MAX, HS_TOP_STRONG, prefix);
 }
 
-/* Figures that cannot be renewed must not be taken for today's: said in front of them. */
+/* Marks figures that could not be updated, in front of them. */
 static size_t write_stale(const struct area *area)
 {
 	char age[HS_TOP_TEXT_MAX], text[64];
@@ -172,7 +173,7 @@ static double known(double ops)
 	return isfinite(ops) ? ops : -1;
 }
 
-/* Those that are not well come first. */
+/* Orders partitions: those that are not ok first, then by requests. */
 static int hotter(const void *a, const void *b)
 {
 	const struct hs_top_partition *left = *(const struct hs_top_partition *const *)a;
@@ -186,7 +187,7 @@ static int hotter(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-/* The bars' right end: so that a calm fleet's bars end in the middle, at the median. */
+/* The scale of the bars: if all partitions have equal load, the bars end in the middle, at the median. */
 static struct hs_top_scale scale_of(const struct hs_top_model *model)
 {
 	struct hs_top_scale scale = {.median = model->median.ops};
@@ -214,7 +215,7 @@ static void write_more(struct area *area, size_t more, const struct hs_top_parti
 	hs_top_grid_put(area->grid, area->row++, 0, SIZE_MAX, HS_TOP_DIM, text);
 }
 
-/* All in their order when they fit in so many lines, otherwise those not well and the hottest. */
+/* Writes all partitions in order if they fit the lines, else those that are not ok and the hottest. */
 static void write_partitions(struct area *area, size_t lines)
 {
 	const struct hs_top_model *model = area->model;
@@ -280,13 +281,13 @@ static void write_nothing(struct area *area)
 		hs_top_grid_put_key(area->grid, area->row, col, SIZE_MAX, HS_TOP_DIM,
 				    (struct hs_bytes){query->prefix, query->prefix_len});
 	} else {
-		snprintf(text, sizeof text, "no %s are hot: no requests lately", what);
+		snprintf(text, sizeof text, "no hot %s: no requests in the last seconds", what);
 		put(area, 0, HS_TOP_DIM, text);
 	}
 	area->row++;
 }
 
-/* Moves the window onto the rows so that the selected one is in it. */
+/* Scrolls so that the selected row is visible. */
 static void scroll(struct hs_top_view *view, size_t rows, size_t lines)
 {
 	view->lines = lines;
@@ -324,7 +325,7 @@ static void write_table(struct area *area, size_t lines)
 static void write_edit(struct area *area)
 {
 	const struct hs_top_view *view = area->view;
-	static const char hint[] = "   Enter: show what starts so   Esc: all";
+	static const char hint[] = "   Enter: show these   Esc: all";
 	size_t cols = area->grid->cols;
 	size_t col = put(area, 0, HS_TOP_STRONG, "starts with: ");
 
@@ -343,7 +344,7 @@ static size_t error_lines(const struct hs_top_view *view, size_t cols)
 	return *view->error && strlen(view->error) + sizeof again > cols ? 2 : 1;
 }
 
-/* Breaks between words when it takes two lines. */
+/* Writes the error, wrapped between words if it needs two lines. */
 static void write_error(struct area *area)
 {
 	char text[HS_TOP_ERROR_MAX + sizeof again];
@@ -390,7 +391,7 @@ static void write_status(struct area *area)
 	size_t lines = error_lines(area->view, area->grid->cols);
 
 	area->row = area->grid->rows - 1;
-	hs_top_grid_clear(area->grid, area->row); /* it comes first where there is little room */
+	hs_top_grid_clear(area->grid, area->row); /* on a small screen it replaces a row */
 	if (area->view->editing) {
 		write_edit(area);
 	} else if (*area->view->error) {
@@ -405,10 +406,10 @@ static void write_help(struct area *area)
 {
 	static const char text[] =
 		"\n" HS_TOP_KEYS_HELP "\n"
-		"  The mark in the bars is the fleet's median; LOAD is the ratio to the mean.\n"
-		"  OPS/S is the most a key can have had, LEAST what it had for certain.\n"
-		"  SHARE is of its partition's requests (of all, for prefixes).\n"
-		"  R:W is reads and writes in percent. P99: 99 of 100 took no longer.\n"
+		"  The mark in the bars is the median; LOAD is the ratio to the mean.\n"
+		"  OPS/S is the upper bound of requests per second, LEAST the lower bound.\n"
+		"  SHARE is the share of its partition's requests (for prefixes: of all).\n"
+		"  R:W is reads and writes in percent. P99 is the 99th percentile of latency.\n"
 		"\n"
 		"  any key goes back\n";
 	size_t len;
@@ -421,13 +422,13 @@ static void write_help(struct area *area)
 
 /* ---- the frame ---- */
 
-/* How many lines each part gets. */
+/* Lines of each part of the frame. */
 struct plan {
 	size_t rows, partitions, table;
-	bool gaps; /* blank lines between the parts */
+	bool gaps; /* with blank lines between the parts */
 };
 
-/* Lines that all partitions take, the median with them. */
+/* Lines for all partitions and the median. */
 static size_t wanted_lines(const struct hs_top_model *model)
 {
 	size_t median = isfinite(model->median.ops) ? 1 : 0;
@@ -451,10 +452,10 @@ static struct plan plan_screen(const struct hs_top_view *view, const struct hs_t
 			       size_t rows, size_t cols)
 {
 	struct plan plan = {.rows = rows, .partitions = wanted_lines(model)};
-	/* Head, prefixes, heading, status. */
+	/* Title and totals, prefixes, heading, status. */
 	size_t fixed = 2 + 1 + 1 + error_lines(view, cols);
 	size_t left = rows > fixed ? rows - fixed : 0;
-	size_t most = left > 0 ? (left - 1) / 2 : 0; /* the partitions' own heading comes off */
+	size_t most = left > 0 ? (left - 1) / 2 : 0; /* minus the partitions' heading */
 
 	if (plan.partitions > most)
 		plan.partitions = most;

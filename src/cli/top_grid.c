@@ -1,5 +1,5 @@
-/* A rectangle of characters. Every cell holds one character of known width, so whatever a key's
- * bytes are, a row stays as wide as it is and a terminal sees nothing but printable text. */
+/* A rectangle of characters. Every cell holds one printable character of known width: so no byte of a key can change
+ * the width of a row or send a control code to the terminal. */
 #include "cli/top.h"
 
 #include "base/escape.h"
@@ -37,7 +37,7 @@ void hs_top_grid_deinit(struct hs_top_grid *grid)
 	hs_mem_free(&grid->cells);
 }
 
-/* How many of `cols` columns from `col` on are inside the grid. */
+/* The number of columns from `col` on, at most `cols`, that are inside the grid. */
 static size_t inside(const struct hs_top_grid *grid, size_t row, size_t col, size_t cols)
 {
 	if (row >= grid->rows || col >= grid->cols)
@@ -63,7 +63,7 @@ size_t hs_top_grid_put(struct hs_top_grid *grid, size_t row, size_t col, size_t 
 		uint32_t character = '?';
 		size_t len = hs_escape_utf8(rest, &character);
 
-		len = len ? len : 1; /* a host's name that is no text */
+		len = len ? len : 1; /* a byte of a host name that is not UTF-8 */
 		*cell_at(grid, row, col) = (struct hs_top_cell){character, style};
 		rest.data += len;
 		rest.len -= len;
@@ -84,7 +84,7 @@ size_t hs_top_grid_put_right(struct hs_top_grid *grid, size_t row, size_t col, s
 
 /* ---- keys ---- */
 
-/* The columns a character takes; 0 for one that cannot be shown by itself. */
+/* The columns of a character; 0: it cannot be shown by itself. */
 static size_t width_of(const struct hs_top_grid *grid, uint32_t character)
 {
 	int width;
@@ -95,8 +95,8 @@ static size_t width_of(const struct hs_top_grid *grid, uint32_t character)
 	return width == 1 || width == 2 ? (size_t)width : 0;
 }
 
-/* A cell that belongs to the one before it: the right half of a wide character, the rest of an
- * escape. A key is not cut before such a one. */
+/* Marks a cell that continues the one before it: the right half of a wide character, the rest of an escape. A key is
+ * never cut before such a cell. */
 #define GOES_ON ((uint32_t)1 << 31)
 
 static size_t add_ascii(uint32_t *cells, const char *text, size_t len)
@@ -106,14 +106,14 @@ static size_t add_ascii(uint32_t *cells, const char *text, size_t len)
 	return len;
 }
 
-/* Takes the next character, or escape, of an escaped text. A character that cannot be shown becomes
- * the \xNN of its bytes. Returns the cells written: at most HS_ESCAPE_GROWTH for a byte. */
+/* Takes the next character or escape of an escaped text. A character that cannot be shown becomes \xNN for each byte.
+ * Returns the number of cells written: at most HS_ESCAPE_GROWTH per byte. */
 static size_t next_cells(const struct hs_top_grid *grid, struct hs_bytes *rest, uint32_t *cells)
 {
 	uint32_t character;
 	size_t len = hs_escape_utf8(*rest, &character), count = 0, width;
 
-	hs_check(len > 0); /* what was escaped is valid */
+	hs_check(len > 0); /* escaped text is valid UTF-8 */
 	width = width_of(grid, character);
 	if (character == '\\') {
 		hs_check(rest->len >= 2);
@@ -136,7 +136,7 @@ static size_t next_cells(const struct hs_top_grid *grid, struct hs_bytes *rest, 
 	return count;
 }
 
-/* All cells of the key, however many. */
+/* Converts the whole key to cells; the caller frees them. */
 static size_t expand(const struct hs_top_grid *grid, struct hs_bytes key, uint32_t **cells)
 {
 	struct hs_buf text = {0};
@@ -174,7 +174,7 @@ size_t hs_top_grid_put_key(struct hs_top_grid *grid, size_t row, size_t col, siz
 	if (count <= cols) {
 		col = copy_cells(grid, row, col, style, cells, count);
 	} else {
-		/* Keys of one kind begin alike and end in what tells them apart: both ends stay. */
+		/* Keys of one kind often share their beginning and differ at the end: keep both ends. */
 		tail = (cols - 1) / 3;
 		head = cols - 1 - tail;
 		while (head > 0 && cells[head] & GOES_ON)

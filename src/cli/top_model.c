@@ -1,6 +1,6 @@
-/* Replies to rows. Fields are found by their names: one that is not known here is passed over, one
- * that is missing stays unknown, so this top reads older and newer servers. Rows are maps in RESP3
- * and flat arrays of fields and values in RESP2; both are read the same way. */
+/* Parses replies into rows. Fields are found by name: unknown fields are ignored, missing ones stay unknown, so top
+ * works with older and newer servers. Rows are maps in RESP3 and flat arrays of fields and values in RESP2; both are
+ * read the same way. */
 #include "cli/top.h"
 
 #include "base/err.h"
@@ -36,7 +36,7 @@ static const struct field partition_fields[] = {
 struct kind {
 	const struct field *fields;
 	size_t fields_count;
-	size_t bytes; /* of one row */
+	size_t bytes; /* size of one row */
 };
 
 static const struct kind row_kind = {row_fields, sizeof row_fields / sizeof *row_fields,
@@ -62,7 +62,7 @@ static double number_of(const struct hs_parsed_reply *answer)
 	return *end ? NAN : value;
 }
 
-/* The digits of the integer that was read last. */
+/* The digits of the integer that was just read. */
 static struct hs_bytes digits_before(const struct hs_walk *walk, const struct hs_walk *before)
 {
 	const char *colon = memrchr(before->data, ':', (size_t)(walk->data - before->data));
@@ -93,7 +93,7 @@ static void clear(const struct kind *kind, void *row)
 	}
 }
 
-/* One name and its value. */
+/* Reads one field: name and value. */
 static bool read_pair(struct hs_walk *walk, const struct kind *kind, void *row)
 {
 	struct hs_bytes name;
@@ -106,7 +106,7 @@ static bool read_pair(struct hs_walk *walk, const struct kind *kind, void *row)
 	before = *walk;
 	if (hs_walk_next(walk, &value) < 0)
 		return false;
-	if (value.count) { /* nested: of no use here */
+	if (value.count) { /* a nested value: not used */
 		*walk = before;
 		return hs_walk_skip(walk) == 0;
 	}
@@ -136,7 +136,7 @@ static bool read_row(struct hs_walk *walk, const struct kind *kind, void *row)
 	return true;
 }
 
-/* The rows of a reply, at most `max`, into memory of their own. */
+/* Reads the rows of a reply, at most `max`, into new memory. */
 static bool read_rows(struct hs_bytes reply, const struct kind *kind, size_t max, void **rows,
 		      size_t *count)
 {
@@ -174,7 +174,7 @@ void hs_top_model_deinit(struct hs_top_model *model)
 	hs_top_model_init(model);
 }
 
-/* "name:value" on a line of its own; empty when there is none. */
+/* The value of the line "name:value" of INFO; empty if there is none. */
 static struct hs_bytes info_field(struct hs_bytes info, const char *name)
 {
 	while (info.len > 0) {
@@ -186,7 +186,7 @@ static struct hs_bytes info_field(struct hs_bytes info, const char *name)
 	return (struct hs_bytes){NULL, 0};
 }
 
-/* A server that keeps INFO to itself can be looked at all the same. */
+/* INFO may be an error (no permission): version and uptime stay unknown. */
 static void read_info(struct hs_top_model *model, struct hs_bytes reply)
 {
 	struct hs_walk walk = {reply.data, reply.len};
@@ -199,7 +199,7 @@ static void read_info(struct hs_top_model *model, struct hs_bytes reply)
 	model->uptime_s = number_of(&head);
 }
 
-/* The median comes as the last row; here it stands apart. */
+/* Moves the row `median` out of the rows of partitions. */
 static void take_median(struct hs_top_model *model)
 {
 	size_t kept = 0;
@@ -213,7 +213,8 @@ static void take_median(struct hs_top_model *model)
 	model->partitions_count = kept;
 }
 
-/* HEAT PREFIXES takes no filter; and one that the server has applied does no harm again. */
+/* The server cannot filter HEAT PREFIXES, so top does. Rows of HEAT TOP are filtered already; filtering again is
+ * harmless. */
 static void filter(struct hs_top_model *model, const struct hs_top_query *query)
 {
 	struct hs_bytes prefix = {query->prefix, query->prefix_len};

@@ -1,5 +1,5 @@
-/* A grid to the terminal, keys from it: all that knows ncurses. What changed between two frames is
- * ncurses's to find, so little goes over a slow line. */
+/* The terminal: shows a grid and reads keys. The only file that uses ncurses, which sends only the differences
+ * between two frames: little data for a slow line. */
 #define NCURSES_NOMACROS
 #include "cli/top.h"
 
@@ -11,17 +11,17 @@
 #include <term.h>
 #include <unistd.h>
 
-enum { ESCAPE_MS = 25 }; /* longer than that behind an Esc is not part of a key's code */
+enum { ESCAPE_MS = 25 }; /* bytes that come later after an Esc are not part of a key code */
 
 struct hs_top_screen {
 	SCREEN *screen;
-	short pairs[HS_TOP_STYLES]; /* of colours; 0: as the terminal has it */
+	short pairs[HS_TOP_STYLES]; /* colour pairs; 0: the terminal's default */
 };
 
-/* Without colours the shape must do: bold for what matters, reversed for what is chosen. */
+/* Attributes must do without colours: bold for important text, reversed for the selection. */
 static const struct {
 	attr_t attributes;
-	short ink; /* 0: none */
+	short ink; /* colour; 0: none */
 } looks[HS_TOP_STYLES] = {
 	[HS_TOP_DIM] = {A_DIM, 0},
 	[HS_TOP_STRONG] = {A_BOLD, 0},
@@ -47,8 +47,8 @@ static void set_colours(struct hs_top_screen *screen)
 	}
 }
 
-/* Why nothing can be painted on a terminal of this name, or NULL. Asked before ncurses starts: on one
- * that only goes forward, such as "dumb", it would paint nothing and say nothing. */
+/* The reason why a terminal of this name cannot be used, or NULL. Checked before ncurses starts: on a terminal that
+ * cannot move its cursor, such as "dumb", ncurses would show nothing and report no error. */
 static const char *no_use(const char *term)
 {
 	const char *move;
@@ -70,7 +70,8 @@ struct hs_top_screen *hs_top_screen_open(char error[HS_TOP_ERROR_MAX])
 
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
 		snprintf(error, HS_TOP_ERROR_MAX,
-			 "this is no terminal; --once prints one frame anywhere");
+			 "standard input or output is not a terminal; use --once to print one "
+			 "frame");
 		return NULL;
 	}
 	why = no_use(term);
@@ -79,7 +80,7 @@ struct hs_top_screen *hs_top_screen_open(char error[HS_TOP_ERROR_MAX])
 		screen->screen = newterm(NULL, stdout, stdin);
 	if (!screen->screen) {
 		snprintf(error, HS_TOP_ERROR_MAX,
-			 "a terminal called '%.64s' %s; set TERM (xterm, vt100), or use --once",
+			 "the terminal type '%.64s' %s; set TERM (xterm, vt100), or use --once",
 			 term ? term : "", why ? why : "cannot be opened");
 		hs_mem_free(&screen);
 		return NULL;
@@ -87,10 +88,9 @@ struct hs_top_screen *hs_top_screen_open(char error[HS_TOP_ERROR_MAX])
 	cbreak();
 	noecho();
 	nonl();
-	intrflush(stdscr,
-		  FALSE); /* Ctrl-C and Ctrl-Z must not swallow the end of what is painted */
+	intrflush(stdscr, FALSE); /* Ctrl-C and Ctrl-Z must not discard output */
 	keypad(stdscr, TRUE);
-	define_key("\033[A", KEY_UP); /* from terminals that do not do as TERM says */
+	define_key("\033[A", KEY_UP); /* also from terminals that do not match TERM */
 	define_key("\033[B", KEY_DOWN);
 	nodelay(stdscr, TRUE);
 	set_escdelay(ESCAPE_MS);
@@ -134,7 +134,7 @@ void hs_top_screen_resize(struct hs_top_screen *screen)
 
 	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row && size.ws_col)
 		resizeterm(size.ws_row, size.ws_col);
-	hs_top_screen_redraw(screen); /* whatever became of the picture meanwhile */
+	hs_top_screen_redraw(screen); /* the content of the screen is unknown */
 }
 
 void hs_top_screen_show(struct hs_top_screen *screen, const struct hs_top_grid *grid)
@@ -159,7 +159,7 @@ void hs_top_screen_show(struct hs_top_screen *screen, const struct hs_top_grid *
 	refresh();
 }
 
-/* Function keys by their ncurses code. */
+/* The key for an ncurses key code. */
 static uint32_t function_key(wint_t code)
 {
 	static const struct {
@@ -179,8 +179,8 @@ static uint32_t function_key(wint_t code)
 	return HS_TOP_KEY_NONE;
 }
 
-/* Behind an Esc: a code that ncurses does not know is taken whole, so that its letters are not
- * taken for keys. True when there was none: the Esc was typed by itself. */
+/* After an Esc: skips an escape sequence that ncurses does not know, so that its letters do not count as keys. True
+ * if there was none: Esc was typed by itself. */
 static bool lone_escape(void)
 {
 	wint_t code;

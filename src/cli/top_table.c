@@ -1,18 +1,18 @@
-/* Columns. Each has a rank; they get a place in that order while there is room, so a narrow
- * terminal shows what matters most and a wide one shows everything:
+/* The layout of columns. Columns get room in the order of their rank, so a narrow terminal shows the most important
+ * columns and a wide one shows all:
  *
- *     1. the columns that are not optional, at their least width
- *     2. the optional ones, once those that grow have the width they want
- *     3. what is left goes to those that grow, as far as they do */
+ *     1. columns that are not optional, at their least width
+ *     2. optional columns, if those that grow still get their wanted width
+ *     3. the remaining room goes to columns that grow, up to their largest width */
 #include "cli/top.h"
 
-/* The width a column counts with while places are given out. */
+/* The width that a column counts with in step 1 (not generous) and 2 (generous). */
 static size_t claim(const struct hs_top_column *column, bool generous)
 {
 	return generous && column->wanted > column->width ? column->wanted : column->width;
 }
 
-/* The columns in use and the blanks between them. */
+/* The width of all shown columns and the spaces between them. */
 static size_t used(const struct hs_top_layout *layout, bool generous)
 {
 	size_t sum = 0, count = 0;
@@ -75,7 +75,7 @@ void hs_top_layout_init(struct hs_top_layout *layout, const struct hs_top_column
 	}
 }
 
-/* A word of ours where the column sets it. */
+/* Writes trusted text, aligned as the column says. */
 static void put(const struct hs_top_cell_area *at, const struct hs_top_column *column,
 		enum hs_top_style style, const char *text)
 {

@@ -1,5 +1,5 @@
-/* Numbers for people: three digits that matter and a unit, never wider than six characters, so that
- * columns line up and a glance tells 12.3k from 4.50M. */
+/* Numbers for people: three significant digits and a unit, never wider than six characters, so that columns line
+ * up. */
 #include "cli/top.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ static bool unknown(double value, char text[HS_TOP_TEXT_MAX])
 	return true;
 }
 
-/* Three digits: 1.23 12.3 123. What would be rounded to another digit gets the fewer decimals. */
+/* Three digits: 1.23 12.3 123. A value that would round up to four digits loses a decimal. */
 static void three_digits(double value, const char *unit, char text[HS_TOP_TEXT_MAX])
 {
 	int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
@@ -21,8 +21,7 @@ static void three_digits(double value, const char *unit, char text[HS_TOP_TEXT_M
 	snprintf(text, HS_TOP_TEXT_MAX, "%.*f%s", decimals, value, unit);
 }
 
-/* The unit in which the value has at most three digits before its point. What is beyond all units
- * is unknown: no machine has it. */
+/* Picks the unit in which the value has at most three digits before the point; "huge" beyond all units. */
 static void scaled(double value, const char *const *units, size_t count, char text[HS_TOP_TEXT_MAX])
 {
 	for (size_t i = 0; i < count; i++) {
@@ -35,7 +34,7 @@ static void scaled(double value, const char *const *units, size_t count, char te
 	snprintf(text, HS_TOP_TEXT_MAX, "huge");
 }
 
-/* Below the first unit: whole numbers, but less than ten keeps a decimal. */
+/* Below the first unit: whole numbers; one decimal below ten. */
 static void small(double value, const char *unit, char text[HS_TOP_TEXT_MAX])
 {
 	if (value == 0 || value >= 9.95)
@@ -52,7 +51,7 @@ void hs_top_text_count(double value, char text[HS_TOP_TEXT_MAX])
 
 	if (unknown(value, text))
 		return;
-	if (value < 10 && value == floor(value)) /* a queue of 3 is not 3.0 */
+	if (value < 10 && value == floor(value)) /* small counts: 3, not 3.0 */
 		snprintf(text, HS_TOP_TEXT_MAX, "%.0f", value);
 	else if (value < 999.5)
 		small(value, "", text);
@@ -120,7 +119,7 @@ void hs_top_text_split(double reads, double writes, char text[HS_TOP_TEXT_MAX])
 		return;
 	}
 	percent = (int)lround(reads / sum * 100);
-	/* All and nothing are said only when they are true. */
+	/* 100 and 0 only if they are exact. */
 	if (percent == 100 && writes > 0)
 		percent = 99;
 	if (percent == 0 && reads > 0)

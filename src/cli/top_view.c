@@ -1,4 +1,4 @@
-/* What the operator chose, and what a key does to it. */
+/* The operator's choices, and what each key changes. */
 #include "cli/top.h"
 
 /* The intervals that + and - go through, in ms. */
@@ -30,7 +30,7 @@ static void type(struct hs_top_view *view, uint32_t key)
 	view->edit_len += len;
 }
 
-/* A whole character, not one byte of it. */
+/* Removes one character, which may be several bytes. */
 static void erase(struct hs_top_view *view)
 {
 	while (view->edit_len > 0) {
@@ -197,7 +197,7 @@ enum hs_top_action hs_top_view_key(struct hs_top_view *view, uint32_t key, size_
 		return HS_TOP_ACTION_REDRAW;
 	if (view->editing)
 		return edit_key(view, key);
-	if (view->help) { /* any key closes it; q does not quit by surprise */
+	if (view->help) { /* any key closes the help; q only closes it, too */
 		view->help = false;
 		return HS_TOP_ACTION_NONE;
 	}

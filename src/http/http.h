@@ -12,8 +12,8 @@
  * Limits (struct hs_http_options) and what happens at each, in this order:
  *
  *     connections_max is reached       requests that have arrived are run; then the new connection replaces one that
- *                                      waits for a request: the oldest without a request line, else the oldest with half a
- *                                      request
+ *                                      waits for a request: the oldest without a request line, else the oldest
+ *                                      with half a request
  *     all connections are answering    the new connection gets a reserved place: routes marked `probe` are answered,
  *                                      others get 503 with Retry-After
  *     reserved_max is reached, too     503 with Retry-After, and the socket is closed; the request is not read, so a
@@ -87,7 +87,7 @@ struct hs_http_answer {
 	struct hs_buf body;
 	char etag[HS_KV_ETAG_BYTES];		       /* with 200; "": no header */
 	char cache_control[HS_KV_CACHE_CONTROL_BYTES]; /* with 200; "": no-store */
-	uint32_t retry_s;			       /* Retry-After; 0: none, or a 503's own */
+	uint32_t retry_s; /* Retry-After; 0: no header, or the default for a 503 */
 };
 
 /* NULL if the library does not start; the log says so. */

@@ -1,5 +1,5 @@
-/* GET /kv/<key>: decodes the key out of the path, and composes the headers ETag and Cache-Control. Pure functions, any
- * thread; they know no connection and no server. All buffers are the caller's. */
+/* GET /kv/<key>: decodes the key out of the path, and composes the headers ETag and Cache-Control. Pure
+ * functions, any thread; they know no connection and no server. All buffers are the caller's. */
 #ifndef HS_HTTP_KV_H
 #define HS_HTTP_KV_H
 

@@ -109,8 +109,8 @@ static void append_bucket(struct hs_metrics *metrics, struct hs_metrics_labels l
 	append_count(metrics->text, count);
 }
 
-/* A bucket to each power of two. What counts below it took at most a microsecond less: times were
- * rounded up to whole ones, so that is the exact bound. The last step is open upwards: +Inf. */
+/* One bucket per power of two. Its bound is one microsecond less: times were rounded up to whole microseconds, so
+ * that is the exact upper bound. */
 void hs_metrics_histogram(struct hs_metrics *metrics, struct hs_metrics_labels labels,
 			  const uint64_t counts[HS_COARSE_HISTOGRAM_BUCKETS], double sum_s)
 {

@@ -42,14 +42,14 @@ struct hs_http_request {
 	/* The rest of the path behind a route with a `suffix`, percent-encoded as the client sent it. Valid until the
 	 * request is answered. */
 	struct hs_bytes suffix;
-	struct hs_http_value
-		values[HS_HTTP_PARAMETERS_MAX]; /* in the order of the route's parameters */
+	/* In the order of the route's parameters. */
+	struct hs_http_value values[HS_HTTP_PARAMETERS_MAX];
 };
 
 struct hs_http_route {
 	const char *path;
-	const char *
-		suffix; /* what stands behind the path, for the index: "<key>"; NULL: nothing may */
+	/* Shown in the index for the rest of the path: "<key>". NULL: the path is complete. */
+	const char *suffix;
 	const char *type; /* of a 200; other answers are plain text */
 	const struct hs_http_parameter *parameters;
 	size_t parameters_count;
@@ -74,8 +74,8 @@ struct hs_http_routes {
 /* The route of a path, or NULL. */
 const struct hs_http_route *hs_http_route_find(const struct hs_http_routes *routes,
 					       struct hs_bytes path);
-/* The route with a suffix that this path begins with, or NULL. The path is not decoded: an encoded slash belongs to the
- * suffix. */
+/* The route with a suffix that this path begins with, or NULL. The path is not decoded: an encoded slash belongs
+ * to the suffix. */
 const struct hs_http_route *hs_http_route_find_by_prefix(const struct hs_http_routes *routes,
 							 struct hs_bytes encoded);
 

@@ -103,7 +103,7 @@ void hs_host_acl_genpass(struct hs_host *host, struct hs_op *op, struct hs_reply
 			GENPASS_BITS_MAX);
 		return;
 	}
-	/* getrandom never returns fewer than 256 bytes asked for. */
+	/* getrandom returns up to 256 bytes in one call, never fewer. */
 	for (size_t at = 0; at < sizeof random; at += 256)
 		hs_check(getrandom(random + at, 256, 0) == 256);
 	for (size_t i = 0; i < sizeof random; i++)

@@ -34,8 +34,8 @@ struct secure {
 	bool received_any;   /* the client has sent a byte */
 	struct hs_buf plain; /* the core's bytes, encrypted up to plain_at */
 	size_t plain_at;
-	struct hs_buf
-		pending_tls; /* messages of TLS itself, produced while a write was in flight */
+	/* Messages of TLS itself, produced while a write was in flight. */
+	struct hs_buf pending_tls;
 };
 
 struct connection {

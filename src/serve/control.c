@@ -1,4 +1,5 @@
-/* The control thread's loop: one wake-up for requests of workers, reloads and the end; two timers for samples; HTTP. */
+/* The control thread's loop: one wake-up for requests of workers, reloads and the end; two timers for samples;
+ * HTTP. */
 #include "serve/control.h"
 
 #include "base/list.h"

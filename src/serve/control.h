@@ -37,8 +37,8 @@ struct hs_control {
 	_Atomic bool end;
 };
 
-/* The caller fills control->host first; `init` creates board, facts and hotkeys from host->heats, which are read until
- * `join`. */
+/* The caller fills control->host first; `init` creates board, facts and hotkeys from host->heats, which are read
+ * until `join`. */
 void hs_control_init(struct hs_control *control);
 void hs_control_start(struct hs_control *control);
 void hs_control_join(struct hs_control *control); /* ends it and waits */

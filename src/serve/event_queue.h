@@ -1,12 +1,13 @@
-/* The event queue of one worker: events (core/event.h) that other threads have for it, in order and bounded. Any thread
- * puts, the worker takes. It knows neither subscriptions nor clients.
+/* The event queue of one worker: events (core/event.h) that other threads have for it, in order and bounded. Any
+ * thread puts, the worker takes. It knows neither subscriptions nor clients.
  *
- * Full queue: while HS_EVENT_QUEUE_BYTES_MAX wait, new events are dropped and counted by the caller. A dropped pub/sub
- * message is lost, as Redis loses one to a client that was cut off. If a key change was dropped, the worker gets one
- * HS_EVENT_CHANGED_ALL when it next takes: its tracking clients are told to drop everything they cached.
- * HS_EVENT_UNSUBSCRIBED is never dropped: it is rare, and nothing would make up for it.
+ * Full queue: while HS_EVENT_QUEUE_BYTES_MAX wait, new events are dropped and counted by the caller. A dropped
+ * pub/sub message is lost, as Redis loses one to a client that was cut off. If a key change was dropped, the
+ * worker gets one HS_EVENT_CHANGED_ALL when it next takes: its tracking clients are told to drop everything they
+ * cached. HS_EVENT_UNSUBSCRIBED is never dropped: it is rare, and nothing would make up for it.
  *
- * An event is shared by all workers and reference-counted; the queue holds one reference. Zero-initialised is empty. */
+ * An event is shared by all workers and reference-counted; the queue holds one reference. Zero-initialised is
+ * empty. */
 #ifndef HS_SERVE_EVENT_QUEUE_H
 #define HS_SERVE_EVENT_QUEUE_H
 

@@ -5,8 +5,8 @@
  *                                                                             ├─ shared cache, engine: caching or not
  *                                                                             └─ every worker: HS_WORKER_CONFIGURE
  *
- * In front of servers, CONFIG GET and SET of some options are the servers' (engine.h: options): the engine passes them
- * on. */
+ * In front of servers, CONFIG GET and SET of some options are the servers' (engine.h: options): the engine passes
+ * them on. */
 #include "serve/host.h"
 
 #include "absorb/shared.h"
@@ -334,8 +334,8 @@ static int read_again(struct hs_host *host, struct hs_options *fresh,
 		status = hs_options_parse(fresh, host->flags_count, host->flags, error, error_size);
 	if (status == 0)
 		status = hs_options_check(fresh, error, error_size);
-	/* The file may have another `bind`, which takes effect only after a restart: its users must also be safe at the
-	 * addresses where this process listens. */
+	/* The file may have another `bind`, which takes effect only after a restart: its users must also be safe
+	 * at the addresses where this process listens. */
 	if (status == 0)
 		status = hs_options_check_users(host->options, fresh, error, error_size);
 	if (status == 0 && host->tls)

@@ -50,8 +50,8 @@ struct hs_host {
 	/* The commands of the servers behind heatsink; NULL: not known yet, or the embedded engine. Any thread reads
 	 * it. */
 	_Atomic(const struct hs_learned *) learned;
-	/* All sets ever learned, freed at the end: requests in flight may still point to rows of an old one. There are
-	 * few: a new set comes only when a server's commands change. Written by the engine's thread. */
+	/* All sets ever learned, freed at the end: requests in flight may still point to rows of an old one.
+	 * There are few: a new set comes only when a server's commands change. Written by the engine's thread. */
 	struct hs_learned **learned_all;
 	size_t learned_count;
 	struct hs_worker *workers;
@@ -78,8 +78,8 @@ struct hs_host {
 	struct hs_heat **heats;	   /* one per worker, which writes it; the control thread reads */
 	struct hs_shared *shared;  /* absorb/shared.h */
 	struct hs_board *board;	   /* telemetry/board.h */
-	struct hs_engine_partition
-		*facts;		    /* by partition: the engine's figures at the last sample */
+	/* By partition: the engine's figures at the last sample. */
+	struct hs_engine_partition *facts;
 	struct hs_hotkeys *hotkeys; /* telemetry/hotkeys.h */
 	/* INFO requests that wait until the engine has counted keys (engine.h: recount), linked by `next`, oldest
 	 * first; engine_mark is the count they wait for. */
@@ -108,15 +108,16 @@ bool hs_host_ready(struct hs_host *host, struct hs_buf *why);
 void hs_host_publish(struct hs_host *host);
 void hs_host_publish_to_main(
 	struct hs_host *host); /* log-level, maxclients, shutdown-timeout: main thread only */
-/* Tells the shared cache and the engine whether any rule caches (mitigate, rule, cache-bytes). Must run before a worker
- * gets options with which it caches. */
+/* Tells the shared cache and the engine whether any rule caches (mitigate, rule, cache-bytes). Must run before a
+ * worker gets options with which it caches. */
 void hs_host_publish_caching(struct hs_host *host);
 /* SIGHUP: reads the configuration file again, applies options that may change while running, logs those that may
  * not. */
 void hs_host_reload(struct hs_host *host);
 
-/* The function of a command whose row names one of serve/ (command/rows.def). If it hands the op on, to be completed by
- * the engine or by hs_host_answer_counted, it sets reply->out to NULL and must not touch the op afterwards. */
+/* The function of a command whose row names one of serve/ (command/rows.def). If it hands the op on, to be
+ * completed by the engine or by hs_host_answer_counted, it sets reply->out to NULL and must not touch the op
+ * afterwards. */
 typedef void hs_host_run(struct hs_host *host, struct hs_op *op, struct hs_reply *reply);
 #define OTHER
 #define HOST(function) hs_host_run function;

@@ -1,6 +1,6 @@
-/* HOTKEYS, compatible with Redis 8.6: the same words, checks and errors in the same order, the same fields in the same
- * order, and the reply as an array of one map. Two differences on purpose: SLOTS works without cluster mode, and the
- * figures of a session that has ended do not change. */
+/* HOTKEYS, compatible with Redis 8.6: the same words, checks and errors in the same order, the same fields in the
+ * same order, and the reply as an array of one map. Two differences on purpose: SLOTS works without cluster mode,
+ * and the figures of a session that has ended do not change. */
 #include "serve/host.h"
 
 #include "base/num.h"

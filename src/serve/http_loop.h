@@ -26,7 +26,8 @@ struct hs_http_loop {
 };
 
 /* Listens as the options say and sets host->http_port. 0 with fd -1: HTTP is disabled, because `http -1` says so or
- * because the default port is in use (a warning is logged). Negative: the process must not start; the log says why. */
+ * because the default port is in use (a warning is logged). Negative: the process must not start; the log says
+ * why. */
 int hs_http_loop_open(struct hs_http_loop *http, struct hs_host *host) HS_MUSTCHECK;
 void hs_http_loop_close(struct hs_http_loop *http); /* if start was not called */
 

@@ -31,8 +31,8 @@ bool hs_options_split(const char *line, struct hs_wire_request *words, struct hs
 	return hs_wire_request_parse(words, text->data, text->len, true) > 0;
 }
 
-/* Splits a line into name and value, the words of the value joined by single spaces. Returns 1 for an option, 0 for an
- * empty or comment line, HS_EINVAL for unbalanced quotes. */
+/* Splits a line into name and value, the words of the value joined by single spaces. Returns 1 for an option, 0
+ * for an empty or comment line, HS_EINVAL for unbalanced quotes. */
 static int split_line(const char *line, struct hs_buf *name, struct hs_buf *value)
 {
 	struct hs_wire_request words;
@@ -95,8 +95,8 @@ static const char *behind_name(const char *line)
 	return line + strcspn(line, " \t\r\n\v\f");
 }
 
-/* `user` lines are read after all other lines, because the option `engine` decides which commands exist. `waiting` has
- * for each of them: its line number as an int, the text, a zero byte. */
+/* `user` lines are read after all other lines, because the option `engine` decides which commands exist.
+ * `waiting` has for each of them: its line number as an int, the text, a zero byte. */
 static int load_users(struct hs_options *options, const char *path, const struct hs_buf *waiting,
 		      char *error, size_t error_size)
 {

@@ -41,7 +41,8 @@ void hs_options_format_rule(const struct hs_rule *rule, struct hs_buf *text)
 }
 
 /* True if neither glob wins over the other by its literal prefix or length: then the later rule wins. CONFIG REWRITE
- * writes such rules into the lines that the file has for them, in order, so that the same rule wins after a restart. */
+ * writes such rules into the lines that the file has for them, in order, so that the same rule wins after a
+ * restart. */
 static bool same_standing(struct hs_bytes a, struct hs_bytes b)
 {
 	size_t prefix = hs_rule_prefix_len(a);

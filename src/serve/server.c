@@ -470,7 +470,8 @@ static void fill_host(struct hs_host *host)
 	hs_host_publish_to_main(host);
 }
 
-/* One seed for all workers, since their tables are merged; secret, so that clients cannot choose keys that collide. */
+/* One seed for all workers, since their tables are merged; secret, so that clients cannot choose keys that
+ * collide. */
 static void create_heats(struct hs_host *host)
 {
 	struct hs_heat_options options = {

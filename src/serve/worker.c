@@ -152,8 +152,8 @@ static void queue_event(struct hs_worker *worker, struct hs_event *event)
 	uv_async_send(&worker->wake);
 }
 
-/* Key changes concern only a worker with tracking clients. A worker counts its first tracking client before it asks the
- * engine for changes, so no change is missed. */
+/* Key changes concern only a worker with tracking clients. A worker counts its first tracking client before it
+ * asks the engine for changes, so no change is missed. */
 static bool concerns(const struct hs_event *event, struct hs_worker *worker)
 {
 	bool changes = event->kind == HS_EVENT_CHANGED || event->kind == HS_EVENT_CHANGED_ALL;

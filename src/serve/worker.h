@@ -43,13 +43,13 @@ struct hs_worker_message {
 	bool internal;			/* CLIENT: the other end is key_reader.h, not a user */
 	uint64_t client_id;		/* CLIENT */
 	struct hs_core_options options; /* CONFIGURE; the receiver releases it */
-	struct hs_tls_context
-		*context; /* CONFIGURE: for new clients of the TLS port; the receiver releases it */
+	/* CONFIGURE: for new clients of the TLS port; the receiver releases it. */
+	struct hs_tls_context *context;
 	uint64_t grace_us; /* DRAIN: after this time no request is read any more */
 };
 
 /* clang-format off */
-#define HS_WORKER_COUNTERS(ROW) /* beside those of its core */ \
+#define HS_WORKER_COUNTERS(ROW) /* besides the counters of its core */ \
 	ROW(tls_clients, HS_GAUGE, "Clients", "tls_clients", "tls_clients", "Clients connected now that speak TLS") \
 	ROW(tls_failures, HS_COUNTER, "Stats", "tls_handshake_failures", "tls_handshake_failures_total", \
 	    "TLS handshakes of clients that failed or timed out") \
@@ -78,13 +78,13 @@ struct hs_worker {
 	struct hs_mpsc messages, done, peer_ops;
 	struct hs_event_queue events;
 	struct hs_core *core;
-	_Atomic uint32_t
-		clients; /* connected, or in `messages`: main and control add, the worker subtracts */
+	/* Connected, or in `messages`: main and control add, the worker subtracts. */
+	_Atomic uint32_t clients;
 	uint32_t tcp_keepalive_s;
 	bool draining;
 	uint64_t drain_until_us;
-	_Atomic bool
-		drained; /* has no client left; it answers other workers' peer_ops until all are drained */
+	/* Has no client left; it answers other workers' peer_ops until all are drained. */
+	_Atomic bool drained;
 	char *read_buffer; /* HS_READ_BYTES; of all connections without an unfinished request */
 
 	size_t received_bytes;	    /* read from clients since replies were last sent */

@@ -204,7 +204,7 @@ static const struct hs_field partition_fields[] = {
 		 "0 if it does not report it",
 	 .help = "Bytes per second that its server sent for its slots, to all clients; 0 if it does not "
 		 "report it"},
-	{.name = "trouble", .kind = HS_FIELD_TEXT, MEMBER(WORDS, facts.unavailable_reason),
+	{.name = "reason", .kind = HS_FIELD_TEXT, MEMBER(WORDS, facts.unavailable_reason),
 	 .help = "Why its state is not `ok`; empty if it is"},
 };
 /* clang-format on */

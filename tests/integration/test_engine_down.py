@@ -87,7 +87,7 @@ class Case(unittest.TestCase):
                 int(info["cluster_slots_ok"]), int(info["cluster_slots_fail"]))
 
     def troubles(self):
-        return {address: row[b"trouble"].decode() for address, row in self.rows().items()}
+        return {address: row[b"reason"].decode() for address, row in self.rows().items()}
 
     def shows(self, look, wanted):
         """Waits until look() returns `wanted`."""
@@ -195,7 +195,7 @@ class TestCluster(Case):
         frozen = others[0]  # connections to it succeed, but it never answers
         frozen.freeze()
         wait("it is down", lambda: self.states()[frozen.address] == "down")
-        self.assertNotEqual(self.rows()[frozen.address][b"trouble"], b"")
+        self.assertNotEqual(self.rows()[frozen.address][b"reason"], b"")
         frozen.thaw()
         self.cluster.wait_ready()
         self.check_all_well(self.addresses)

@@ -25,11 +25,11 @@ PREFIX = "prefix ops ops_low reads writes bytes p99_us share".split()
 SLOT = "slot ops ops_low reads writes bytes p99_us share partition".split()
 PARTITION = ("id address state ops reads writes bytes load inflight queued p50_us p99_us errors "
              "commit_p99_us memory slots top_key top_key_share cpu clients replicas replica_lag "
-             "replica_lag_bytes slots_cpu net_in net_out trouble").split()
+             "replica_lag_bytes slots_cpu net_in net_out reason").split()
 SECOND = "id ops reads writes bytes p99_us errors".split()
 REAL = {"share", "load", "errors", "top_key_share", "total_s", "cpu", "slots_cpu"}
 TEXT = {"key", "prefix", "id", "address", "slots", "top_key", "window", "hash", "state",
-        "trouble"}
+        "reason"}
 
 CONNECTIONS = 4
 PARTITIONS = 4
@@ -310,10 +310,10 @@ class Fleet(HeatCase):
             self.assertGreaterEqual(one["p99_us"], one["p50_us"])
             first, last = (int(slot) for slot in one["slots"].split(b"-"))
             self.assertTrue(first <= key_slot(tags[partition]) <= last)
-            self.assertEqual((one["state"], one["trouble"]), (b"ok", b""))
+            self.assertEqual((one["state"], one["reason"]), (b"ok", b""))
         ops = sorted(row["ops"] for row in found[:-1])
         self.assertAlmostEqual(found[-1]["ops"], (ops[1] + ops[2]) / 2, delta=1)
-        for name in ("address", "slots", "top_key", "state", "trouble"):
+        for name in ("address", "slots", "top_key", "state", "reason"):
             self.assertEqual(found[-1][name], b"")
         self.assertEqual(sum(int(row["slots"].split(b"-")[1]) - int(row["slots"].split(b"-")[0]) + 1
                              for row in found[:-1]), SLOTS)

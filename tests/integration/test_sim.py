@@ -153,6 +153,10 @@ class SimTest(unittest.TestCase):
                 self.assertEqual(code, 2)
                 self.assertEqual(out, "")
                 self.assertTrue(err)
+        for old, new in (("about", "focus"), ("mistake", "bug")):
+            code, _, err = sim("check", f"--{old}", "rules")
+            self.assertEqual(code, 2)
+            self.assertIn(f"option '--{old}' is now called '--{new}'", err)
         code, out, _ = sim("--help")
         self.assertEqual(code, 0)
         self.assertEqual(sim("check", "--seed", 5, "-h"), (0, out, ""))

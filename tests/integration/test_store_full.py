@@ -96,7 +96,7 @@ class StoreFull(FolderCase):
         """State of each partition in HEAT PARTITIONS, and whether a reason is given."""
         rows = [dict(zip((name.text for name in row.items[0::2]), row.items[1::2]))
                 for row in connection.call("HEAT", "PARTITIONS").items[:-1]]
-        return [(row[b"state"].text, row[b"trouble"].text != b"") for row in rows]
+        return [(row[b"state"].text, row[b"reason"].text != b"") for row in rows]
 
     def test_it_is_seen(self):
         ok, full = (b"ok", False), (b"full", True)

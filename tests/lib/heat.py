@@ -134,7 +134,7 @@ def partition(number, ops, writes=0.1, p99_us=300.0, queued=0, top_key=b"", shar
             "top_key": top_key, "top_key_share": share, "cpu": ops / 1_000_000,
             "clients": 12, "replicas": 1, "replica_lag": 1, "replica_lag_bytes": 140,
             "slots_cpu": ops / 1_250_000, "net_in": ops * 50, "net_out": ops * 70,
-            "trouble": ""}
+            "reason": ""}
 
 
 def with_median(rows):

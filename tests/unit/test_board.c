@@ -248,10 +248,10 @@ static void test_engine_facts_are_shown(void **state)
 	assert_string_equal(fleet_text(fields, &row, "address"), "store 2");
 	assert_string_equal(fleet_text(fields, &row, "slots"), "20-29");
 	assert_string_equal(fleet_text(fields, &row, "state"), "down");
-	assert_string_equal(fleet_text(fields, &row, "trouble"), "it is away");
+	assert_string_equal(fleet_text(fields, &row, "reason"), "it is away");
 	row = fleet_partition(&fleet, 1, HS_HEAT_LONG);
 	assert_string_equal(fleet_text(fields, &row, "state"), "ok");
-	assert_string_equal(fleet_text(fields, &row, "trouble"), "");
+	assert_string_equal(fleet_text(fields, &row, "reason"), "");
 	row = fleet_partition(&fleet, 3, HS_HEAT_LONG);
 	assert_string_equal(fleet_text(fields, &row, "id"), "median");
 	assert_string_equal(fleet_text(fields, &row, "state"), "");
@@ -556,7 +556,7 @@ static void test_fields_have_names_words_and_metrics(void **state)
 		fleet_names(fields),
 		"id address state ops reads writes bytes load inflight queued p50_us p99_us "
 		"errors commit_p99_us memory slots top_key top_key_share cpu clients "
-		"replicas replica_lag replica_lag_bytes slots_cpu net_in net_out trouble");
+		"replicas replica_lag replica_lag_bytes slots_cpu net_in net_out reason");
 	for (size_t i = 0; i < fields->count; i++) {
 		const struct hs_field *field = &fields->fields[i];
 

@@ -273,7 +273,7 @@ static void test_failing_partitions(void **state)
 	HIDES(world, "not ok");
 	world->model.partitions[1].state = HS_LIT("ok");
 	world->model.partitions[3].state = HS_LIT("down");
-	world->model.partitions[3].trouble = HS_LIT("connection refused");
+	world->model.partitions[3].reason = HS_LIT("connection refused");
 	paint(world, 24, 80);
 	SHOWS(world, "  1 partition not ok");
 	SHOWS(world, "\n0003   0.70x down: conn");
