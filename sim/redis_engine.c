@@ -275,7 +275,7 @@ static void flow_topology_suspect(void *context)
 		hs_monitor_suspect_topology(worker->redis->monitor, now_us(worker->redis));
 }
 
-static void flow_failure_reason(void *context, char *text, size_t size)
+static void flow_unavailable_reason(void *context, char *text, size_t size)
 {
 	struct worker *worker = context;
 
@@ -338,7 +338,7 @@ static const struct hs_flow_calls flow_calls = {
 	.close = flow_close,
 	.send = flow_send,
 	.topology_suspect = flow_topology_suspect,
-	.unavailable_reason = flow_failure_reason,
+	.unavailable_reason = flow_unavailable_reason,
 	.script = flow_script,
 	.changed = flow_changed,
 	.tracking_refused = flow_tracking_refused,
@@ -481,7 +481,7 @@ static void monitor_servers(void *context, const struct hs_engine_servers *serve
 	(void)context, (void)servers;
 }
 
-static void monitor_failure_reason(void *context, const char *why)
+static void monitor_unavailable_reason(void *context, const char *why)
 {
 	struct hs_sim_redis *redis = context;
 
@@ -513,7 +513,7 @@ static const struct hs_monitor_calls monitor_calls = {
 	.learned = monitor_learned,
 	.partition = monitor_partition,
 	.servers = monitor_servers,
-	.unavailable_reason = monitor_failure_reason,
+	.unavailable_reason = monitor_unavailable_reason,
 	.startup_done = monitor_startup_done,
 	.done = monitor_done,
 	.recounted = monitor_recounted,

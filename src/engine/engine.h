@@ -4,7 +4,8 @@
  * engine fills struct hs_engine_calls; serve/server.c opens it.
  *
  * Threads: each member of struct hs_engine_calls and struct hs_engine_host names the thread that calls it. "The
- * worker" is the thread of worker op->worker or `worker`. A worker's thread never waits inside a call.
+ * worker" is the thread of worker op->worker or `worker`. The control thread (serve/control.h) does everything
+ * that is not a data command: INFO, CONFIG, HTTP pages. A worker's thread never waits inside a call.
  *
  * Memory: an op belongs to the core. The engine borrows it from `submit` until it completes it, exactly once, with a
  * reply or an error reply.
@@ -59,9 +60,12 @@ struct hs_engine_host {
 	 *   - if the engine made the change itself, before the writer gets its reply; else as soon as the server
 	 *     reports the change.
 	 *
-	 * HS_EVENT_CHANGED_ALL: all keys changed, or a change may have been missed, because a connection was lost or
-	 * a slot moved. Reporting too much does no harm; a change that is not reported leaves a stale value in a
-	 * client's cache for ever. A key that expired is reported when it is removed. */
+	 * HS_EVENT_CHANGED_ALL: all keys changed, or a change may have been missed, because a connection was lost
+	 * or a slot moved. The engine reports it at the loss, and once more when it sees all changes again: a
+	 * client may have cached a value in between, and its change was missed. Until then the engine repeats it
+	 * at intervals (redis/subscriber.h: every second), so that such a value does not stay for long. Reporting
+	 * too much does no harm; a change that is not reported leaves a stale value in a client's cache for ever.
+	 * A key that expired is reported when it is removed. */
 	void (*event)(void *context, struct hs_event *event);
 	/* Any thread: the commands that a server has beside the built-in table. They belong to the engine's servers
 	 * and replace the ones learned before. */
@@ -163,16 +167,19 @@ struct hs_engine_stats {
 void hs_engine_stats_add(struct hs_engine_stats *stats, const void *counters);
 
 /* For engines that run commands themselves: runs the commands of a transaction and writes the reply of EXEC. Stops
- * at a reply that is `over`. */
+ * when the reply gets larger than reply->out_max (reply->over). */
 int hs_engine_run_exec(struct hs_keyspace *ks, const struct hs_op *op,
 		       struct hs_reply *reply) HS_MUSTCHECK;
 
 struct hs_engine_calls {
 	const char *name;
-	/* The worker (of op->worker). A read that is not `ordered` may be answered at once; every other op of one
-	 * connection and partition runs in the order of submission. */
+	/* The worker (of op->worker). A read that is not `ordered` may be answered at once. An op with `track` or
+	 * `replica_since_us` has no order (core/op.h). Every other op runs in the order of submission among those
+	 * of the same client (op->client) and the same place: in embedded/ the partition, in redis/ the slot
+	 * (redis/flow.h). */
 	enum hs_submit (*submit)(struct hs_engine *engine, struct hs_op *op);
-	/* The worker: gives up a queued op that may wait for ever, for example BLPOP. May be NULL. */
+	/* The worker: ends a queued op that may wait for ever, for example BLPOP, because its client has gone. The
+	 * op still completes; its reply is ignored. May be NULL. */
 	void (*cancel)(struct hs_engine *engine, struct hs_op *op);
 	/* The worker: for a completed op with reply_unwritten set, whose large reply was not composed yet. `wanted`:
 	 * writes it to op->out; else frees what was set aside for it. NULL: the engine leaves no reply unwritten. */
@@ -217,8 +224,10 @@ struct hs_engine_calls {
 	 * write that was acknowledged before this call. A server that does not answer in time keeps its previous
 	 * count. NULL: partition_stats is always exact. */
 	uint64_t (*recount)(struct hs_engine *engine);
-	/* The main thread, when all workers have stopped submitting: runs every queued op, makes it durable, ends
-	 * the engine's threads, frees the engine. */
+	/* One thread, when the workers and the control thread have ended (in serve/server.c a thread of its own,
+	 * so that the main loop still handles signals): runs every queued op and makes it durable, ends the
+	 * engine's threads, frees the engine. An engine on servers cannot run them any more: it ends queued ops
+	 * with an error reply, data commands already in `detach`. */
 	void (*destroy)(struct hs_engine **engine);
 };
 

@@ -1,6 +1,6 @@
 /* Connections. OpenSSL reads and writes through a BIO of our own, the pipe: a read takes bytes that hs_tls_receive
- * was just given, a write appends to the caller's buffer. So OpenSSL makes the only copy. Nothing is stored between
- * calls: OpenSSL reads until the bytes are used up, and keeps an unfinished record itself. */
+ * was just given, a write appends to the caller's buffer. We keep no bytes between calls: OpenSSL reads until the
+ * input is used up and keeps an unfinished record in a buffer of its own. */
 #include "tls/tls.h"
 
 #include "base/err.h"
@@ -131,7 +131,7 @@ void hs_tls_destroy(struct hs_tls **pointer)
 	hs_mem_free(pointer);
 }
 
-/* Sets the error: OpenSSL's text, for a refused certificate with the reason. */
+/* Sets the error: OpenSSL's text; for a refused certificate also why it was refused. */
 static int fail(struct hs_tls *tls)
 {
 	unsigned long code = ERR_peek_error();

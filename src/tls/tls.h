@@ -31,7 +31,8 @@ enum hs_tls_role { HS_TLS_SERVER, HS_TLS_CLIENT };
 
 enum hs_tls_verify {
 	HS_TLS_VERIFY_REQUIRED, /* the peer must have a certificate that a trusted CA signed */
-	HS_TLS_VERIFY_NONE,	/* client role: the server's certificate is not verified */
+	/* The peer's certificate is not verified; a server does not ask for one. */
+	HS_TLS_VERIFY_NONE,
 	/* Server role: a client may have no certificate, but not an invalid one. */
 	HS_TLS_VERIFY_OPTIONAL,
 };
@@ -52,7 +53,8 @@ struct hs_tls_options {
 	bool prefer_server_ciphers;
 };
 
-/* Checks protocols, ciphers and ciphersuites without opening a file. HS_EINVAL. */
+/* Checks protocols, ciphers and ciphersuites without opening a file. HS_EINVAL: `error` is one line with the
+ * reason. */
 int hs_tls_check_rules(const struct hs_tls_options *options, char *error,
 		       size_t error_size) HS_MUSTCHECK;
 /* HS_EINVAL: `error` is one line with the file and the reason. */
@@ -63,16 +65,18 @@ struct hs_tls_context *hs_tls_context_hold(struct hs_tls_context *context); /* N
 void hs_tls_context_release(struct hs_tls_context **context);
 
 /* `server_name`: in the client role, the host name or address that the server's certificate must match (unless
- * verify is NONE); NULL: any certificate of a trusted CA. In the server role NULL. Never returns NULL. */
+ * verify is NONE); NULL: any certificate of a trusted CA. In the server role NULL. An invalid name is reported by
+ * the first hs_tls_start or hs_tls_receive: HS_EPROTO. Never returns NULL. */
 struct hs_tls *hs_tls_create(struct hs_tls_context *context, const char *server_name);
 void hs_tls_destroy(struct hs_tls **tls);
 
 /* Begins the handshake: appends a client's first message to `net`. A server need not call it. */
 int hs_tls_start(struct hs_tls *tls, struct hs_buf *net) HS_MUSTCHECK;
 
-/* Takes bytes from the network, all of them. Appends the decrypted ones to `plain`, and answers of the handshake and
- * alerts to `net`. HS_EPROTO: the connection is unusable. Then `plain` holds what came in front of the bad record,
- * `net` may hold an alert to be sent, and every later call fails. */
+/* Takes bytes from the network, all of them. Appends the decrypted ones to `plain`, and answers of the handshake
+ * and alerts to `net`. Bytes behind the peer's close_notify are dropped. HS_EPROTO: the connection is unusable.
+ * Then `plain` holds what came in front of the bad record, `net` may hold an alert to be sent, and every later
+ * hs_tls_receive and hs_tls_send fails. */
 int hs_tls_receive(struct hs_tls *tls, const char *data, size_t len, struct hs_buf *plain,
 		   struct hs_buf *net) HS_MUSTCHECK;
 

@@ -1,6 +1,7 @@
-/* The order of events: look up the name, connect to its addresses one after the other, TLS handshake, greeting, then
- * `up`. Every step has a timeout but HELLO of a `hello_only` connection. Closing is asynchronous: the memory lives
- * until libuv has closed its handles, without the owner. */
+/* The order of events: look up the name, connect to its addresses one after the other, TLS handshake, greeting,
+ * then `up`. Every step has a timeout; only the TLS handshake and HELLO of a `hello_only` connection have none.
+ * Closing is asynchronous: the memory is freed when libuv has closed the handles, and the owner may be gone by
+ * then. */
 #include "upstream/conn.h"
 
 #include "base/limits.h"
@@ -237,7 +238,8 @@ static void on_written(uv_write_t *write, int status)
 	conn->writing = false;
 	if (conn->ended)
 		return;
-	/* libuv does not say how much a failed write wrote. All counts as sent, for the same reason. */
+	/* libuv does not say how much a failed write wrote. All of it counts as sent: an unknown outcome is better
+	 * than a request that runs twice. */
 	count_sent(conn, 0);
 	if (status < 0) {
 		fail_uv(conn, status);

@@ -5,8 +5,9 @@
  * exactly once, never from inside hs_conn_open. After `up` it calls `down` at most once. After `down` the connection
  * may be opened again.
  *
- * Bad days: a name that is not found, a refused or lost connection, a TLS error, a refused login, a timeout: `down`
- * with a text for people. The driver does not retry. */
+ * Bad days: a name that is not found, a refused or lost connection, a TLS error, a refused login, a timeout:
+ * `down` with a text for people. The driver does not retry. A timeout during the lookup cancels the lookup; its
+ * thread runs on (names.h). */
 #ifndef HS_UPSTREAM_CONN_H
 #define HS_UPSTREAM_CONN_H
 
@@ -22,7 +23,8 @@ struct hs_conn_config {
 	struct hs_login login;
 	struct hs_tls_context *tls; /* NULL: without TLS */
 	struct hs_names *names;	    /* does the lookups */
-	/* Timeout for connecting, over all addresses of a name together; then again for handshake and greeting. */
+	/* The timeout of each of three steps: the name lookup; connecting, over all addresses of the name
+	 * together; TLS handshake and greeting. An IP address needs no lookup. */
 	uint64_t open_ms_max;
 };
 
@@ -44,8 +46,8 @@ struct hs_conn_server {
 	const char *host; /* a TLS certificate must match it */
 	uint16_t port;
 	const char *expected_id; /* node id in a Cluster; "": any node */
-	/* HELLO alone (greeting.h), without a timeout: a server that runs a script answers late. The owner limits
-	 * the wait. */
+	/* HELLO alone (greeting.h), without a timeout for TLS handshake and HELLO: a server that runs a script
+	 * answers late. The owner limits the wait, and passes "" as `expected_id`. */
 	bool hello_only;
 };
 
@@ -55,7 +57,8 @@ void hs_conn_open(const struct hs_conn_driver *driver, struct hs_upstream *upstr
 void hs_conn_close(struct hs_upstream *upstream);
 
 /* Sends and empties upstream->out, at once or as the server takes it. While an earlier write is in progress `out`
- * stays and goes with the next write. upstream->sent counts bytes in the kernel's hands. */
+ * stays and goes with the next write. upstream->sent counts the bytes that the server may have got: those that the
+ * kernel took, and all of a write that failed. Over TLS bytes count when they are encrypted. */
 void hs_conn_send(struct hs_upstream *upstream);
 
 #endif

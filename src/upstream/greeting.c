@@ -1,4 +1,5 @@
-/* Composes all commands at once, then takes one reply for each. The first error ends the greeting. */
+/* Composes all commands at once, then takes one reply for each. The first error ends the greeting; for
+ * `any_resp_server` some errors do not (is_harmless). */
 #include "upstream/greeting.h"
 
 #include "wire/compose.h"

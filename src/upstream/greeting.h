@@ -31,7 +31,8 @@ struct hs_greeting_options {
 	const struct hs_login *login;
 	uint8_t resp;
 	const char *expected_id; /* node id in a Cluster; "": any node */
-	/* HELLO alone, without SELECT and CLUSTER MYID: a server that runs a script refuses those. */
+	/* HELLO without SELECT. A server that runs a script refuses SELECT and CLUSTER MYID, so the caller passes
+	 * "" as `expected_id`: then CLUSTER MYID is not sent either. */
 	bool hello_only;
 	/* For any server that speaks RESP, also without HELLO: AUTH, SELECT, then PING; for `resp` 3 HELLO 3 in
 	 * place of PING. If the server refuses HELLO its replies are RESP2. */

@@ -1,10 +1,11 @@
 /* Looks up names with getaddrinfo in detached threads: the call cannot be cancelled and may take many seconds when
  * name servers do not answer, and neither a loop nor the end of the process may wait for it. A cancelled lookup
- * leaves its thread running; the result is discarded. Lookups of the same name at the same time, on any loops, share
- * one thread.
+ * leaves its thread running; the result is discarded. Lookups of the same host and port, on any loops, share one
+ * thread until it ends: a retry joins the thread of a cancelled lookup.
  *
- * One struct hs_names serves all connections of an engine, on any thread. A lookup belongs to its loop's thread. At
- * most HS_LOOKUPS_MAX names are looked up at a time; one more fails at once. */
+ * One struct hs_names serves all connections of an engine, on any thread. A lookup belongs to its loop's thread.
+ * At most HS_LOOKUPS_MAX threads run at a time, those of cancelled lookups included; a lookup that needs one more
+ * fails at once. */
 #ifndef HS_UPSTREAM_NAMES_H
 #define HS_UPSTREAM_NAMES_H
 

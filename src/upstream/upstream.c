@@ -116,7 +116,8 @@ static void receive_more(struct hs_upstream *upstream, const char *data, size_t 
 	struct hs_buf *partial = &upstream->partial;
 	size_t whole, used;
 
-	if (data == partial->data + partial->len) /* it was read into hs_upstream_room */
+	/* The driver may have read the bytes into the buffer that hs_upstream_room returned. */
+	if (data == partial->data + partial->len)
 		partial->len += len;
 	else
 		hs_buf_append(partial, data, len);

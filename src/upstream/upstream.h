@@ -1,6 +1,7 @@
 /* One connection to a Redis server, without the socket: a buffer of composed requests, a scanner for replies, the
- * state, the backoff and the close reason. The front door of this folder; every connection of heatsink to a server
- * is one. The folder stands on wire/ and tls/. It knows no engine, operation or key.
+ * state, the backoff and the close reason. The front door of this folder; every connection of heatsink to a Redis
+ * server is a struct hs_upstream. The folder uses base/, wire/ and tls/, and of core/ only engine_unavailable.h,
+ * for the words of a refused login. It knows no engine, operation or key.
  *
  *     DOWN ──open──► OPENING ──greeted──► UP ──lost, or closed with a reason──► DOWN
  *       ▲                │ failed                                                │
@@ -13,8 +14,9 @@
  * The owner decides: it composes requests, opens and closes, and judges liveness. A driver (conn.h, or the
  * simulator's network) moves the bytes and runs the greeting. One thread for owner and driver.
  *
- * Backoff: owners call hs_backoff_lost and hs_upstream_may_open. The engine's connections use the backoff of their
- * node instead (struct hs_node); the topology monitor and `top` connect when they have the next query.
+ * Backoff: owners call hs_backoff_lost and hs_upstream_may_open. In the redis engine the pipes of a node share the
+ * node's backoff (struct hs_node); its fetch and replica pipes observe one of their own as well. The topology
+ * monitor and `top` connect when they have the next query.
  *
  * Liveness: hs_upstream_is_silent is for connections on which the server sends without being asked. Elsewhere the
  * owner sets a deadline per request.
@@ -64,7 +66,7 @@ struct hs_upstream {
 	struct hs_buf out; /* not yet taken by the driver */
 	/* All bytes ever composed on this connection, if the owner counts them. */
 	uint64_t composed;
-	uint64_t sent;	       /* bytes in the kernel's hands, counted by the driver */
+	uint64_t sent;	       /* bytes that the server may have got, counted by the driver */
 	struct hs_buf partial; /* an unfinished reply */
 	struct hs_parse_reply_scan scan;
 	/* The last long array reply, shared by several connections: a reply with the same bytes is not parsed again.

@@ -352,7 +352,7 @@ static inline void host_servers(void *context, const struct hs_engine_servers *s
 	((struct world *)context)->common = *servers;
 }
 
-static inline void host_trouble(void *context, const char *why)
+static inline void host_unavailable(void *context, const char *why)
 {
 	struct world *world = context;
 
@@ -393,7 +393,7 @@ static const struct hs_monitor_calls calls = {
 	.learned = host_learned,
 	.partition = host_partition,
 	.servers = host_servers,
-	.unavailable_reason = host_trouble,
+	.unavailable_reason = host_unavailable,
 	.startup_done = host_settled,
 	.done = host_done,
 	.recounted = host_recounted,

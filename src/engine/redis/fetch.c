@@ -67,7 +67,8 @@ enum {
 	WRITE_REPLIES,
 };
 
-/* A tracked read; its own reply is the last. */
+/* A tracked read: how many replies are skipped after this one (op->engine_replies). The reply to the read itself
+ * is the last. */
 enum { READ_CACHING, READ_PTTL, READ_FIRST, READ_REPLIES };
 
 /* A read, and its key's TTL, both tracked: the server reports a change in between.

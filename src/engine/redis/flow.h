@@ -6,25 +6,40 @@
  *     submit ──► slot ──┬─ free ──► pipe of the node ──► … ──► reply ──┬─ an answer ──► finished
  *                       └─ held: parked ◄──── MOVED, TRYAGAIN … ───────┘
  *
- * Order (law 2 in docs/ARCHITECTURE.md): the operations of one client on one slot run in the order in which it
- * submitted them, whatever happens to the slot. When a slot gets another owner, later operations are parked until
- * the operations in flight at the old owner are back. Operations that the old owner rejected are sent to the new one
- * first.
+ * Order, law 2 (a key under `strict` is linearizable): the operations of one client on one slot run in the order
+ * in which it submitted them, whatever happens to the slot. A single server counts as one slot. When a slot gets
+ * another owner, later operations are parked until the operations in flight at the old owner are back. Operations
+ * that the old owner rejected are sent to the new one first. Operations with `track` or `replica_since_us` are not
+ * ordered (core/op.h). Nor are those on private pipes: their client has nothing else in flight (private.c).
  *
- * Retries (law 4). The flow sends again:
+ * Retries, law 4 (no acknowledged write lost or applied twice). The flow sends again:
  *   - an operation that the server says it did not run;
- *   - an operation whose request was not wholly handed to the kernel when the connection was lost;
- *   - a read, unless a later write of the same client and slot was in flight behind it: the read must not
- *     see that write.
- * Every other operation in flight on a lost connection ends with UNKNOWN: it may or may not have run.
+ *   - an operation whose request the kernel had not taken wholly when the connection was lost: a server runs only
+ *     whole requests. Over TLS a request counts as taken once it is encrypted; a write that failed counts as taken
+ *     wholly (upstream/conn.h, hs_conn_send);
+ *   - a read before its deadline, unless a later write of the same client and slot was in flight behind it: the
+ *     read must not see that write. This holds also for a write that is itself sent again.
+ * Every other operation in flight on a lost connection ends with UNKNOWN: it may or may not have run. So, of one
+ * client and slot, with the connection lost after GET a was sent and before SET b was: SET b is sent again, GET a
+ * ends with UNKNOWN. A private pipe follows redirects and sends nothing else again: an operation that was not
+ * wholly sent ends with CLUSTERDOWN … not sent.
  *
  * Time. No operation waits longer than `timeout_us` for its turn, and none waits for a node that has been
- * unreachable for longer than that, or that refuses the login: it fails at once, and the node is connected to again
- * in the background. A node that has answered "not now" (CLUSTERDOWN, LOADING) to every operation for `timeout_us`
- * is still sent operations, and its error is the answer: service resumes with the first success.
+ * unreachable for longer than that, or that refuses the login: it fails at once, and the node is connected to
+ * again in the background. WATCH and blocking commands fail at once from the moment their node is down until its
+ * backoff ends (private.c). A node that has answered "not now" (CLUSTERDOWN, LOADING) to every operation for
+ * `timeout_us` is still sent operations, and its error is the answer: service resumes with the first success.
  *
- * The flow's error replies: CLUSTERDOWN … not sent (no node, or it does not answer), BUSY … not sent (a queue is
- * full), ERR … not sent (the node refuses the login), UNKNOWN (above).
+ * The flow's error replies:
+ *     CLUSTERDOWN … not sent    no node, or it does not answer; the slot migrates for too long; a later operation
+ *                               of the same client and slot has run
+ *     CLUSTERDOWN … not run     redirected until the deadline, or until a later operation has run
+ *     BUSY … not sent           a queue is full, or no private pipe is free
+ *     ERR … not sent            the node refuses the login
+ *     NOTRACKING … not sent     the node has no RESP3 (hs_op.track)
+ *     UNKNOWN …                 above
+ *     ERR … transaction ran     the server's reply to EXEC has the wrong number of elements
+ *     ERR shutting down …       hs_flow_destroy: the outcome is unknown, or the operation was not sent
  *
  * Memory: an op belongs to the core from `finished` on; a node, its pipes and the routes' reference belong to the
  * flow. One thread, the worker's. */

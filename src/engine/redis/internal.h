@@ -241,8 +241,9 @@ bool hs_flow_park_retry(struct hs_flow *flow, struct hs_op *op, uint64_t delay_u
 /* Sends the parked operations of a slot, if they may go. */
 void hs_flow_release(struct hs_flow *flow, uint16_t slot);
 void hs_flow_release_all(struct hs_flow *flow);
-/* `by` has run. Earlier operations of its client that are parked must not run behind it: they end with the error
- * that rejected them. */
+/* `by` has run. Earlier operations of its client and slot that are parked must not run behind it: they end with
+ * the error that rejected them; those that were lost with a connection, with CLUSTERDOWN a later command ran … not
+ * sent. */
 void hs_flow_overtaken(struct hs_flow *flow, const struct hs_op *by);
 /* Registers an operation that was sent behind ASKING; removes it. */
 void hs_slot_add_asking(struct hs_flow *flow, struct hs_op *op);

@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-void hs_monitor_set_failure_reason(struct hs_monitor *monitor, const char *format, ...)
+void hs_monitor_set_unavailable_reason(struct hs_monitor *monitor, const char *format, ...)
 {
 	char why[sizeof monitor->unavailable_reason];
 	va_list args;
@@ -98,7 +98,7 @@ void hs_monitor_start(struct hs_monitor *monitor, uint64_t now_us)
 {
 	hs_monitor_enter(monitor, now_us);
 	monitor->tick_at_us = now_us + HS_MONITOR_TICK_US;
-	hs_monitor_set_failure_reason(monitor, "no server has answered yet");
+	hs_monitor_set_unavailable_reason(monitor, "no server has answered yet");
 	if (hs_monitor_is_single(monitor))
 		hs_monitor_install(
 			monitor, hs_topology_single(&monitor->nodes->address,

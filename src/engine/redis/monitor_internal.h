@@ -24,7 +24,7 @@
 enum {
 	HS_MONITOR_TICK_US = 100 * 1000,
 	HS_MONITOR_WATCH_US = 1000 * 1000,     /* interval of INFO */
-	HS_MONITOR_COUNT_EACH = 10,	       /* every so many INFOs, COMMAND COUNT */
+	HS_MONITOR_COUNT_EACH = 10,	       /* rounds of INFO for one COMMAND COUNT */
 	HS_MONITOR_STATS_US = 5000 * 1000,     /* interval of CLUSTER SLOT-STATS, up to 2 MB each */
 	HS_MONITOR_REPLY_US_MAX = 2000 * 1000, /* reply timeout: then the node counts as down */
 	/* Timeout of a round of INFO keyspace: a client waits for it. */
@@ -188,8 +188,8 @@ static inline bool hs_monitor_is_single(const struct hs_monitor *monitor)
  * may be in the middle of the list of nodes. */
 void hs_monitor_enter(struct hs_monitor *monitor, uint64_t now_us);
 void hs_monitor_leave(struct hs_monitor *monitor);
-__attribute__((format(printf, 2, 3))) void hs_monitor_set_failure_reason(struct hs_monitor *monitor,
-									 const char *format, ...);
+__attribute__((format(printf, 2, 3))) void hs_monitor_set_unavailable_reason(
+	struct hs_monitor *monitor, const char *format, ...);
 
 /* monitor_node.c */
 /* The node at this address; creates it. */

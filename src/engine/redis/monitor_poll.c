@@ -130,7 +130,7 @@ static void found(struct hs_monitor *monitor, uint64_t epoch, bool changed)
 
 	monitor->epoch = epoch;
 	monitor->stale_polls = 0;
-	hs_monitor_set_failure_reason(monitor, "%s", "");
+	hs_monitor_set_unavailable_reason(monitor, "%s", "");
 	hs_backoff_clear(&monitor->unanswered_backoff);
 	monitor->foreign_logged = false;
 	monitor->waiting = false;
@@ -185,14 +185,14 @@ static void no_node_answered(struct hs_monitor *monitor)
 	if (poll->failed > 1)
 		snprintf(more, sizeof more, ", and %zu more", poll->failed - 1);
 	if (strstr(poll->why, HS_LOGIN_REFUSED)) {
-		hs_monitor_set_failure_reason(monitor, "%s%s", poll->why, more);
+		hs_monitor_set_unavailable_reason(monitor, "%s%s", poll->why, more);
 		if (!monitor->waiting)
 			hs_log(monitor->options.log, HS_LOG_WARN, "%s%s: retrying", poll->why,
 			       more);
 	} else {
-		hs_monitor_set_failure_reason(monitor,
-					      "none of %zu nodes gives a usable answer (%s%s)",
-					      poll->count, poll->why, more);
+		hs_monitor_set_unavailable_reason(monitor,
+						  "none of %zu nodes gives a usable answer (%s%s)",
+						  poll->count, poll->why, more);
 		if (!monitor->waiting)
 			hs_log(monitor->options.log, HS_LOG_WARN,
 			       "none of %zu %s gives a usable answer (%s%s): retrying", poll->count,
@@ -206,7 +206,7 @@ static void no_node_answered(struct hs_monitor *monitor)
 	monitor->calls->startup_done(monitor->context);
 }
 
-/* No node is left to ask. */
+/* Every node was asked and none gave a good answer. */
 static void all_answered(struct hs_monitor *monitor)
 {
 	struct hs_monitor_poll *poll = &monitor->poll;

@@ -45,7 +45,8 @@ struct hs_monitor_thread {
 
 /* ---- calls of other threads ---- */
 
-void hs_monitor_thread_failure_reason(struct hs_monitor_thread *thread, char *why, size_t why_size)
+void hs_monitor_thread_unavailable_reason(struct hs_monitor_thread *thread, char *why,
+					  size_t why_size)
 {
 	uv_mutex_lock(&thread->mutex);
 	snprintf(why, why_size, "%s", thread->unavailable_reason);
@@ -274,7 +275,7 @@ static void monitor_servers(void *context, const struct hs_engine_servers *serve
 	copy(thread, &thread->servers, servers, sizeof *servers);
 }
 
-static void monitor_failure_reason(void *context, const char *why)
+static void monitor_unavailable_reason(void *context, const char *why)
 {
 	struct hs_monitor_thread *thread = context;
 
@@ -317,7 +318,7 @@ static const struct hs_monitor_calls monitor_calls = {
 	.learned = monitor_learned,
 	.partition = monitor_partition,
 	.servers = monitor_servers,
-	.unavailable_reason = monitor_failure_reason,
+	.unavailable_reason = monitor_unavailable_reason,
 	.startup_done = monitor_startup_done,
 	.done = op_done,
 	.recounted = monitor_recounted,

@@ -46,6 +46,7 @@ uint64_t hs_monitor_thread_recount(struct hs_monitor_thread *thread);
 void hs_monitor_thread_servers(struct hs_monitor_thread *thread, struct hs_engine_servers *servers);
 void hs_monitor_thread_partition(struct hs_monitor_thread *thread, uint16_t partition,
 				 struct hs_engine_partition *stats);
-void hs_monitor_thread_failure_reason(struct hs_monitor_thread *thread, char *why, size_t why_size);
+void hs_monitor_thread_unavailable_reason(struct hs_monitor_thread *thread, char *why,
+					  size_t why_size);
 
 #endif

@@ -47,9 +47,9 @@ static void single_is(struct hs_monitor_node *node)
 	struct hs_monitor *monitor = node->monitor;
 
 	if (node->info.loading)
-		hs_monitor_set_failure_reason(monitor, "%s is loading its data", node->text);
+		hs_monitor_set_unavailable_reason(monitor, "%s is loading its data", node->text);
 	else
-		hs_monitor_set_failure_reason(monitor, "%s", "");
+		hs_monitor_set_unavailable_reason(monitor, "%s", "");
 	if (node->info.cluster && !monitor->not_single_logged) {
 		monitor->not_single_logged = true;
 		hs_log(monitor->options.log, HS_LOG_WARN,
@@ -225,7 +225,7 @@ void hs_monitor_watch_down(struct hs_monitor_node *node, const char *why)
 	snprintf(node->why, sizeof node->why, "%s", why);
 	hs_monitor_publish(monitor, node->partition);
 	if (hs_monitor_is_single(monitor)) {
-		hs_monitor_set_failure_reason(monitor, "%s: %s", node->text, why);
+		hs_monitor_set_unavailable_reason(monitor, "%s: %s", node->text, why);
 		monitor->calls->startup_done(monitor->context);
 	} else {
 		hs_monitor_poll_soon(monitor);

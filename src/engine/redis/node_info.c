@@ -1,3 +1,6 @@
+/* INFO is lines "name:value" in sections that begin with "# Name". Each line is taken by its name alone, whatever
+ * the section and the order: versions of Redis and Valkey may differ in both. Unknown lines are skipped. Values
+ * that belong together (a replica's offsets) are collected in struct reading and compared at the end. */
 #include "engine/redis/node_info.h"
 
 #include "base/err.h"
@@ -5,7 +8,6 @@
 
 #include <stddef.h>
 
-/* State of one parse. */
 struct reading {
 	struct hs_node_info *info;
 	size_t known; /* lines with a known name */

@@ -1,5 +1,5 @@
-/* Reads the text of INFO of Redis 3 to 8 and Valkey into a struct. A number that the server does not report is 0.
- * Pure: bytes in, numbers out; any thread. */
+/* Reads the text of INFO of Redis 3 to 8 and Valkey into a struct. A number that the server does not report is 0;
+ * maxmemory and aof_enabled are -1. Pure: bytes in, numbers out; any thread. */
 #ifndef HS_ENGINE_REDIS_NODE_INFO_H
 #define HS_ENGINE_REDIS_NODE_INFO_H
 

@@ -12,8 +12,9 @@
  * CLUSTER MYID among them: a pipe opened for a KILL greets with HELLO alone (hs_pipe.hello_only) and serves no other
  * client.
  *
- * If the pipe is lost, or the slot moves away, it is unknown whether the watched keys changed: EXEC answers null, as
- * if they had, which Redis always allows. */
+ * If the pipe is lost, or the slot moves away, it is unknown whether the watched keys changed: a later EXEC
+ * answers null, as if they had, which Redis always allows. An EXEC in flight on a pipe that is lost ends with
+ * UNKNOWN; if it was not wholly sent, with CLUSTERDOWN. */
 #include "base/list.h"
 #include "base/mem.h"
 #include "engine/redis/internal.h"

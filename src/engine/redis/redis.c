@@ -192,11 +192,11 @@ static void flow_topology_suspect(void *context)
 	hs_monitor_thread_suspect_topology(worker->redis->monitor);
 }
 
-static void flow_failure_reason(void *context, char *text, size_t size)
+static void flow_unavailable_reason(void *context, char *text, size_t size)
 {
 	struct worker *worker = context;
 
-	hs_monitor_thread_failure_reason(worker->redis->monitor, text, size);
+	hs_monitor_thread_unavailable_reason(worker->redis->monitor, text, size);
 }
 
 static struct hs_bytes flow_script(void *context, struct hs_bytes digest)
@@ -249,7 +249,7 @@ static const struct hs_flow_calls flow_calls = {
 	.close = flow_close,
 	.send = flow_send,
 	.topology_suspect = flow_topology_suspect,
-	.unavailable_reason = flow_failure_reason,
+	.unavailable_reason = flow_unavailable_reason,
 	.script = flow_script,
 	.changed = flow_changed,
 	.tracking_refused = flow_tracking_refused,
@@ -392,7 +392,7 @@ static void partition_stats(struct hs_engine *engine, uint16_t id,
 
 static void unavailable_reason(struct hs_engine *engine, char *text, size_t size)
 {
-	hs_monitor_thread_failure_reason(of(engine)->monitor, text, size);
+	hs_monitor_thread_unavailable_reason(of(engine)->monitor, text, size);
 }
 
 static void stats(struct hs_engine *engine, struct hs_engine_stats *now)
@@ -404,8 +404,8 @@ static void stats(struct hs_engine *engine, struct hs_engine_stats *now)
 	for (uint32_t i = 0; i < redis->host.workers; i++)
 		hs_engine_stats_add(now, redis->workers[i].stats);
 	uv_mutex_lock(&redis->mutex);
-	hs_monitor_thread_failure_reason(redis->monitor, redis->unavailable_reason,
-					 sizeof redis->unavailable_reason);
+	hs_monitor_thread_unavailable_reason(redis->monitor, redis->unavailable_reason,
+					     sizeof redis->unavailable_reason);
 	hs_monitor_thread_servers(redis->monitor, &now->servers);
 	uv_mutex_unlock(&redis->mutex);
 }

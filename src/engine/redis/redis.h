@@ -22,9 +22,9 @@ struct hs_redis_options {
 	const char *user, *password; /* for a URL without them */
 	uint64_t timeout_ms;	     /* how long an operation waits at most */
 	uint32_t in_flight_max;	     /* operations in flight on one connection */
-	uint32_t waiting_max;	     /* operations waiting for one node */
-	uint32_t private_max;	     /* connections of one worker for blocking commands and WATCH */
-	uint64_t refresh_ms;	     /* between two polls of a Cluster's topology */
+	uint32_t waiting_max; /* operations of one worker that wait for one pipe, or parked */
+	uint32_t private_max; /* connections of one worker for blocking commands and WATCH */
+	uint64_t refresh_ms;  /* between two polls of a Cluster's topology */
 	/* For rediss:// and clusters://. */
 	const char *tls_ca_cert_file, *tls_ca_cert_dir, *tls_cert_file, *tls_key_file;
 	bool tls_skip_verify;

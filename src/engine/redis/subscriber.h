@@ -53,9 +53,9 @@ enum {
 	HS_SUBSCRIBER_FOLLOW_US_MAX = 30 * 1000 * 1000,
 	/* Pause before a refused subscription is requested again. */
 	HS_SUBSCRIBER_RETRY_US = 200 * 1000,
-	/* Liveness. A connection gets a check after PING without a byte; a tracking connection gets one every PING.
-	 * A tracking connection that does not answer for SUSPECT counts as not tracked. Any connection that does not
-	 * answer for SILENT_US_MAX is closed. */
+	/* Liveness. A connection is checked when no byte came for PING_US; a tracking connection is checked every
+	 * PING_US. A tracking connection that does not answer for SUSPECT_US counts as not tracked. Any connection
+	 * that does not answer for SILENT_US_MAX is closed. */
 	HS_SUBSCRIBER_PING_US = 1000 * 1000,
 	HS_SUBSCRIBER_SUSPECT_US = 1000 * 1000,
 	HS_SUBSCRIBER_SILENT_US_MAX = 15 * 1000 * 1000,

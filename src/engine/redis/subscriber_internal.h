@@ -238,7 +238,8 @@ void hs_subscriber_dropped(struct hs_subscriber *sub, struct hs_subscriber_conn 
 void hs_subscriber_resubscribe(struct hs_subscriber *sub, struct hs_subscriber_conn *conn);
 void hs_subscriber_subscribe_timeout(struct hs_subscriber *sub, struct hs_subscriber_wait *wait);
 void hs_subscriber_topics_tick(struct hs_subscriber *sub);
-void hs_subscriber_topics_deinit(struct hs_subscriber *sub); /* no wait is left */
+/* Only when no SUBSCRIBE op waits any more. */
+void hs_subscriber_topics_deinit(struct hs_subscriber *sub);
 
 /* subscriber_conn.c */
 /* Drops the requests in flight; UNSUBSCRIBE ops among them complete. */
