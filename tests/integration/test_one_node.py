@@ -172,8 +172,8 @@ class Announced(unittest.TestCase):
                 connection.call("CONFIG", "GET", "port")  # so that this worker has taken over the new options
                 self.assertEqual(self.place(connection), ("node.example.org", server.port))
             reply = first.call("CONFIG", "SET", "cluster-announce-ip", "two words")
-            self.assertIn(b"argument 'cluster-announce-ip') - cluster-announce-ip 'two words' is no "
-                          b"address or host name", reply.raw)
+            self.assertIn(b"argument 'cluster-announce-ip') - cluster-announce-ip 'two words' is not "
+                          b"an address or host name", reply.raw)
             self.assertTrue(first.call("CONFIG", "SET", "cluster-announce-ip", "x" * 254).is_error)
             self.assertTrue(first.call("CONFIG", "SET", "cluster-announce-port", "65536").is_error)
             self.assertEqual(self.place(first), ("node.example.org", server.port))
