@@ -3,8 +3,8 @@
  *
  * Method: every command of the table is checked with and without options against the list in this file. Signatures
  * of different requests differ. Entries are made of RESP3 replies and compared by all arguments, also where
- * signatures are made to collide. States are read at times around every edge, with one rule and one tracking
- * session.
+ * signatures are made to collide. The freshness of an entry is read just before and after every time at which it
+ * changes.
  *
  * Started with a file that holds a server's reply to COMMAND, the program is a tool for
  * tests/integration/test_dialect.py: see translate. */
@@ -49,7 +49,7 @@ static struct line words(const char *text)
 	return line;
 }
 
-/* One row of COMMAND's reply, as a server sends it: name, arity, flags, keys. */
+/* One row of the server's reply to COMMAND: name, arity, flags, keys. */
 static struct hs_learned *learn(const char *names, const char *flag, int key_last)
 {
 	struct hs_buf out = {0};
@@ -140,7 +140,8 @@ static void test_which_commands_are_cacheable(void **state)
 
 		assert_false(init(&ask, &line, NULL));
 	}
-	/* A command that writes, blocks or has not exactly one key is never cacheable, whatever its row says. */
+	/* A command that writes, blocks or does not have exactly one key is never cacheable, whatever its row
+	 * says. */
 	for (unsigned id = 1; id < HS_CMD_IDS; id++) {
 		const struct hs_command *row = hs_command_by_id(id);
 
@@ -172,14 +173,14 @@ static void test_which_learned_commands_are_cacheable(void **state)
 	assert_false(init(&ask, &random, learned));
 	assert_false(init(&ask, &module, learned));
 	assert_false(init(&ask, &count, learned));
-	/* Learned from a server whose hash fields may expire. */
+	/* These rows are learned from a server whose hash fields may expire. */
 	assert_true(init(&ask, &hget, fields));
 	assert_true(ask.command->cacheable & HS_CACHEABLE_PARTS_EXPIRE);
 	assert_true(init(&ask, &rank, fields));
 	assert_false(ask.command->cacheable & HS_CACHEABLE_PARTS_EXPIRE);
 	assert_true(init(&ask, &hget, learned));
 	assert_false(ask.command->cacheable & HS_CACHEABLE_PARTS_EXPIRE);
-	/* Learned from a server on which HGET is another command. */
+	/* These rows are learned from a server on which HGET is a different command. */
 	assert_false(init(&ask, &hget, writes));
 	assert_false(init(&ask, &hget, many));
 	hs_learned_destroy(&learned);
@@ -214,7 +215,7 @@ static void test_signatures(void **state)
 	(void)state;
 	for (size_t i = 0; i < COUNT; i++) {
 		lines[i] = words(different[i]);
-		if (i == 6) /* an empty last argument */
+		if (i == 6) /* adds an empty last argument */
 			lines[i].argv[lines[i].argc++] = HS_LIT("");
 		if (i == 8)
 			lines[i].argv[lines[i].argc++] = HS_LIT("");
@@ -238,7 +239,7 @@ static void test_signatures(void **state)
 static struct hs_cache_entry *make_entry(const char *text, struct hs_bytes reply,
 					 struct hs_cache_query *ask)
 {
-	static struct line line; /* outlives the query */
+	static struct line line; /* static: the caller's query refers to the words */
 	static struct hs_learned *learned;
 	struct hs_cache_entry *entry;
 
@@ -248,7 +249,7 @@ static struct hs_cache_entry *make_entry(const char *text, struct hs_bytes reply
 	entry = hs_cache_entry_create(ask, reply);
 	if (entry)
 		assert_true(hs_cache_entry_matches(entry, ask));
-	hs_learned_destroy(&learned); /* the entry does not refer to rows */
+	hs_learned_destroy(&learned); /* the cache entry does not refer to the learned rows */
 	return entry;
 }
 
@@ -281,7 +282,8 @@ static void test_both_dialects(void **state)
 	expect("GET k", HS_LIT("$3\r\nabc\r\n"), HS_LIT("$3\r\nabc\r\n"), false);
 	expect("GET k", HS_LIT("$0\r\n\r\n"), HS_LIT("$0\r\n\r\n"), false);
 	expect("GET k", HS_LIT("_\r\n"), HS_LIT("$-1\r\n"), true);
-	/* a missing key, or an empty string */
+	/* The server answers 0 for a missing key and for an empty string: STRLEN cannot tell them apart, EXISTS
+	 * can. */
 	expect("STRLEN k", HS_LIT(":0\r\n"), HS_LIT(":0\r\n"), false);
 	expect("EXISTS k", HS_LIT(":0\r\n"), HS_LIT(":0\r\n"), true);
 	expect("EXISTS k", HS_LIT(":1\r\n"), HS_LIT(":1\r\n"), false);
@@ -289,7 +291,7 @@ static void test_both_dialects(void **state)
 	expect("TYPE k", HS_LIT("+list\r\n"), HS_LIT("+list\r\n"), false);
 	expect("HGETALL k x", HS_LIT("%0\r\n"), HS_LIT("*0\r\n"), true);
 	expect("HGETALL k x", HS_LIT("%1\r\n+a\r\n+b\r\n"), HS_LIT("*2\r\n+a\r\n+b\r\n"), false);
-	/* the key or only the field is missing */
+	/* The reply does not tell whether the key is missing or only the field. */
 	expect("HGET k f", HS_LIT("_\r\n"), HS_LIT("$-1\r\n"), false);
 	expect("LLEN k x", HS_LIT(":0\r\n"), HS_LIT(":0\r\n"), true);
 	expect("SMEMBERS k x", HS_LIT("~0\r\n"), HS_LIT("*0\r\n"), true);
@@ -366,7 +368,7 @@ static void set_up(struct world *world)
 	world->entry->expires_us = UINT64_MAX;
 }
 
-/* The state at a time when `begun` writes were sent and five of them are answered. */
+/* The state of the entry at `now_us` when `begun` writes were sent and five of these writes are answered. */
 static enum hs_cache_entry_state state_at_writes(struct world *world, uint32_t begun,
 						 uint64_t now_us)
 {
@@ -393,7 +395,7 @@ static void test_stale_without_a_liveness_check(void **state)
 		assert_int_equal(state_at(&world, READ), HS_CACHE_ENTRY_FRESH);
 		assert_int_equal(world.age_us, 0);
 		assert_int_equal(state_at(&world, READ - 50),
-				 HS_CACHE_ENTRY_FRESH); /* the clock of another worker */
+				 HS_CACHE_ENTRY_FRESH); /* another worker's clock is behind */
 		assert_int_equal(world.age_us, 0);
 		assert_int_equal(state_at(&world, READ + STALE), HS_CACHE_ENTRY_FRESH);
 		assert_int_equal(world.age_us, STALE);
@@ -409,7 +411,7 @@ static void test_liveness_checks_extend_freshness(void **state)
 
 	(void)state;
 	set_up(&world);
-	world.tracking_session.caught_up_us = READ - 10; /* before the fetch */
+	world.tracking_session.caught_up_us = READ - 10; /* checked before the fetch */
 	assert_int_equal(state_at(&world, READ + STALE), HS_CACHE_ENTRY_FRESH);
 	assert_int_equal(world.age_us, STALE);
 	world.tracking_session.caught_up_us = READ + 9000;
@@ -420,18 +422,20 @@ static void test_liveness_checks_extend_freshness(void **state)
 	assert_int_equal(state_at(&world, READ + 9001 + STALE), HS_CACHE_ENTRY_STALE);
 	assert_int_equal(world.age_us, STALE + 1);
 	world.tracking_session.check_wanted = false;
-	world.tracking_session.caught_up_us = UINT64_MAX; /* an engine that misses no change */
+	world.tracking_session.caught_up_us = UINT64_MAX; /* the engine reports every change */
 	assert_int_equal(state_at(&world, READ + 1000000 * STALE), HS_CACHE_ENTRY_FRESH);
 	assert_int_equal(world.age_us, 0);
 	assert_false(world.tracking_session.check_wanted);
-	/* the check made before still counts, for as long as `stale` */
+	/* A new epoch ends the tracking session. The last check of the old epoch still counts, until it is older
+	 * than `stale`. */
 	world.tracking_session.epoch++;
 	assert_int_equal(state_at(&world, READ + 1000000 * STALE + 5), HS_CACHE_ENTRY_STALE);
 	assert_int_equal(world.age_us, 5);
 	hs_cache_entry_unref(&world.entry);
 }
 
-/* The engine misses no change, but other clients may see a write in flight before it is answered here. */
+/* The engine reports every change, but other clients may see a write in flight before its reply reaches this
+ * process. */
 static void test_a_write_in_flight(void **state)
 {
 	struct world world;
@@ -443,14 +447,14 @@ static void test_a_write_in_flight(void **state)
 	assert_int_equal(state_at_writes(&world, 6, READ + STALE), HS_CACHE_ENTRY_FRESH);
 	assert_int_equal(world.age_us, STALE);
 	assert_int_equal(state_at_writes(&world, 6, READ + STALE + 1), HS_CACHE_ENTRY_STALE);
-	/* The entry was served before with no write in flight. */
+	/* Here the entry is served with no write in flight; its age counts from this read on. */
 	assert_int_equal(state_at(&world, used), HS_CACHE_ENTRY_FRESH);
 	assert_int_equal(world.age_us, 0);
 	assert_int_equal(state_at_writes(&world, 7, used + STALE), HS_CACHE_ENTRY_FRESH);
 	assert_int_equal(world.age_us, STALE);
 	assert_int_equal(state_at_writes(&world, 7, used + STALE + 1), HS_CACHE_ENTRY_STALE);
 	assert_int_equal(world.age_us, STALE + 1);
-	/* A liveness check of a server counts, whatever writes are in flight. */
+	/* A liveness check of a server makes the entry fresh, however many writes are in flight. */
 	world.tracking_session.caught_up_us = used + 2 * STALE;
 	assert_int_equal(state_at_writes(&world, 7, used + 2 * STALE), HS_CACHE_ENTRY_FRESH);
 	assert_int_equal(world.age_us, 0);
@@ -471,7 +475,7 @@ static void test_a_read_requests_a_liveness_check(void **state)
 	world.tracking_session.caught_up_us = READ + 500;
 	assert_int_equal(state_at(&world, READ + 500 + STALE / 4), HS_CACHE_ENTRY_FRESH);
 	assert_false(world.tracking_session.check_wanted);
-	/* A dead entry asks for no liveness check. */
+	/* An invalidated entry asks for no liveness check. */
 	world.entry->invalid = true;
 	assert_int_equal(state_at(&world, READ + 500 + STALE), HS_CACHE_ENTRY_INVALID);
 	world.entry->invalid = false;
@@ -490,8 +494,8 @@ static void test_an_entry_of_another_epoch(void **state)
 	world.tracking_session.caught_up_us = READ + 5000;
 	assert_int_equal(state_at(&world, READ + 5100), HS_CACHE_ENTRY_FRESH);
 	assert_int_equal(world.entry->confirmed_us, READ + 5000);
-	/* The epoch has changed: later liveness checks do not refresh the entry. Its last check from the old epoch
-	 * still counts. */
+	/* The epoch has changed: liveness checks of the new epoch do not refresh the entry. The last check from
+	 * the old epoch still counts. */
 	world.tracking_session.epoch = 4;
 	world.tracking_session.caught_up_us = READ + 6000;
 	assert_int_equal(state_at(&world, READ + 6000), HS_CACHE_ENTRY_STALE);
@@ -500,7 +504,7 @@ static void test_an_entry_of_another_epoch(void **state)
 	assert_int_equal(state_at(&world, READ + 6000), HS_CACHE_ENTRY_STALE);
 	assert_int_equal(world.age_us, 1000);
 	hs_cache_entry_unref(&world.entry);
-	/* The entry was never served after a liveness check: its age counts from the fetch. */
+	/* If the entry was never served after a liveness check, its age counts from the fetch. */
 	set_up(&world);
 	world.tracking_session.epoch = 4;
 	assert_int_equal(state_at(&world, READ + 10), HS_CACHE_ENTRY_STALE);
@@ -508,7 +512,7 @@ static void test_an_entry_of_another_epoch(void **state)
 	hs_cache_entry_unref(&world.entry);
 }
 
-/* An entry's `confirmed_us` is written rarely, because all workers read it. */
+/* All workers read an entry's `confirmed_us`, so the cache writes this field rarely. */
 static void test_liveness_checks_are_noted_rarely(void **state)
 {
 	struct world world;
@@ -543,7 +547,8 @@ static void test_written_or_dead(void **state)
 	assert_int_equal(state_at(&world, READ), HS_CACHE_ENTRY_FRESH);
 	world.entry->invalid = true;
 	assert_int_equal(state_at(&world, READ), HS_CACHE_ENTRY_INVALID);
-	world.tracking_session.epoch++; /* an entry that is known to have changed stays so */
+	/* An entry that is known to have changed stays invalid in a new epoch. */
+	world.tracking_session.epoch++;
 	assert_int_equal(state_at(&world, READ + 5 * STALE), HS_CACHE_ENTRY_INVALID);
 	hs_cache_entry_unref(&world.entry);
 }
@@ -572,7 +577,8 @@ static void test_expiry(void **state)
 	world.entry->expires_us = READ + 70;
 	assert_int_equal(state_at(&world, READ + 69), HS_CACHE_ENTRY_FRESH);
 	assert_int_equal(state_at(&world, READ + 70), HS_CACHE_ENTRY_INVALID);
-	/* The expiry is unknown: the key may have expired since the fetch, with or without a tracking session. */
+	/* If the key's expiry is unknown, the key may have expired since the fetch, with or without a tracking
+	 * session. */
 	world.entry->expires_us = HS_CACHE_ENTRY_EXPIRY_UNKNOWN;
 	for (int fields = 0; fields < 2; fields++) {
 		assert_int_equal(state_at(&world, READ + STALE), HS_CACHE_ENTRY_FRESH);
@@ -606,8 +612,8 @@ static void print_names(const struct hs_learned *learned)
 			puts(hs_learned_at(learned, i)->name);
 }
 
-/* Prints the answer to a request as the cache would store it, in RESP2, as a bulk string. A status says that it is
- * not cacheable. */
+/* Prints the server's reply as the cache would answer it to a RESP2 client, packed into a bulk string. Prints a
+ * status if the reply is not cacheable. */
 static void print_cached(const struct hs_learned *learned, const struct hs_wire_request *request,
 			 struct hs_bytes resp3)
 {

@@ -1,10 +1,10 @@
-/* Goal: the cache that all workers share: versions order writes, every worker finds stored values, a claim has one
- * holder.
+/* Goal: the cache that all workers share: versions order writes, every worker finds values that another worker
+ * stored, and a claim has one holder.
  *
  * Method: first each rule by itself, on one thread. Then several threads act as workers. Writers change registers
  * that stand in for an engine; readers store what they read under a version and serve it while the version allows,
- * checked against the writes acknowledged before the read. Other threads put, get and clear in a cache that is much
- * too small, and claim and release. The thread sanitizer runs the same tests. */
+ * checked against the writes acknowledged before the read. Other threads put, get and clear in a cache that is
+ * much too small, and claim and release. The thread sanitizer runs the same tests. */
 #include "absorb/shared.h"
 
 #include "base/hash.h"
@@ -26,7 +26,8 @@ enum {
 	SEED = 7,
 	THREADS = 4,
 	KEYS = 8,
-	CELLS = 1 << 14, /* of the shared cache; signatures with equal low bits share one */
+	/* Cells of the shared cache; signatures with equal low bits share a cell. */
+	CELLS = 1 << 14,
 #ifdef __SANITIZE_THREAD__
 	TURNS = 20000,
 #else
@@ -63,7 +64,7 @@ static void test_versions(void **state)
 	assert_null(shared);
 }
 
-/* A write of everything counts as a write of every key, beside the key's own writes. */
+/* A write of all keys (FLUSHALL) counts as a write of every key, in addition to the writes of that key. */
 static void test_versions_of_everything(void **state)
 {
 	struct hs_shared *shared = hs_shared_create(SEED, 0);
@@ -76,7 +77,8 @@ static void test_versions_of_everything(void **state)
 	assert_int_equal(version.begun, 2);
 	assert_int_equal(version.done, 0);
 	before = hs_shared_write_begin(shared, UINT64_MAX);
-	assert_int_equal(before.begun, 1); /* a write is in flight */
+	/* The write of all keys is in flight. */
+	assert_int_equal(before.begun, 1);
 	assert_int_equal(before.done, 0);
 	hs_shared_write_end(shared, UINT64_MAX);
 	hs_shared_write_end_all(shared);
@@ -129,7 +131,7 @@ static void test_puts_and_gets(void **state)
 	entry = make(&a.ask, 10);
 	hs_shared_put(shared, entry);
 	assert_int_equal(entry->refs, 2);
-	hs_shared_put(shared, entry); /* it is stored already */
+	hs_shared_put(shared, entry); /* the entry is in the shared cache already */
 	assert_int_equal(entry->refs, 2);
 	got = hs_shared_get(shared, &a.ask);
 	assert_ptr_equal(got, entry);
@@ -172,9 +174,11 @@ static void test_the_newest_value_is_stored(void **state)
 	hs_shared_put(shared, old);
 	hs_shared_put(shared, new);
 	assert_true(is_stored(shared, &a.ask, new));
-	hs_shared_put(shared, old); /* late: the older entry does not replace the newer one */
+	/* A late put of the older entry does not replace the newer one. */
+	hs_shared_put(shared, old);
 	assert_true(is_stored(shared, &a.ask, new));
-	old->done = 1; /* but read after a write */
+	/* The entry with more acknowledged writes at its fetch is newer, although its fetch began earlier. */
+	old->done = 1;
 	hs_shared_put(shared, old);
 	assert_true(is_stored(shared, &a.ask, old));
 	hs_shared_put(shared, new);
@@ -183,7 +187,7 @@ static void test_the_newest_value_is_stored(void **state)
 	new->invalid = true;
 	hs_shared_put(shared, old);
 	assert_true(is_stored(shared, &a.ask, old));
-	/* A cell holds one entry. */
+	/* A cell holds one entry: putting an entry of another signature into the cell replaces the first one. */
 	b.ask.signature = a.ask.signature + CELLS;
 	other = make(&b.ask, 1);
 	hs_shared_put(shared, other);
@@ -225,7 +229,7 @@ static void test_bytes_are_bounded(void **state)
 	}
 	assert_in_range(found, FIT - 1, FIT);
 	hs_shared_destroy(&shared);
-	/* An entry larger than the limit does not empty the cache. */
+	/* The cache rejects an entry larger than its limit and evicts nothing for it. */
 	shared = hs_shared_create(SEED, bytes - 1);
 	entry = make(&named.ask, 1);
 	hs_shared_put(shared, entry);
@@ -245,22 +249,23 @@ static void test_claims(void **state)
 	assert_true(hs_shared_claim(shared, 5, 0, &by));
 	assert_int_equal(by, 99);
 	assert_true(hs_shared_claim(shared, 6, 0, &by));
-	assert_false(hs_shared_release(shared, 6, 0)); /* no worker waits */
+	assert_false(hs_shared_release(shared, 6, 0)); /* false: no worker waits for the claim */
 	assert_false(hs_shared_claim(shared, 5, 1, &by));
 	assert_int_equal(by, 0);
 	assert_false(hs_shared_claim(shared, 5, HS_WORKERS_MAX - 1, &by));
 	assert_int_equal(by, 0);
 	assert_true(hs_shared_release(shared, 5, 0));
 	assert_true(hs_shared_claim(shared, 5, HS_WORKERS_MAX - 1, &by));
-	/* A claim of a worker that holds it already returns that worker's own number: the worker does not wait for
-	 * itself. */
+	/* The worker already holds a claim of another signature in this cell. The new claim fails and returns the
+	 * worker's own number, so that the worker does not wait for itself. */
 	assert_false(hs_shared_claim(shared, 5 + CELLS, HS_WORKERS_MAX - 1, &by));
 	assert_int_equal(by, HS_WORKERS_MAX - 1);
 	assert_false(hs_shared_release(shared, 5, HS_WORKERS_MAX - 1));
 	hs_shared_destroy(&shared);
 }
 
-/* The other signature's fetch may hang on a dead server, while this one's server is up. */
+/* Two signatures share a cell. The fetch of one may hang on a dead server, while the server of the other is up: a
+ * claim of the other signature fails with the worker's own number, so the worker does not wait. */
 static void test_a_claim_of_another_signature_is_not_waited_for(void **state)
 {
 	struct hs_shared *shared = hs_shared_create(SEED, 0);
@@ -272,7 +277,7 @@ static void test_a_claim_of_another_signature_is_not_waited_for(void **state)
 	assert_int_equal(by, 1);
 	assert_false(hs_shared_claim(shared, UINT64_MAX - CELLS + 6, 1, &by));
 	assert_int_equal(by, 1);
-	assert_false(hs_shared_release(shared, 5, 0)); /* no worker waits */
+	assert_false(hs_shared_release(shared, 5, 0)); /* false: no worker waits for the claim */
 	assert_true(hs_shared_claim(shared, UINT64_MAX - CELLS + 6, HS_WORKERS_MAX - 1, &by));
 	assert_false(hs_shared_claim(shared, UINT64_MAX - CELLS + 6, 1, &by));
 	assert_int_equal(by, HS_WORKERS_MAX - 1);
@@ -285,11 +290,11 @@ static void test_a_claim_of_another_signature_is_not_waited_for(void **state)
 struct shared {
 	struct hs_shared *shared;
 	pthread_barrier_t start;
-	pthread_mutex_t engine;		    /* runs one command at a time, as an engine does */
+	pthread_mutex_t engine;		    /* a lock: an engine runs one command at a time */
 	uint64_t value[KEYS];		    /* the engine's data */
 	_Atomic uint64_t acked[KEYS];	    /* the last write acknowledged to a client */
-	_Atomic uint32_t holders[KEYS];	    /* of a claim */
-	_Atomic uint64_t entry, hits, gone; /* counters that show that the test did something */
+	_Atomic uint32_t holders[KEYS];	    /* how many threads hold the key's claim */
+	_Atomic uint64_t entry, hits, gone; /* counts of what the threads did */
 	_Atomic uint64_t complaints;
 };
 
@@ -301,7 +306,7 @@ struct party {
 
 static uint64_t hash_of(uint64_t key)
 {
-	return key << 55 | key; /* pairs of keys share a version */
+	return key << 55 | key; /* two neighbouring keys share a version */
 }
 
 static uint64_t run(struct shared *shared, uint64_t key, bool write)
@@ -320,7 +325,8 @@ struct copy {
 	bool valid;
 };
 
-/* A write stores its value if no other write was in flight. */
+/* Writes one key; if `all`, the write counts as one of all keys. `copy` is valid for the shared cache if no other
+ * write was in flight. */
 static void write_one(struct shared *shared, uint64_t key, bool all, struct copy *copy)
 {
 	struct hs_version before, after;
@@ -413,7 +419,7 @@ static void run_threads(struct shared *shared, void *(*what)(void *))
 	assert_int_equal(shared->complaints, 0);
 }
 
-/* Writes and claims of one key only: none of them gets lost. */
+/* All threads write and claim one key: no write and no claim gets lost. */
 static void *hammer(void *data)
 {
 	const struct party *party = data;
@@ -423,7 +429,7 @@ static void *hammer(void *data)
 	for (uint64_t i = 0; i < 5 * TURNS; i++) {
 		hs_shared_write_begin(shared->shared, hash_of(1));
 		if (hs_shared_claim(shared->shared, 1, party->number, &by)) {
-			shared->value[0]++; /* only the claim's holder writes here */
+			shared->value[0]++; /* only the thread that holds the claim writes here */
 			atomic_fetch_add_explicit(&shared->hits, 1, memory_order_relaxed);
 			hs_shared_release(shared->shared, 1, party->number);
 		}
@@ -457,7 +463,7 @@ static void test_overwritten_values_are_not_read(void **state)
 	hs_shared_destroy(&shared.shared);
 }
 
-/* Puts, gets, claims and sometimes clears. */
+/* A thread that puts and gets random entries, and sometimes clears the cache. */
 static void *trade(void *data)
 {
 	const struct party *party = data;
@@ -506,11 +512,12 @@ static void test_values_and_claims_of_many(void **state)
 	(void)state;
 	name(&named, 1);
 	entry = make(&named.ask, 1);
-	/* Room for half of the entries. */
+	/* The shared cache has room for half of the entries. */
 	shared.shared = hs_shared_create(SEED, entry->bytes * KEYS / 2);
 	run_threads(&shared, trade);
 	assert_true(shared.hits > 0);
-	/* After all puts and removals the count of bytes is right: as many entries fit as before. */
+	/* After all puts and removals the count of bytes is still right: as many entries fit as in an empty
+	 * cache. */
 	hs_shared_clear(shared.shared);
 	for (uint64_t i = 0, found = 0; i < 2; i++, found = 0) {
 		for (uint64_t key = 0; key < KEYS / 2 * (i + 1); key++) {

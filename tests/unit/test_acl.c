@@ -1,8 +1,8 @@
-/* Goal: ACL rules become users, users become sets, and a set decides which requests a user may send.
+/* Goal: ACL rules become users, users become sets, and a set of users decides which requests a user may send.
  *
  * Method: each rule by itself: what it changes, the error for a wrong one, the limits, rows learned from a server,
- * and that a set never changes once it is made. tests/integration/test_acl_differential.py compares random rules
- * with Redis. */
+ * and that a set never changes after its creation. tests/integration/test_acl_differential.py compares random
+ * rules with Redis. */
 #include "acl/acl.h"
 
 #include "base/limits.h"
@@ -71,7 +71,7 @@ static void reads(const struct hs_acl_user *user, const char *wanted)
 	hs_buf_deinit(&text);
 }
 
-/* These rules make a user that is described by `wanted`. */
+/* Asserts that `rules` make a user whose description is `wanted`. */
 static void becomes(const char *rules, const char *wanted)
 {
 	struct hs_acl_user *user = make(rules);
@@ -136,7 +136,7 @@ static void test_rules_read_back(void **state)
 	becomes("+get nocommands", "alice off resetchannels -@all");
 	becomes("+GET +Client|ID +select|X",
 		"alice off resetchannels -@all +get +client|id +select|X");
-	/* Rules that later ones override are dropped. */
+	/* A rule that a later rule overrides is dropped from the description. */
 	becomes("+get -get +get", "alice off resetchannels -@all +get");
 	becomes("+config|get -config|set +config", "alice off resetchannels -@all +config");
 	becomes("+@read -@read", "alice off resetchannels -@all -@read");
@@ -245,13 +245,14 @@ static void test_keys(void **state)
 	is_denied(user, "SET out:a 1 GET", HS_ACL_KEY, 1);
 	is_denied(user, "GET out:a", HS_ACL_KEY, 1);
 	is_denied(user, "APPEND in:a x", HS_ACL_KEY, 1);
-	may(user, "EXISTS in:a out:a own:a"); /* the value is not read */
+	/* EXISTS needs no read permission, because it does not read the value. */
+	may(user, "EXISTS in:a out:a own:a");
 	is_denied(user, "EXISTS in:a other", HS_ACL_KEY, 2);
 	may(user, "COPY in:a out:a");
 	is_denied(user, "COPY out:a in:a", HS_ACL_KEY, 1);
 	is_denied(user, "COPY in:a in:b", HS_ACL_KEY, 2);
 	is_denied(user, "MSET out:a 1 in:a 2", HS_ACL_KEY, 3);
-	may(user, "KEYS *"); /* names no key */
+	may(user, "KEYS *"); /* KEYS has no key argument to check */
 	hs_acl_user_unref(&user);
 }
 
@@ -263,7 +264,7 @@ static void test_selectors(void **state)
 	may(user, "GET a");
 	may(user, "SET b 1");
 	may(user, "STRLEN c");
-	/* of several reasons, the key is reported */
+	/* If several selectors deny a request for different reasons, the check reports the key. */
 	is_denied(user, "SET a 1", HS_ACL_KEY, 1);
 	is_denied(user, "MGET c d", HS_ACL_KEY, 2);
 	hs_acl_user_unref(&user);
@@ -291,7 +292,8 @@ static void test_channels(void **state)
 	hs_acl_user_unref(&user);
 }
 
-/* Commands that the table lacks, described as a server describes them. */
+/* The command table lacks some commands; the server describes their rows. A user with restrictions needs
+ * +script|unchecked to run one. */
 static void test_unchecked(void **state)
 {
 	static const struct {
@@ -299,7 +301,7 @@ static void test_unchecked(void **state)
 		enum hs_acl_verdict verdict;
 	} cases[] = {
 		{"+@all ~* &*", HS_ACL_OK},
-		{"+@all +get ~* &*", HS_ACL_OK}, /* restricts nothing */
+		{"+@all +get ~* &*", HS_ACL_OK}, /* +get restricts nothing after +@all */
 		{"+@all ~*", HS_ACL_UNCHECKED},
 		{"+@all ~a &*", HS_ACL_UNCHECKED},
 		{"+@all -get ~* &*", HS_ACL_UNCHECKED},
@@ -316,7 +318,7 @@ static void test_unchecked(void **state)
 		{"+script|unchecked +@all -get ~a", HS_ACL_OK},
 		{"+script|unchecked +@scripting +script|load ~a", HS_ACL_OK},
 		{"+get (+eval +script|unchecked ~a)", HS_ACL_OK},
-		/* The grant counts in its own selector only. */
+		/* script|unchecked counts only in the selector that grants it. */
 		{"+script|unchecked (+eval ~a)", HS_ACL_UNCHECKED},
 		{"+get (+@all ~* &*)", HS_ACL_OK},
 	};
@@ -339,7 +341,7 @@ static void test_unchecked(void **state)
 			fail_msg("%s", cases[i].rules);
 		hs_acl_user_unref(&user);
 	}
-	/* Also if the server has no command SCRIPT. */
+	/* ACL rules accept script|unchecked even if the server has no command SCRIPT. */
 	becomes("+script|unchecked +get", "alice off resetchannels -@all +get +script|unchecked");
 	becomes("+@all +script|unchecked", "alice off resetchannels +@all +script|unchecked");
 	becomes("+script|unchecked nocommands", "alice off resetchannels -@all");
@@ -501,14 +503,15 @@ static void test_login(void **state)
 	assert_null(hs_acl_login(shut, HS_LIT("default"), HS_LIT("whatever")));
 	assert_non_null(hs_acl_login(shut, HS_LIT("default"), HS_LIT("secret")));
 	assert_null(hs_acl_login(open, HS_LIT("nobody"), HS_LIT("x")));
-	assert_null(hs_acl_login(more, HS_LIT("alice"), HS_LIT("secret"))); /* disabled */
+	assert_null(hs_acl_login(more, HS_LIT("alice"), HS_LIT("secret"))); /* alice is disabled */
 	hs_acl_unref(&open);
 	open = hs_acl_with(more, make("on >one >two"));
 	assert_non_null(hs_acl_login(open, HS_LIT("alice"), HS_LIT("one")));
 	assert_non_null(hs_acl_login(open, HS_LIT("alice"), HS_LIT("two")));
 	assert_null(hs_acl_login(open, HS_LIT("alice"), HS_LIT("")));
 	hs_acl_unref(&open);
-	open = hs_acl_with(more, make("on")); /* a user without a password rejects every password */
+	/* A user without a password rejects every password. */
+	open = hs_acl_with(more, make("on"));
 	assert_null(hs_acl_login(open, HS_LIT("alice"), HS_LIT("")));
 	hs_acl_unref(&open);
 	hs_acl_unref(&shut);

@@ -1,5 +1,5 @@
-/* Goal: addresses are written as text and parsed back; a host with colons is put in brackets, so that the port can
- * be told from it.
+/* Goal: addresses are written as text and parsed back; a host with colons is put in brackets, so that the port
+ * after it is unambiguous.
  *
  * Method: a table of inputs and results, and every buffer that is too small. */
 #include "base/address.h"
@@ -53,7 +53,7 @@ static void test_never_writes_past_its_room(void **state)
 static void test_text_is_taken_apart(void **state)
 {
 	static const struct {
-		const char *text, *host; /* host NULL: not an address */
+		const char *text, *host; /* host NULL: the text is not an address */
 		unsigned port;
 	} cases[] = {
 		{"127.0.0.1:6380", "127.0.0.1", 6380},

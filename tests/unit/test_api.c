@@ -353,7 +353,7 @@ static void test_partitions_as_metrics(void **state)
 			    fields->fields[i].metric);
 	}
 	assert_true(families > 8);
-	/* Names 0 and 4 are on partition 0: 100 and 500 requests of 50 µs, 35 times. */
+	/* Partition 0 holds names 0 and 4. They got 100 and 500 requests of 50 µs, 35 times. */
 	assert_line(&world->body, "\nheatsink_partition_ops_total{partition=\"0\"} 21000\n");
 	assert_line(&world->body, "\nheatsink_partition_reads_total{partition=\"0\"} 21000\n");
 	assert_line(&world->body, "\nheatsink_partition_writes_total{partition=\"1\"} 7000\n");

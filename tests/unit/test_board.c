@@ -1,7 +1,8 @@
 /* Goal: a partition's rates are the real ones, in both windows, from the first moment on, whatever the sampling
- * intervals. Clocks that stand still or jump break nothing; loads, medians and percentiles are correct.
+ * intervals. Clocks that stand still or jump do no harm. Loads, medians and percentiles are correct.
  *
- * Method: the test feeds the workers' heat at a known rate, sets the time, and compares rows with computed values. */
+ * Method: the test feeds the workers' heat at a known rate, sets the time, and compares rows with computed
+ * values. */
 #include "tests/lib/fleet.h"
 
 #include <math.h>
@@ -18,7 +19,7 @@ static void test_a_steady_rate_shows_as_itself(void **state)
 		for (int second = 0; second < 5; second++) {
 			struct hs_board_partition row;
 
-			/* After one second, the long window has covered a tenth of its length. */
+			/* The first second covers a tenth of the long window; the rates are right from then on. */
 			fleet_run(&fleet, "k", 0, 2000, 1000000, steps_us[i]);
 			for (int window = 0; window < HS_HEAT_WINDOWS; window++) {
 				row = fleet_partition(&fleet, 0, (enum hs_heat_window)window);
@@ -93,7 +94,7 @@ static void test_a_clock_that_stands_still_or_goes_back(void **state)
 
 	(void)state;
 	fleet_init(&fleet, 2);
-	assert_sane(&fleet); /* no time has passed at all */
+	assert_sane(&fleet); /* the test's clock has not moved since the board was made */
 	fleet_hit(&fleet, "k", 0, 500);
 	fleet_sample(&fleet);
 	fleet_sample(&fleet);
@@ -106,7 +107,7 @@ static void test_a_clock_that_stands_still_or_goes_back(void **state)
 	fleet.now.mono_us += 3000000;
 	fleet_sample(&fleet);
 	assert_sane(&fleet);
-	/* No request was lost: all show as soon as there is time to divide by. */
+	/* The board lost no request: it shows all 1000 as soon as time has passed to divide by. */
 	fleet_pass(&fleet, 1000000);
 	assert_near(fleet_partition(&fleet, 0, HS_HEAT_LONG).ops, 1000, 0.06);
 	assert_int_equal(fleet_partition(&fleet, 0, HS_HEAT_LONG).counted.reads, 1000);
@@ -166,7 +167,7 @@ static void test_load_is_relative_to_the_mean(void **state)
 	fleet_deinit(&fleet);
 }
 
-/* Each number differs between partitions, so that a median of one field is not taken for another's. */
+/* Gives each partition different numbers, so that the test notices a median taken from the wrong field. */
 static void give_facts(struct fleet *fleet)
 {
 	for (uint16_t id = 0; id < fleet->partitions; id++) {
@@ -200,9 +201,10 @@ static void test_the_median_of_an_odd_and_an_even_number(void **state)
 
 	(void)state;
 	for (uint16_t partitions = 1; partitions <= 4; partitions++) {
-		/* The median of 100; of 100 and 500; of 100, 300 and 500; of 100, 300, 500 and 900. */
+		/* Expected medians when one, two, three or four partitions are present: of 100; of 100 and 500;
+		 * of 100, 300 and 500; of 100, 300, 500 and 900. */
 		static const double wanted_ops[] = {100, 300, 300, 400};
-		static const int64_t wanted_inflight[] = {1, 3, 4, 6}; /* of 1, 4, 7, 10 */
+		static const int64_t wanted_inflight[] = {1, 3, 4, 6}; /* of 1, 4, 7 and 10 */
 		static const uint64_t wanted_memory[] = {1000, 1050, 1100, 1150};
 		struct hs_board_partition rows[FLEET_PARTITIONS_MAX + 1];
 		const struct hs_board_partition *median = &rows[partitions];
@@ -272,8 +274,8 @@ static void test_engine_facts_are_shown(void **state)
 	fleet_deinit(&fleet);
 }
 
-/* Some partition ids are absent, in the middle of others. Only present partitions are shown, compared and counted,
- * each with its own facts and keys. */
+/* Some partition ids in the middle are absent. The board shows, compares and counts only the partitions that are
+ * present, each with its own facts and keys. */
 static void test_absent_partitions(void **state)
 {
 	struct hs_board_partition rows[FLEET_PARTITIONS_MAX + 1];
@@ -300,9 +302,10 @@ static void test_absent_partitions(void **state)
 	assert_int_equal(rows[1].top_key[0], 'c');
 	assert_string_equal(rows[2].id, "median");
 	assert_near(rows[2].ops, (rows[0].ops + rows[1].ops) / 2, 0.0001);
-	assert_int_equal(rows[2].facts.bytes_used, 1200); /* of 1100 and 1300 */
+	assert_int_equal(rows[2].facts.bytes_used, 1200); /* the median of 1100 and 1300 */
 
-	fleet.facts[2].absent = false; /* it is present now: what was counted before shows */
+	/* Partition 2 appears: the board shows the requests counted while the partition was absent. */
+	fleet.facts[2].absent = false;
 	fleet_pass(&fleet, 50000);
 	hs_board_partitions(fleet.board, HS_HEAT_LONG, rows);
 	assert_string_equal(rows[1].id, "2");
@@ -331,7 +334,7 @@ static void test_percentiles_are_of_the_window(void **state)
 	row = fleet_partition(&fleet, 0, HS_HEAT_SHORT);
 	assert_near(row.p50_us, 110, 0.2);
 	assert_near(row.p99_us, 57000, 0.2);
-	/* The slow requests are too old for the short window, and in the long one. */
+	/* A second later, the slow requests have left the short window but are still in the long window. */
 	for (int i = 0; i < 20; i++) {
 		for (int j = 0; j < 10; j++)
 			fleet_add(&fleet, 0, (struct hs_heat_access){.key = HS_LIT("k")}, 20);
@@ -341,7 +344,7 @@ static void test_percentiles_are_of_the_window(void **state)
 	assert_near(row.p99_us, 20, 0.2);
 	row = fleet_partition(&fleet, 0, HS_HEAT_LONG);
 	assert_near(row.p99_us, 57000, 0.2);
-	/* No percentile is given for less than half a request. */
+	/* The board gives no percentile if the window holds less than half a request. */
 	fleet_pass(&fleet, 2000000);
 	assert_true(fleet_partition(&fleet, 0, HS_HEAT_SHORT).p99_us == 0);
 	assert_true(fleet_partition(&fleet, 0, HS_HEAT_LONG).p99_us > 0);
@@ -418,7 +421,7 @@ static void test_reset_forgets_all_but_the_counters(void **state)
 	fleet_init(&fleet, 1);
 	fleet_run(&fleet, "k", 0, 1000, 3000000, 50000);
 	assert_int_equal(hs_board_seconds(fleet.board, 600), 3);
-	fleet_hit(&fleet, "k", 0, 500); /* between the last sample and the reset */
+	fleet_hit(&fleet, "k", 0, 500); /* 500 requests between the last sample and the reset */
 	hs_board_reset(fleet.board, fleet.now);
 	row = fleet_partition(&fleet, 0, HS_HEAT_LONG);
 	assert_true(row.ops == 0 && row.p99_us == 0);
@@ -461,7 +464,7 @@ static void test_a_reset_before_the_first_sample(void **state)
 	hs_heat_destroy(&heat);
 }
 
-/* Requests counted before the first sample have no time to divide them by. */
+/* No time has passed before the first sample, so requests counted until then give no rate. */
 static void test_counts_before_the_first_sample_are_no_rate(void **state)
 {
 	struct hs_heat_query query = {.what = HS_HEAT_KEYS, .window = HS_HEAT_LONG};
@@ -487,7 +490,8 @@ static void test_counts_before_the_first_sample_are_no_rate(void **state)
 	assert_near(rows[0].ops, 10, 0.01);
 	assert_true(rows[0].commit_p99_us == 0);
 	assert_int_equal(rows[0].counted.reads, 1001);
-	/* The key's own rate includes them; its share of the partition is 1, not more. */
+	/* The key's rate includes the requests before the first sample, the partition's rate does not. The key's
+	 * share is capped at 1. */
 	assert_int_equal(hs_board_top(board, &query, &top, 1), 1);
 	assert_true(top.heat.window[HS_HEAT_LONG].ops_low > 2 * rows[0].ops);
 	assert_true(top.share == 1);
@@ -496,7 +500,7 @@ static void test_counts_before_the_first_sample_are_no_rate(void **state)
 	hs_heat_destroy(&heat);
 }
 
-/* An engine may count from zero again. That is not a negative number of commits. */
+/* An engine's counters may start again at zero. The board must not compute a negative number of commits. */
 static void test_a_counter_that_starts_again(void **state)
 {
 	struct hs_board_partition row;
@@ -506,7 +510,7 @@ static void test_a_counter_that_starts_again(void **state)
 	fleet_init(&fleet, 1);
 	fleet.facts[0].commit_histogram[20] = 1000000;
 	fleet_pass(&fleet, 50000);
-	fleet_pass(&fleet, 5000000); /* the million commits have left the short window */
+	fleet_pass(&fleet, 5000000); /* the million commits are too old for the short window */
 	memset(fleet.facts[0].commit_histogram, 0, sizeof fleet.facts[0].commit_histogram);
 	fleet.facts[0].commit_histogram[30] = 10;
 	fleet_pass(&fleet, 50000);
@@ -517,7 +521,7 @@ static void test_a_counter_that_starts_again(void **state)
 
 static void test_the_short_window_needs_enough_requests(void **state)
 {
-	/* Requests within one second. */
+	/* Requests per second that the board needs to show the short window. */
 	const int enough = HS_BOARD_SHORT_MIN * 1000 / (HS_HEAT_SHORT_US / 1000);
 	struct fleet fleet;
 
@@ -528,13 +532,14 @@ static void test_the_short_window_needs_enough_requests(void **state)
 	assert_int_equal(hs_board_window(fleet.board), HS_HEAT_LONG);
 	fleet_run(&fleet, "k", 1, enough * 11 / 10, 2000000, 20000);
 	assert_int_equal(hs_board_window(fleet.board), HS_HEAT_SHORT);
-	/* Without traffic the long window is shown. */
+	/* Without traffic the board shows the long window. */
 	fleet_pass(&fleet, 1000000);
 	assert_int_equal(hs_board_window(fleet.board), HS_HEAT_LONG);
-	/* The storm is over and other keys continue: the old storm must not be listed first. */
+	/* The storm is over, and a few requests for another key continue. The short window stays, because the
+	 * long window would still list the storm first. */
 	fleet_run(&fleet, "other", 0, 200, 1000000, 20000);
 	assert_int_equal(hs_board_window(fleet.board), HS_HEAT_SHORT);
-	/* Until it has decayed. */
+	/* Once the storm has decayed in the long window, the board shows the long window again. */
 	fleet_run(&fleet, "other", 0, 200, 60000000, 20000);
 	assert_int_equal(hs_board_window(fleet.board), HS_HEAT_LONG);
 	fleet_deinit(&fleet);

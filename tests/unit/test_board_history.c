@@ -1,4 +1,5 @@
-/* Goal: the board keeps ten minutes of seconds with exact averages, oldest first, whatever the clocks do.
+/* Goal: the board has a history of ten minutes, one entry per second, oldest first. Every average is exact, even
+ * if clocks jump.
  *
  * Method: counted traffic, second by second, on clocks that the test sets; clocks that stand still, jump and skip;
  * more seconds than the board has room for. */
@@ -110,11 +111,12 @@ static void test_the_hottest_keys_of_each_second(void **state)
 
 	(void)state;
 	fleet_init(&fleet, 1);
-	/* Enough requests for the short window: a second lists the keys that were hot at its end, and no older
-	 * ones. */
+	/* Two seconds with enough requests for the short window. A second of the history lists only the keys that
+	 * were hot at its end. */
 	fleet_run(&fleet, "first", 0, 20000, 1000000, 20000);
 	fleet_run(&fleet, "second", 0, 20000, 1000000, 20000);
-	/* Too few requests for the short window, were it not for those of the seconds before. */
+	/* A second with too few requests: the short window is shown only because it still holds requests of the
+	 * seconds before. */
 	fleet_run(&fleet, "third", 0, 100, 1000000, 20000);
 	second = hs_board_second(fleet.board, 600, 0);
 	assert_int_equal(second.keys_count, 1);
@@ -180,7 +182,7 @@ static void test_the_oldest_seconds_are_dropped(void **state)
 	fleet_deinit(&fleet);
 }
 
-/* Seconds begin with the wall clock's seconds, not with the server's start. */
+/* A second of the history begins when a second of the wall clock begins, whenever the server was started. */
 static void test_seconds_of_the_wall_clock(void **state)
 {
 	struct fleet fleet;
@@ -193,7 +195,7 @@ static void test_seconds_of_the_wall_clock(void **state)
 	assert_int_equal(hs_board_seconds(fleet.board, 600), 3);
 	for (size_t i = 0; i < 3; i++) {
 		assert_int_equal(hs_board_second(fleet.board, 600, i).wall_s, 1700000000 + i);
-		/* Also the first one, of 300 ms. */
+		/* The rate is also right for the first second, which lasts 300 ms. */
 		assert_near((double)hs_board_second(fleet.board, 600, i).partitions[0].ops, 1000,
 			    0.01);
 	}
@@ -247,7 +249,8 @@ static void test_a_wall_clock_that_is_set(void **state)
 	fleet_run(&fleet, "k", 0, 1000, 2000000, 50000);
 	fleet.now.wall_us += 7200000000;
 	fleet_run(&fleet, "k", 0, 1000, 2000000, 50000);
-	/* The clock is set every 10 ms for a second: the history does not begin a new second each time. */
+	/* The wall clock jumps forth and back every 10 ms for a second: the history does not begin a new second
+	 * at each jump. */
 	for (int i = 0; i < 100; i++) {
 		fleet.now.wall_us += i % 2 ? 5000000 : -5000000;
 		fleet_run(&fleet, "k", 0, 1000, 10000, 10000);
@@ -290,7 +293,7 @@ static void test_no_second_ends_while_the_clocks_stand_still(void **state)
 		fleet_sample(&fleet);
 	}
 	assert_int_equal(hs_board_seconds(fleet.board, 600), 0);
-	/* Only the wall clock moves: there is no time to divide by. */
+	/* Only the wall clock moves. The monotonic clock stands still, so the board has no time to divide by. */
 	for (int i = 0; i < 100; i++) {
 		fleet.now.wall_us += 1000000;
 		fleet_sample(&fleet);

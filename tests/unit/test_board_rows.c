@@ -1,5 +1,6 @@
-/* Goal: rows of keys, prefixes and slots show what the heat tables hold: rounded intervals contain the exact ones,
- * shares refer to the right total, long names stay distinct, and a key can be looked up whether it is hot or not.
+/* Goal: rows of keys, prefixes and slots show what the heat tables hold: rounded intervals contain the exact
+ * intervals, shares refer to the right total, long names stay distinct, and a key can be looked up whether it is
+ * hot or not.
  *
  * Method: known traffic into the heat of two workers; rows made by hand where a number must be exact. */
 #include "tests/lib/fleet.h"
@@ -88,7 +89,7 @@ static void test_infinite_numbers_are_shown_as_finite(void **state)
 		(struct hs_heat_rates){.ops_low = NAN, .ops_high = INFINITY, .reads = 1e300});
 
 	(void)state;
-	/* An unknown number is not zero: an upper bound stays an upper bound. */
+	/* An upper bound that is unknown is printed as a huge number, not as zero. */
 	assert_true(fleet_number(fields, &row, "ops") >= 9e18);
 	assert_true(fleet_number(fields, &row, "ops_low") == 0);
 	assert_true(fleet_number(fields, &row, "reads") >= 9e18);
@@ -107,7 +108,7 @@ static void test_top_keys_with_their_shares(void **state)
 	fleet_hit(&fleet, "hot", 0, 800);
 	fleet_hit(&fleet, "warm", 0, 200);
 	fleet_hit(&fleet, "alone", 1, 100);
-	hs_heat_add_keyless(fleet.heats[0], 1, false, false, 1, 1000); /* without a key */
+	hs_heat_add_keyless(fleet.heats[0], 1, false, false, 1, 1000); /* a request without a key */
 	fleet_pass(&fleet, 1000000);
 	count = hs_board_top(fleet.board, &query, rows, HS_BOARD_TOP_DEFAULT);
 	assert_int_equal(count, 3);
@@ -174,7 +175,8 @@ static void test_slots(void **state)
 	fleet_deinit(&fleet);
 }
 
-/* A key's lower bound and its partition's rate are counted in different ways. */
+/* The board counts a key's lower bound and its partition's rate in different ways, so their quotient may exceed
+ * one; the share must not. */
 static void test_no_share_exceeds_one(void **state)
 {
 	struct hs_heat_query query = {.what = HS_HEAT_KEYS, .window = HS_HEAT_SHORT};
@@ -216,7 +218,7 @@ static void test_names_of_any_bytes(void **state)
 	}
 }
 
-/* Two keys with the same first 80 bytes are two rows; the digits behind the "…" distinguish them. */
+/* Two keys with the same first 80 bytes are two rows. The hash digits after the "…" distinguish them. */
 static void test_long_names_are_cut_and_stay_distinct(void **state)
 {
 	struct hs_heat_query query = {.what = HS_HEAT_KEYS, .window = HS_HEAT_LONG};
@@ -246,11 +248,11 @@ static void test_long_names_are_cut_and_stay_distinct(void **state)
 		assert_memory_equal(name.data, wanted, name.len);
 	}
 	assert_string_not_equal(rows[0].hash, rows[1].hash);
-	/* A lookup by the whole name finds the same row. */
+	/* A lookup by the whole key finds the same row as the list of top keys. */
 	hs_board_key(fleet.board, (struct hs_bytes){keys[1], len}, 0, 0, &rows[2]);
 	assert_string_equal(rows[2].hash, rows[0].hash);
 	assert_true(hs_bytes_equal(hs_board_name(&rows[2]), hs_board_name(&rows[0])));
-	/* A key of exactly that length is not cut. */
+	/* A key of exactly HS_HEAT_NAME_BYTES is not cut. */
 	hs_board_key(fleet.board, (struct hs_bytes){keys[0], HS_HEAT_NAME_BYTES}, 0, 0, &rows[2]);
 	assert_int_equal(rows[2].name_len, HS_HEAT_NAME_BYTES);
 	hs_board_key(fleet.board, (struct hs_bytes){keys[0], HS_HEAT_NAME_BYTES + 1}, 0, 0,
@@ -294,7 +296,7 @@ static void test_everything_about_one_key(void **state)
 		    fleet_number(fields, &row, "bytes_long"));
 	assert_near(fleet_number(fields, &row, "misses_long"), 200, 0.06);
 	assert_near(fleet_number(fields, &row, "conflicts_long"), 100, 0.06);
-	assert_true(fleet_number(fields, &row, "ops_low_short") < 2); /* a second ago */
+	assert_true(fleet_number(fields, &row, "ops_low_short") < 2); /* all a second old */
 	assert_string_equal(fleet_text(fields, &row, "window"), "long");
 	assert_near(fleet_number(fields, &row, "share"), 1, 0.06);
 	assert_near(fleet_number(fields, &row, "p99_us"), 220, 0.2);
@@ -331,7 +333,7 @@ static void test_a_key_that_is_not_hot(void **state)
 	fleet_deinit(&fleet);
 }
 
-/* The key is in the table, but not among the keys that have a name, times and a slot. */
+/* The heat table counts the key, but stores no name, response times or slot for it. */
 static void test_a_key_that_is_only_counted(void **state)
 {
 	const struct hs_fields *fields = &hs_board_key_fields;

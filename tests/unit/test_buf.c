@@ -1,4 +1,4 @@
-/* Goal: a byte buffer holds what was appended, keeps it when it grows, and gives the memory of a large value back.
+/* Goal: a byte buffer holds the appended bytes, also after it has grown, and frees the memory of a large value.
  *
  * Method: each function by itself; then a random sequence of calls is compared with a plain array. */
 #include "base/buf.h"

@@ -18,7 +18,7 @@ static int sign(int number)
 
 static void test_order_is_bytewise_and_shorter_first(void **state)
 {
-	/* Each is less than the next. */
+	/* Each run of bytes is less than the next one. */
 	static const struct hs_bytes rising[] = {
 		{NULL, 0}, {"\0", 1}, {"\0\0", 2}, {"A", 1},
 		{"a", 1},  {"aa", 2}, {"b", 1},	   {"\xff", 1},
@@ -108,7 +108,7 @@ static void test_escaping_never_writes_past_its_room(void **state)
 		assert_true(strlen(text) < size);
 		assert_memory_equal(text, whole, strlen(text));
 		assert_int_equal(text[size], '#');
-		/* An escape is never cut in half. */
+		/* If the text is cut, the cut never falls inside an escape. */
 		assert_int_not_equal(strlen(text), 3);
 	}
 }

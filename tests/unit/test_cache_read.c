@@ -1,6 +1,6 @@
-/* Goal: the cache answers reads of keys whose contract allows it, never with a value older than the rule says and
- * never with one older than a write that this process has acknowledged. Concurrent readers share one fetch
- * (absorb/cache/read.c, fetch.c).
+/* Goal: the cache answers reads of keys whose contract allows it, never with a value older than the rule allows,
+ * and never with a value from before a write that this process has acknowledged. Concurrent readers share one
+ * fetch (absorb/cache/read.c, fetch.c).
  *
  * Method: scripts against two cores whose engine is the test (tests/lib/cache_world.h). Writes are tested in
  * test_cache_write.c. */
@@ -8,8 +8,8 @@
 #include "core/count.h"
 #include "tests/lib/cache_world.h"
 
-/* A script of the client may have created a missing key while its slot moved. A liveness check of the old node does
- * not show that the key is still missing. */
+/* A client's script may have created a missing key while the key's slot moved to another node. A liveness check
+ * of the old node does not show that the key is still missing, so the client reads the key again. */
 static void test_missing_is_read_again_behind_a_script(void **state)
 {
 	static struct world world;
@@ -28,7 +28,7 @@ static void test_missing_is_read_again_behind_a_script(void **state)
 	received(&world, 'A', ":1\r\n");
 	later(&world, 5 * MS);
 	catch_up(&world, 0);
-	say(&world, 'B', "GET k"); /* it has written nothing */
+	say(&world, 'B', "GET k"); /* B has sent no script: the cached answer is good enough */
 	received(&world, 'B', "$-1\r\n");
 	say(&world, 'A', "GET k");
 	sent(&world, "~GET k");
@@ -59,7 +59,8 @@ static void test_read_once_for_all(void **state)
 	close_world(&world);
 }
 
-/* Equal reads that one connection sends together look the entry up once; later reads look it up again. */
+/* For equal reads that one connection sends together, the cache looks the entry up once. For later reads it looks
+ * the entry up again. */
 static void test_the_same_read_in_a_row(void **state)
 {
 	static struct world world;
@@ -76,7 +77,7 @@ static void test_the_same_read_in_a_row(void **state)
 	reply(&world, "~STRLEN", ":1\r\n");
 	received(&world, 'A', "$1\r\nv\r\n$1\r\nv\r\n$1\r\nv\r\n$1\r\nw\r\n$1\r\nv\r\n:1\r\n");
 	assert_int_equal(rule_count(&world, hits), 5);
-	/* A write through the other worker is acknowledged. */
+	/* After a write through the other worker is acknowledged, equal reads in a row return the new value. */
 	say(&world, 'A', "GET k");
 	received(&world, 'A', "$1\r\nv\r\n");
 	say(&world, 'E', "SET k x");
@@ -88,7 +89,7 @@ static void test_the_same_read_in_a_row(void **state)
 	if (world.count > 0)
 		reply(&world, "", "$1\r\nx\r\n");
 	received(&world, 'A', "$1\r\nx\r\n$1\r\nx\r\n");
-	/* Its own write between two reads. */
+	/* A client's own write between two equal reads: the second read returns the new value. */
 	say(&world, 'A', "GET k\r\nSET k y\r\nGET k");
 	take_sent(&world);
 	while (world.count > 0) {
@@ -148,7 +149,8 @@ static void test_a_fetch_serves_other_workers(void **state)
 	(void)state;
 	open_world(&world, "k* cache stale=100ms admit=all");
 	say(&world, 'A', "GET k");
-	say(&world, 'E', "GET k"); /* while the fetch of worker 0 is in flight */
+	/* Worker 1 waits while the fetch of worker 0 is in flight. */
+	say(&world, 'E', "GET k");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "$1\r\nv\r\n");
 	received(&world, 'A', "$1\r\nv\r\n");
@@ -161,7 +163,7 @@ static void test_a_fetch_serves_other_workers(void **state)
 	sent(&world, "~GET k2");
 	reply(&world, "~GET", "$1\r\nw\r\n");
 	take_received(&world, 'A');
-	say(&world, 'F', "GET k2"); /* from the shared cache */
+	say(&world, 'F', "GET k2"); /* worker 1 finds k2 in the shared cache */
 	received(&world, 'F', "$1\r\nw\r\n");
 	sent(&world, "");
 	close_world(&world);
@@ -204,7 +206,8 @@ static void test_never_older_than_the_liveness_check_allows(void **state)
 	say(&world, 'A', "GET k");
 	received(&world, 'A', "$1\r\nv\r\n");
 	sent(&world, "");
-	later(&world, 11 * MS); /* no liveness check since: the key may have changed */
+	/* More than `stale` has passed since the last liveness check: the key may have changed. */
+	later(&world, 11 * MS);
 	say(&world, 'A', "GET k");
 	sent(&world, "~GET k");
 	received(&world, 'A', "");
@@ -237,7 +240,7 @@ static void test_a_cached_key_expires(void **state)
 	close_world(&world);
 }
 
-/* The expiry is counted from when the fetch was sent, however long the fetch took. */
+/* The cache counts the expiry from the time when the fetch was sent, however long the fetch takes. */
 static void test_an_expiry_that_comes_late(void **state)
 {
 	static struct world world;
@@ -261,7 +264,8 @@ static void test_an_expiry_that_comes_late(void **state)
 	close_world(&world);
 }
 
-/* If the expiry is unknown, the entry is served for `stale`, no longer. */
+/* If the expiry is unknown, the cache serves the entry for `stale` after the fetch, even if liveness checks
+ * succeed. */
 static void test_an_unknown_expiry(void **state)
 {
 	static struct world world;
@@ -286,7 +290,7 @@ static void test_an_unknown_expiry(void **state)
 	close_world(&world);
 }
 
-/* The wall clock is set during all of this. */
+/* The wall clock is set to other times while a cache entry lives. */
 static void test_a_clock_that_is_set(void **state)
 {
 	static const int64_t hour_us = INT64_C(3600) * 1000000;
@@ -326,7 +330,7 @@ static void test_an_invalidation_ends_an_entry(void **state)
 	reply(&world, "~GET", "$1\r\nv\r\n");
 	say(&world, 'E', "GET k");
 	received(&world, 'E', "$1\r\nv\r\n");
-	/* an invalidation on worker 1 does not concern a value that worker 0 fetched */
+	/* An invalidation that worker 1 gets does not concern a value that worker 0 fetched. */
 	changed(&world, 1, "k");
 	say(&world, 'E', "GET k");
 	received(&world, 'E', "$1\r\nv\r\n");
@@ -338,7 +342,8 @@ static void test_an_invalidation_ends_an_entry(void **state)
 	take_received(&world, 'A');
 	say(&world, 'A', "GET k");
 	received(&world, 'A', "$1\r\nw\r\n");
-	changed(&world, 1, NULL); /* ends its whole tracking session */
+	/* Worker 1 gets an invalidation of everything, which ends its tracking session. */
+	changed(&world, 1, NULL);
 	say(&world, 'A', "GET k");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "_\r\n");
@@ -385,7 +390,7 @@ static void test_no_tracking_session(void **state)
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "$1\r\nw\r\n");
 	received(&world, 'A', "$1\r\nw\r\n");
-	/* The engine cannot fetch it with tracking: each read goes by itself. */
+	/* The engine answers that it cannot fetch with tracking: heatsink sends each client's read unchanged. */
 	later(&world, 150 * MS);
 	say(&world, 'A', "GET k");
 	say(&world, 'B', "GET k");
@@ -436,8 +441,8 @@ static void test_a_missing_key_for_a_short_time(void **state)
 	close_world(&world);
 }
 
-/* A client creates the key while its slot moves to another node of the Cluster. The node that was asked sends no
- * invalidation for that. */
+/* A client creates the key while its slot moves to another node of the Cluster. The node that answered the fetch
+ * sends no invalidation for this write. */
 static void test_a_missing_key_of_a_cluster_ages_from_its_fetch(void **state)
 {
 	static struct world world;
@@ -482,7 +487,8 @@ static void test_both_dialects_from_one_fetch(void **state)
 	reply(&world, "~HGETALL", "%1\r\n$1\r\nf\r\n$1\r\nv\r\n");
 	received(&world, 'A', "*2\r\n$1\r\nf\r\n$1\r\nv\r\n");
 	received(&world, 'B', "%1\r\n$1\r\nf\r\n$1\r\nv\r\n");
-	say(&world, 'A', "HGET k g"); /* another signature of the same key */
+	/* Another request for the same key has an entry of its own. */
+	say(&world, 'A', "HGET k g");
 	sent(&world, "~HGET k g");
 	reply(&world, "~HGET", "_\r\n");
 	received(&world, 'A', "$-1\r\n");
@@ -503,7 +509,7 @@ static void test_several_keys(void **state)
 	(void)state;
 	open_world(&world, "k* cache stale=10s admit=all");
 	say(&world, 'A', "MGET {a}k {a}l");
-	sent(&world, "MGET {a}k {a}l"); /* no rule */
+	sent(&world, "MGET {a}k {a}l"); /* no rule matches these keys */
 	reply(&world, "MGET", "*2\r\n$-1\r\n$-1\r\n");
 	take_received(&world, 'A');
 	say(&world, 'A', "MGET k{a}1 k{a}2");
@@ -514,7 +520,7 @@ static void test_several_keys(void **state)
 	received(&world, 'A', "*2\r\n$1\r\nx\r\n$-1\r\n");
 	say(&world, 'A', "MGET k{a}1 k{a}2");
 	received(&world, 'A', "*2\r\n$1\r\nx\r\n$-1\r\n");
-	say(&world, 'A', "MGET k{a}1 {a}l"); /* one of the keys is strict */
+	say(&world, 'A', "MGET k{a}1 {a}l"); /* no rule matches {a}l, so its contract is strict */
 	sent(&world, "MGET k{a}1 {a}l");
 	reply(&world, "MGET", "*2\r\n$1\r\nx\r\n$-1\r\n");
 	close_world(&world);
@@ -536,17 +542,18 @@ static void test_stale_value_served_while_revalidating(void **state)
 	say(&world, 'B', "GET k");
 	received(&world, 'A', "$1\r\nv\r\n");
 	received(&world, 'B', "$1\r\nv\r\n");
-	sent(&world, "~GET k"); /* once */
+	sent(&world, "~GET k"); /* both stale answers cause one fetch */
 	reply(&world, "~GET", "$1\r\nw\r\n");
 	say(&world, 'B', "GET k");
 	received(&world, 'B', "$1\r\nw\r\n");
 	assert_int_equal(rule_count(&world, stale_served), 2);
-	later(&world, 1200 * MS); /* too old to be served stale */
+	later(&world, 1200 * MS); /* the entry is too old to be served stale */
 	say(&world, 'B', "GET k");
 	received(&world, 'B', "");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "$1\r\nx\r\n");
-	changed(&world, 0, "k"); /* a value known to have changed is never served */
+	/* A value known to have changed is never served. */
+	changed(&world, 0, "k");
 	take_received(&world, 'B');
 	say(&world, 'B', "GET k");
 	received(&world, 'B', "");
@@ -570,20 +577,21 @@ static void test_the_stale_value_when_the_fetch_fails(void **state)
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "-CLUSTERDOWN away\r\n");
 	received(&world, 'A', "$1\r\nv\r\n");
-	/* From then on the stale value is served at once, and the fetch is retried. */
+	/* After a failed fetch the cache serves the stale value at once, and retries the fetch in the
+	 * background. */
 	say(&world, 'A', "GET k");
 	received(&world, 'A', "$1\r\nv\r\n");
 	sent(&world, "~GET k");
 	tick(&world, 1000 * MS);
 	say(&world, 'B', "GET k");
 	received(&world, 'B', "$1\r\nv\r\n");
-	/* the fetch took so long that its value is not fresh */
+	/* The fetch took so long that its value is not fresh any more: the next read fetches again. */
 	reply(&world, "~GET", "$1\r\nw\r\n");
 	say(&world, 'B', "GET k");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "$1\r\nw\r\n");
 	received(&world, 'B', "$1\r\nw\r\n");
-	/* Clients do not wait for a fetch that hangs, either. */
+	/* If a fetch hangs, clients wait for a limited time and get the stale value. */
 	later(&world, 500 * MS);
 	say(&world, 'A', "GET k");
 	sent(&world, "~GET k");
@@ -591,7 +599,8 @@ static void test_the_stale_value_when_the_fetch_fails(void **state)
 	tick(&world, 600 * MS);
 	received(&world, 'A', "$1\r\nw\r\n");
 	reply(&world, "~GET", "-UNKNOWN lost\r\n");
-	/* Later the server may be back: a read waits for one fetch first. */
+	/* After some seconds the server may be back: a read waits for one fetch before it gets the stale
+	 * value. */
 	later(&world, 5000 * MS);
 	say(&world, 'A', "GET k");
 	received(&world, 'A', "");
@@ -615,7 +624,7 @@ static void test_refresh_ahead_of_the_expiry(void **state)
 	open_world(&world, "k* cache stale=10s ttl=1s jitter=0% admit=all");
 	say(&world, 'A', "GET k");
 	sent(&world, "~GET k");
-	later(&world, 20 * MS); /* the time that the fetch takes */
+	later(&world, 20 * MS); /* the fetch takes 20 ms */
 	reply(&world, "~GET", "$1\r\nv\r\n");
 	while (take_sent(&world)[0] == '\0') {
 		later(&world, MS);
@@ -624,7 +633,8 @@ static void test_refresh_ahead_of_the_expiry(void **state)
 		assert_string_not_equal(take_received(&world, 'A'), "");
 		early++;
 	}
-	/* At some time between the earliest possible one and the expiry. */
+	/* The early refresh comes at a random time in the last half of the entry's life, at the latest before its
+	 * expiry. */
 	assert_in_range(early, 500, 985);
 	reply(&world, "~GET", "$1\r\nw\r\n");
 	close_world(&world);
@@ -639,7 +649,8 @@ static void test_sessions_that_bypass_the_cache(void **state)
 	say(&world, 'A', "GET k");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "$1\r\nv\r\n");
-	say(&world, 'B', "WATCH k"); /* a decision based on an old value would be wrong */
+	/* B reads past the cache, because a transaction based on an old value would be wrong. */
+	say(&world, 'B', "WATCH k");
 	sent(&world, "WATCH k");
 	reply(&world, "WATCH", "+OK\r\n");
 	say(&world, 'B', "GET k");
@@ -701,8 +712,8 @@ static void test_rules_that_change_under_it(void **state)
 	set_rules(&world, "k* cache stale=5s admit=all", HS_MITIGATE_ON);
 	reply(&world, "~GET", "$1\r\nv\r\n");
 	received(&world, 'A', "$1\r\nv\r\n");
-	say(&world, 'A',
-	    "GET k"); /* a value fetched under the old rules is not cached under the new ones */
+	/* A value fetched under the old rules is not cached under the new ones. */
+	say(&world, 'A', "GET k");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "$1\r\nv\r\n");
 	take_received(&world, 'A');
@@ -759,7 +770,7 @@ static void test_an_engine_that_answers_at_once(void **state)
 	close_world(&world);
 }
 
-/* From now on worker 0 has room for the entry that it has, and for nothing more. */
+/* Configures worker 0 so that its cache has room for the entry that it holds, and for nothing more. */
 static void make_narrow(struct world *world)
 {
 	struct hs_core *core = world->station[0].core;
@@ -772,7 +783,8 @@ static void make_narrow(struct world *world)
 		hs_core_configure(world->station[i].core, &world->options);
 }
 
-/* The core reads the clock when it settles the times of requests, and the hot keys with them. */
+/* The core reads the clock to settle the times of requests, and then decides which keys are hot. Here, reading
+ * the clock makes another key hot. */
 static uint64_t another_turns_hot(void *context)
 {
 	struct station *station = context;
@@ -798,7 +810,7 @@ static void test_a_key_evicted_while_it_is_served(void **state)
 	}
 	assert_int_equal(rule_count(&world, hits), 1);
 	make_narrow(&world);
-	hs_shared_clear(world.shared); /* no other reference is left */
+	hs_shared_clear(world.shared); /* the shared cache releases its reference to the entry */
 	world.calls.mono_us = another_turns_hot;
 	say(&world, 'A', "GETRANGE l 0 1");
 	received(&world, 'A', "$2\r\nvw\r\n");
@@ -829,7 +841,8 @@ static void test_the_other_worker_s_value_is_too_large(void **state)
 	world.options.cache_entry_bytes = 600;
 	for (size_t i = 0; i < WORKERS; i++)
 		hs_core_configure(world.station[i].core, &world.options);
-	/* The shared value does not fit here, and the old entry is gone: the key is fetched. */
+	/* The new value in the shared cache is larger than this worker's limit, and its own old entry is gone:
+	 * the worker fetches the key. */
 	say(&world, 'E', "GET k");
 	received(&world, 'E', "");
 	sent(&world, "~GET k");
@@ -853,7 +866,8 @@ static void test_a_data_error_ends_the_stale_value(void **state)
 	received(&world, 'A', "$1\r\nv\r\n");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "-WRONGTYPE it is a list\r\n");
-	say(&world, 'A', "GET k"); /* the old value is known to have changed */
+	/* The error shows that the old value has changed. */
+	say(&world, 'A', "GET k");
 	received(&world, 'A', "");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "-WRONGTYPE it is a list\r\n");

@@ -1,9 +1,9 @@
 /* Goal: values too large for the cache are read from replicas if the rule allows it. The replica must be as new as
- * the contract demands: `stale`, every write acknowledged by this process, and everything the connection itself has
- * done (absorb/cache/replica.c).
+ * the contract demands: `stale`, every write acknowledged by this process, and everything the connection itself
+ * has done (absorb/cache/replica.c).
  *
- * Method: scripts against two cores whose engine is the test (tests/lib/cache_world.h). The test also sets the time
- * up to which replicas have caught up. */
+ * Method: scripts against two cores whose engine is the test (tests/lib/cache_world.h). The test also sets the
+ * time up to which replicas have caught up. */
 #include "tests/lib/cache_world.h"
 
 #define RULE "k* cache stale=100ms admit=all replica-reads"
@@ -24,7 +24,7 @@ static uint64_t since(const struct world *world)
 	return world->ops[world->count - 1]->replica_since_us;
 }
 
-/* Begins with a key that is known to be large and was not written just before. */
+/* Opens a world in which the cache knows that k is large and was not written recently. */
 static void begin(struct world *world, const char *rule)
 {
 	open_world(world, rule);
@@ -49,12 +49,12 @@ static void test_only_large_values_and_only_by_rule(void **state)
 	received(&world, 'A', LARGE);
 	assert_int_equal(rule_count(&world, replica_reads), 1);
 	assert_int_equal(rule_count(&world, fetches), 2);
-	/* Another reply about the key may be small: that one is cached. */
+	/* A small reply about the same key is cached. */
 	say(&world, 'A', "STRLEN k");
 	sent(&world, "~STRLEN k");
 	reply(&world, "~STRLEN", ":2000\r\n");
 	received(&world, 'A', ":2000\r\n");
-	/* The read may fall back to the master. */
+	/* If no replica is recent enough, the engine may send the read to the master. */
 	world.caught_up_us = 0;
 	say(&world, 'A', "GET k");
 	sent(&world, "@GET k");
@@ -78,7 +78,8 @@ static void test_never_older_than_stale(void **state)
 
 	(void)state;
 	begin(&world, RULE);
-	say(&world, 'A', "GET k"); /* from now on the times of its writes are exact */
+	/* From this read on, the exact times of writes to k are known. */
+	say(&world, 'A', "GET k");
 	sent(&world, "@GET k");
 	reply(&world, "@GET", LARGE);
 	take_received(&world, 'A');
@@ -103,13 +104,14 @@ static void test_an_acknowledged_write_is_seen_by_all(void **state)
 	sent(&world, "@GET k");
 	reply(&world, "@GET", LARGE);
 	take_received(&world, 'A');
-	/* On another worker. */
+	/* A client of the other worker writes the key. */
 	say(&world, 'E', "SET k x");
 	sent(&world, "SET k x");
 	reply(&world, "SET", "+OK\r\n");
 	received(&world, 'E', "+OK\r\n");
 	written_us = world.now.mono_us;
-	/* This worker sees the write, but does not know its time until its own clock has moved on. */
+	/* Worker 0 sees the write's version, but learns the time of the write only when its own clock has moved
+	 * on. Until then it reads from the master. */
 	say(&world, 'A', "GET k");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", LARGE);
@@ -119,7 +121,7 @@ static void test_an_acknowledged_write_is_seen_by_all(void **state)
 	assert_true(since(&world) >= written_us);
 	reply(&world, "@GET", LARGE);
 	take_received(&world, 'A');
-	/* The write's time stays the lower bound until `stale` has passed. */
+	/* Until `stale` has passed, no read may go to a replica that is older than the write. */
 	say(&world, 'B', "GET k");
 	sent(&world, "@GET k");
 	assert_in_range(since(&world), written_us, written_us + 10);
@@ -128,8 +130,8 @@ static void test_an_acknowledged_write_is_seen_by_all(void **state)
 	close_world(&world);
 }
 
-/* The clock stands still while a worker handles a batch of requests: a write that another worker completed meanwhile
- * is later than the time shown. */
+/* A worker's clock stands still while it handles a batch of requests. Another worker may complete a write in the
+ * meantime, later than the time that this worker's clock shows. */
 static void test_the_clock_of_a_batch(void **state)
 {
 	static struct world world;
@@ -145,7 +147,7 @@ static void test_the_clock_of_a_batch(void **state)
 	sent(&world, "SET k x");
 	reply(&world, "SET", "+OK\r\n");
 	take_received(&world, 'E');
-	for (int i = 0; i < 2; i++) { /* worker 0 is still in the batch before */
+	for (int i = 0; i < 2; i++) { /* worker 0 is still in the earlier batch */
 		hs_core_receive(core, world.client[i], batch, "GET k\r\n", 7);
 		sent(&world, i == 0 ? "~GET k" : "");
 	}
@@ -164,8 +166,8 @@ static void test_the_clock_of_a_batch(void **state)
 	close_world(&world);
 }
 
-/* A client that reads behind a write waits for the fetch after the one in flight, and gets its value also if another
- * worker makes that fetch. */
+/* A client that reads after a write waits for the fetch after the one in flight. The client gets the value also
+ * if another worker makes that second fetch. */
 static void test_another_worker_fetches_again(void **state)
 {
 	static struct world world;
@@ -185,7 +187,8 @@ static void test_another_worker_fetches_again(void **state)
 	sent(&world, "");
 	say(&world, 'E', "GET k");
 	sent(&world, "~GET k");
-	reply(&world, "@GET", "$1\r\ny\r\n"); /* small: fetched once more, for the cache */
+	/* A small value is fetched again with tracking, so that it can be cached. */
+	reply(&world, "@GET", "$1\r\ny\r\n");
 	sent(&world, "");
 	reply(&world, "~GET", "$1\r\nx\r\n");
 	received(&world, 'E', "$1\r\nx\r\n");
@@ -207,14 +210,15 @@ static void test_own_writes_and_scripts(void **state)
 	sent(&world, "@GET k");
 	reply(&world, "@GET", LARGE);
 	take_received(&world, 'A');
-	/* A write in flight: the read follows it on the same connection. */
+	/* While a write of the client is in flight, the client's read goes to the master on the same
+	 * connection. */
 	say(&world, 'A', "APPEND k x");
 	say(&world, 'A', "GET k");
 	sent(&world, "APPEND k x | GET k");
 	reply(&world, "APPEND", ":2001\r\n");
 	reply(&world, "GET", LARGE);
 	take_received(&world, 'A');
-	/* A write that follows a read waits for it. */
+	/* A client's write waits for the same client's read from a replica. */
 	say(&world, 'B', "GET k");
 	say(&world, 'B', "GET k");
 	world.sent_count = world.count;
@@ -235,7 +239,7 @@ static void test_own_writes_and_scripts(void **state)
 		reply(&world, i == 0 ? "~GET" : "@GET", LARGE);
 		take_received(&world, 'B');
 	}
-	/* A script may have written the key. */
+	/* A script may have written the key, so its client must not read an older state of the replica. */
 	say(&world, 'C', "EVAL x 0");
 	sent(&world, "EVAL x 0");
 	reply(&world, "EVAL", "+OK\r\n");
@@ -245,7 +249,8 @@ static void test_own_writes_and_scripts(void **state)
 	sent(&world, "@GET k");
 	assert_true(since(&world) < script_us);
 	world.ops[0]->replica_caught_up_us = script_us - 1;
-	say(&world, 'C', "GET k"); /* the read that B waits for may be older */
+	/* The read in flight for B may return a state from before C's script. */
+	say(&world, 'C', "GET k");
 	sent(&world, "");
 	reply(&world, "@GET", LARGE);
 	received(&world, 'B', LARGE);
@@ -261,8 +266,8 @@ static void test_own_writes_and_scripts(void **state)
 	close_world(&world);
 }
 
-/* A client that joins a read in flight gets the replica's state at its last check: that must be recent enough for
- * the client. */
+/* A client that joins a read in flight gets the replica's state at the replica's last check. This check must be
+ * recent enough for the client. */
 static void test_which_clients_may_share_a_read(void **state)
 {
 	static struct world world;
@@ -280,7 +285,7 @@ static void test_which_clients_may_share_a_read(void **state)
 	later(&world, 30 * MS);
 	say(&world, 'B', "GET k");
 	later(&world, 30 * MS);
-	say(&world, 'C', "GET k"); /* 120 ms after the check */
+	say(&world, 'C', "GET k"); /* 120 ms after the replica's last check */
 	sent(&world, "");
 	reply(&world, "@GET", LARGE);
 	received(&world, 'A', LARGE);
@@ -292,8 +297,8 @@ static void test_which_clients_may_share_a_read(void **state)
 	close_world(&world);
 }
 
-/* A missing key, a small value or an error: the key is fetched again with tracking, and that reply counts and is
- * cached. */
+/* If a replica answers with a missing key, a small value or an error, the cache fetches the key again with
+ * tracking, and clients get this second reply. */
 static void test_small_replies_of_replicas_are_read_again(void **state)
 {
 	static const char *const words[] = {"_\r\n", "$1\r\nx\r\n", "-WRONGTYPE x\r\n",
@@ -303,7 +308,7 @@ static void test_small_replies_of_replicas_are_read_again(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
 		begin(&world, RULE);
-		if (i == 0) { /* a limit below the record of a missing key */
+		if (i == 0) { /* the limit is too small to cache even a missing key */
 			world.options.cache_entry_bytes = 16;
 			for (size_t j = 0; j < WORKERS; j++)
 				hs_core_configure(world.station[j].core, &world.options);
@@ -319,7 +324,7 @@ static void test_small_replies_of_replicas_are_read_again(void **state)
 		received(&world, 'A', "$1\r\ny\r\n");
 		received(&world, 'B', "$1\r\ny\r\n");
 		say(&world, 'C', "GET k");
-		if (i == 0) { /* it was not cached */
+		if (i == 0) { /* the reply was not cached */
 			sent(&world, "~GET k");
 			reply(&world, "~GET", "$1\r\ny\r\n");
 		}

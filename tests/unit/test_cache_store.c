@@ -1,8 +1,8 @@
 /* Goal: the store of the cache finds entries again, evicts the right ones when it is full, and frees them.
  *
- * Method: keys are numbers and every reply has a given size, so that a test knows how many fit. After each test the
- * store is destroyed and must count nothing. Finally random operations are compared with a plain model: each key in
- * the store must be the one that was put there. */
+ * Method: keys are numbers and every reply has a given size, so that a test knows how many fit. After each test
+ * the store is destroyed and must count nothing. Finally random operations are compared with a plain model: each
+ * key in the store must be the one that was put there. */
 #include "absorb/cache/store.h"
 
 #include "absorb/cache/ghosts.h"
@@ -54,7 +54,7 @@ struct named {
 	struct hs_cache_query ask;
 };
 
-/* Request `GETBIT key variant`; variant -1: `GET key`. */
+/* Names the request `GETBIT key variant`, or `GET key` if variant is -1. */
 static void name(struct named *named, uint64_t number, int variant)
 {
 	static const char *const variants = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFG";
@@ -73,7 +73,7 @@ static void name(struct named *named, uint64_t number, int variant)
 	assert_true(hs_cache_query_of_call(&named->ask, SEED, &call));
 }
 
-/* A reply of `bytes` in all. */
+/* A cache entry that takes `bytes` in all. */
 static struct hs_cache_entry *reply_of(struct world *world, const struct hs_cache_query *ask,
 				       size_t bytes)
 {
@@ -113,7 +113,7 @@ static struct hs_cache_key *admit(struct world *world, uint64_t number)
 	return hs_cache_admit(world->cache, named.ask.key_hash, named.ask.key);
 }
 
-/* Admits the key if needed, with a reply for each variant. Returns the last entry; the store owns it. */
+/* Admits the key if needed, and caches a reply for each variant. Returns the last entry, which the store owns. */
 static struct hs_cache_entry *fetch(struct world *world, uint64_t number, int variant, size_t bytes)
 {
 	struct hs_cache_key *cached = admit(world, number);
@@ -128,7 +128,7 @@ static struct hs_cache_entry *fetch(struct world *world, uint64_t number, int va
 	return borrowed;
 }
 
-/* A read: a hit or a fetch. */
+/* A client's read: returns true for a hit; otherwise fetches the key. */
 static bool request(struct world *world, uint64_t number)
 {
 	struct hs_cache_key *cached = find(world, number);
@@ -162,7 +162,7 @@ static void test_finds_cached_entries(void **state)
 	assert_ptr_equal(hs_cache_get(find(&world, 1), &named.ask), entry);
 	assert_int_equal(hs_cache_counts(world.cache).keys, 1);
 	assert_int_equal(hs_cache_counts(world.cache).entries, 2);
-	/* Another key with the same hash. */
+	/* The store does not confuse a key with another key of the same hash. */
 	assert_null(hs_cache_find(world.cache, find(&world, 1)->node.hash, HS_LIT("other")));
 	tear_down(&world);
 }
@@ -177,13 +177,14 @@ static void test_a_newer_reply_takes_the_place(void **state)
 	set_up(&world, 1000 * KIB, 100 * KIB);
 	old = fetch(&world, 1, -1, REPLY_BYTES);
 	hs_cache_entry_ref(old);
-	assert_true(hs_cache_put(world.cache, find(&world, 1), old)); /* it is there already */
+	/* The store has this entry already. */
+	assert_true(hs_cache_put(world.cache, find(&world, 1), old));
 	assert_false(old->invalid);
 	new = fetch(&world, 1, -1, 2 * REPLY_BYTES);
 	name(&named, 1, -1);
 	assert_ptr_equal(hs_cache_get(find(&world, 1), &named.ask), new);
 	assert_int_equal(find(&world, 1)->entries_count, 1);
-	/* It gets no invalidations any more. */
+	/* The store marks the replaced entry invalid, because it gets no invalidations any more. */
 	assert_true(old->invalid);
 	assert_int_equal(old->refs, 1);
 	hs_cache_entry_unref(&old);
@@ -227,23 +228,24 @@ static void test_too_large(void **state)
 	assert_false(hs_cache_put(world.cache, find(&world, 1), entry));
 	hs_cache_entry_unref(&entry);
 	assert_int_equal(hs_cache_counts(world.cache).too_large, 1);
-	/* The entry that it would have replaced is out of date. */
+	/* The reply was too large to be cached, and the older entry of the request is out of date. */
 	assert_null(hs_cache_get(find(&world, 1), &named.ask));
 	assert_true(small->invalid);
 	hs_cache_entry_unref(&small);
 	fetch(&world, 1, -1, 2 * KIB);
-	/* A key that is too long. */
+	/* The store admits no key that is too long. */
 	memset(key, 'k', sizeof key);
 	assert_null(hs_cache_admit(world.cache, 1, (struct hs_bytes){key, sizeof key}));
 	assert_int_equal(hs_cache_counts(world.cache).keys, 1);
 	tear_down(&world);
 
-	/* A limit below the size of a record: keys are admitted, so that replies can be shared. */
+	/* If the limit of an entry is below the size of a record, the store still admits keys, so that concurrent
+	 * reads can share a fetch. */
 	set_up(&world, 10 * KIB, 16);
 	assert_non_null(admit(&world, 1));
 	tear_down(&world);
 
-	/* A reply that would fit alone but not beside the others: no other entry is evicted for it. */
+	/* The store evicts no other entry for a reply that would fit alone but not beside the other entries. */
 	set_up(&world, 10 * KIB, 20 * KIB);
 	fetch(&world, 1, -1, REPLY_BYTES);
 	name(&named, 2, -1);
@@ -272,7 +274,8 @@ static void test_bytes_are_bounded(void **state)
 			hs_cache_use(find(&world, number));
 		assert_true(hs_cache_counts(world.cache).bytes <= 100 * KIB);
 	}
-	assert_true(hs_cache_counts(world.cache).bytes > 85 * KIB); /* and is used */
+	/* The store uses the room it has. */
+	assert_true(hs_cache_counts(world.cache).bytes > 85 * KIB);
 	assert_true(hs_cache_counts(world.cache).evicted > 1000);
 	tear_down(&world);
 }
@@ -297,7 +300,7 @@ static void test_pinned_keys_stay(void **state)
 	for (uint64_t i = 0; i < 50; i++)
 		assert_ptr_equal(find(&world, i), pinned[i]);
 	assert_false(hs_cache_remove(world.cache, pinned[0]));
-	/* All of the room is pinned: no key is admitted, no reply cached, and nothing is lost. */
+	/* All of the room is pinned: the store admits no key, caches no reply, and loses nothing. */
 	for (;; number++) {
 		struct hs_cache_key *cached = admit(&world, number);
 
@@ -312,11 +315,11 @@ static void test_pinned_keys_stay(void **state)
 	assert_int_equal(hs_cache_counts(world.cache).too_large, 0);
 	for (uint64_t i = 0; i < 50; i++)
 		assert_ptr_equal(find(&world, i), pinned[i]);
-	/* After a clear they are empty but still present. */
+	/* After a clear, pinned keys have no entries but are still present. */
 	hs_cache_clear(world.cache);
 	assert_ptr_equal(find(&world, 7), pinned[7]);
 	assert_int_equal(pinned[7]->entries_count, 0);
-	/* One key is unpinned: there is room for one. */
+	/* Once the keys are unpinned, the store has room for a new key. */
 	for (uint64_t i = 0; i < number; i++)
 		if (find(&world, i))
 			find(&world, i)->pins = 0;
@@ -337,10 +340,10 @@ static void test_evicted_entries_are_freed(void **state)
 	for (uint64_t i = 0; i < FEW; i++) {
 		hs_cache_entry_ref(own[i] = fetch(&world, i, 0, REPLY_BYTES));
 		hs_cache_entry_ref(others[i] = fetch(&world, i, 1, REPLY_BYTES));
-		/* from the shared cache: its own worker gets the invalidations */
+		/* An entry from the shared cache: the worker that fetched it gets its invalidations. */
 		others[i]->worker = WORKER + 1;
 		hs_cache_entry_ref(unvouched[i] = fetch(&world, i, 2, REPLY_BYTES));
-		unvouched[i]->tracking_session = NULL; /* no tracking session */
+		unvouched[i]->tracking_session = NULL; /* an entry without a tracking session */
 	}
 	for (uint64_t i = FEW; i < 1000; i++)
 		request(&world, i);
@@ -415,7 +418,7 @@ static void test_each(void **state)
 		assert_false(seen[number]);
 		seen[number] = true;
 		count++;
-		if (number % 3 == 0) /* the key that the walk just returned */
+		if (number % 3 == 0) /* removes the key that the walk has just returned */
 			assert_true(hs_cache_remove(world.cache, cached));
 	}
 	assert_int_equal(count, 300);
@@ -441,7 +444,7 @@ static void test_smaller_limits(void **state)
 	tear_down(&world);
 }
 
-/* A scan: keys that are read once, ten times as many as fit, do not evict those in use. */
+/* A scan reads ten times as many keys as fit, each once. The scan does not evict the keys in use. */
 static void test_a_scan_passes_by(void **state)
 {
 	enum { USED = 100, ONCE = 20000 };
@@ -449,7 +452,7 @@ static void test_a_scan_passes_by(void **state)
 	uint64_t hits = 0;
 
 	(void)state;
-	set_up(&world, 200 * KIB, 10 * KIB); /* about 150 keys */
+	set_up(&world, 200 * KIB, 10 * KIB); /* the cache has room for about 150 keys */
 	for (uint64_t round = 0; round < 3; round++)
 		for (uint64_t i = 0; i < USED; i++)
 			request(&world, i);
@@ -463,7 +466,7 @@ static void test_a_scan_passes_by(void **state)
 	tear_down(&world);
 }
 
-/* Keys that were in use for long but are not any more are evicted in favour of keys in use. */
+/* Keys that were in use for long but are idle since are evicted in favour of keys in use. */
 static void test_new_keys_take_over(void **state)
 {
 	enum { USED = 100 };
@@ -498,9 +501,9 @@ static void test_ghosts(void **state)
 		found += hs_ghosts_take(&ghosts, i * 0x9e3779b97f4a7c15, KEYS);
 	assert_in_range(old, 0, 2);
 	assert_in_range(found, KEYS * 95 / 100, KEYS);
-	for (uint64_t i = 2 * KEYS; i < 3 * KEYS; i++) /* each key once */
+	for (uint64_t i = 2 * KEYS; i < 3 * KEYS; i++) /* each ghost can be taken once */
 		assert_false(hs_ghosts_take(&ghosts, i * 0x9e3779b97f4a7c15, KEYS));
-	/* As many ghosts as the cache has keys, and no more memory than those need. */
+	/* The ghosts' memory grows and shrinks with the number of keys in the cache. */
 	hs_ghosts_add(&ghosts, 1, 100 * KEYS);
 	assert_in_range(ghosts.sets * 4, 200 * KEYS, 400 * KEYS);
 	hs_ghosts_add(&ghosts, 1, KEYS);

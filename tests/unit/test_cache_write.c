@@ -1,12 +1,12 @@
-/* Goal: every client sees an acknowledged write, whatever is cached. A connection sees its own writes, also those in
- * flight. A value fetched during a write is not cached. A plain SET writes through if no other write was in flight
- * (absorb/cache/write.c).
+/* Goal: every client sees an acknowledged write, whatever is cached. A connection sees its own writes, also
+ * writes in flight. A value fetched during a write is not cached. A plain SET writes through if no other write
+ * was in flight (absorb/cache/write.c).
  *
  * Method: scripts against two cores whose engine is the test (tests/lib/cache_world.h). */
 #include "tests/lib/cache_world.h"
 #include "tests/lib/slots.h"
 
-/* k is cached with the value v on both workers. */
+/* Opens a world in which both workers have cached the value v of k. */
 static void open_with_k(struct world *world)
 {
 	open_world(world, "k* cache stale=10s admit=all");
@@ -48,7 +48,8 @@ static void test_an_acknowledged_write_is_seen_by_all(void **state)
 		say(&world, 'A', writes[i][0]);
 		end_round(&world);
 		sent(&world, writes[i][2]);
-		say(&world, 'E', get); /* the write is not acknowledged yet */
+		/* The write is not acknowledged yet, so E may get the old value. */
+		say(&world, 'E', get);
 		received(&world, 'E', "$1\r\nv\r\n");
 		reply(&world, writes[i][2], writes[i][1]);
 		received(&world, 'A', writes[i][1]);
@@ -103,7 +104,8 @@ static void test_own_writes_in_flight_are_seen(void **state)
 	(void)state;
 	open_with_k(&world);
 	say(&world, 'A', "INCR k");
-	say(&world, 'A', "GET k"); /* behind its own write, in order */
+	/* The read goes to the server behind A's own write, on the same connection. */
+	say(&world, 'A', "GET k");
 	sent(&world, "INCR k | GET k");
 	say(&world, 'A', "INCR k2");
 	say(&world, 'B', "GET k");
@@ -116,7 +118,7 @@ static void test_own_writes_in_flight_are_seen(void **state)
 	close_world(&world);
 }
 
-/* Also those of a transaction. */
+/* A client's reads also see writes in its own transaction that is still in flight. */
 static void test_own_transactions_in_flight_are_seen(void **state)
 {
 	static struct world world;
@@ -162,13 +164,13 @@ static void test_a_fetch_that_raced_a_write(void **state)
 	open_world(&world, "k* cache stale=10s admit=all");
 	say(&world, 'A', "GET k");
 	sent(&world, "~GET k");
-	say(&world, 'E', "INCR k"); /* is sent after the fetch */
+	say(&world, 'E', "INCR k"); /* the write is sent after the fetch */
 	sent(&world, "INCR k");
 	reply(&world, "~GET", "$1\r\nv\r\n");
 	received(&world, 'A', "$1\r\nv\r\n");
 	reply(&world, "INCR", ":1\r\n");
 	assert_int_equal(rule_count(&world, fetches_discarded), 1);
-	/* The write is sent before the fetch and answered after it. */
+	/* A write that is sent before the fetch and answered after it also keeps the value out of the cache. */
 	say(&world, 'E', "INCR k");
 	sent(&world, "INCR k");
 	say(&world, 'A', "GET k");
@@ -183,7 +185,7 @@ static void test_a_fetch_that_raced_a_write(void **state)
 	close_world(&world);
 }
 
-/* A read that comes after an acknowledged write must not share a fetch that was sent before it. */
+/* A read that comes after an acknowledged write must not share a fetch that was sent before the write. */
 static void test_no_read_joins_a_fetch_from_before_a_write(void **state)
 {
 	static struct world world;
@@ -197,7 +199,7 @@ static void test_no_read_joins_a_fetch_from_before_a_write(void **state)
 	reply(&world, "INCR", ":1\r\n");
 	say(&world, 'B', "GET k");
 	say(&world, 'C', "GET k");
-	sent(&world, ""); /* one fetch at a time */
+	sent(&world, ""); /* the cache allows one fetch of a key in flight */
 	reply(&world, "~GET", "$1\r\n0\r\n");
 	received(&world, 'A', "$1\r\n0\r\n");
 	received(&world, 'C', "");
@@ -215,14 +217,15 @@ static void test_a_set_writes_through(void **state)
 	(void)state;
 	open_with_k(&world);
 	say(&world, 'A', "SET k new");
-	say(&world, 'A', "GET k"); /* waits, because the SET takes another path to the server */
+	/* A's read waits for the SET, because the SET goes to the server on the connection with tracking. */
+	say(&world, 'A', "GET k");
 	sent(&world, "~SET k new");
 	reply(&world, "~SET", "+OK\r\n");
 	received(&world, 'A', "+OK\r\n$3\r\nnew\r\n");
 	say(&world, 'E', "GET k");
 	received(&world, 'E', "$3\r\nnew\r\n");
 	sent(&world, "");
-	changed(&world, 0, "k"); /* its tracking session covers the value like any other */
+	changed(&world, 0, "k"); /* the server tracks a value that was written through */
 	say(&world, 'E', "GET k");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "$1\r\nx\r\n");
@@ -249,7 +252,7 @@ static void test_a_set_with_an_expiry(void **state)
 	close_world(&world);
 }
 
-/* The order of the two is unknown. */
+/* Two SETs in flight do not write through, because heatsink does not know in which order the server runs them. */
 static void test_two_sets_in_flight_do_not_write_through(void **state)
 {
 	static struct world world;
@@ -257,7 +260,8 @@ static void test_two_sets_in_flight_do_not_write_through(void **state)
 	(void)state;
 	open_with_k(&world);
 	say(&world, 'A', "SET k one");
-	say(&world, 'E', "SET k two"); /* it would not be cached, and goes the ordinary way */
+	/* A second SET in flight would not be cached, so it goes on the ordinary connection. */
+	say(&world, 'E', "SET k two");
 	sent(&world, "~SET k one | SET k two");
 	reply(&world, "~SET k one", "+OK\r\n");
 	reply(&world, "SET k two", "+OK\r\n");
@@ -305,7 +309,7 @@ static void test_a_set_without_tracking_session(void **state)
 	close_world(&world);
 }
 
-/* Values that nobody reads are not written through for long; other forms of SET go the ordinary way. */
+/* SETs of values that no client reads stop writing through; other forms of SET never do. */
 static void test_sets_that_do_not_write_through(void **state)
 {
 	static struct world world;
@@ -320,18 +324,19 @@ static void test_sets_that_do_not_write_through(void **state)
 	say(&world, 'A', "SET k new");
 	sent(&world, "SET k new");
 	reply(&world, "SET", "+OK\r\n");
-	say(&world, 'A', "SET k2 new"); /* not cached */
+	say(&world, 'A', "SET k2 new"); /* k2 is not in the cache */
 	sent(&world, "SET k2 new");
 	reply(&world, "SET", "+OK\r\n");
 	say(&world, 'B', "INCR k");
-	say(&world, 'B', "SET k new"); /* behind its own write */
+	say(&world, 'B', "SET k new"); /* B's own write is still in flight */
 	sent(&world, "INCR k | SET k new");
 	reply(&world, "INCR", ":1\r\n");
 	reply(&world, "SET", "+OK\r\n");
 	close_world(&world);
 }
 
-/* Written through, it would overtake a read of its client, which waits at the node that has lost the slot. */
+/* A SET that writes through would overtake an earlier read of the same client, which waits at the node that has
+ * lost the slot. */
 static void test_a_set_behind_a_read_whose_slot_has_moved(void **state)
 {
 	static struct hs_slot_map slots;
@@ -354,14 +359,14 @@ static void test_a_set_behind_a_read_whose_slot_has_moved(void **state)
 	say(&world, 'A', "GET k");
 	sent(&world, "~GET k");
 	reply(&world, "~GET", "$3\r\nnew\r\n");
-	say(&world, 'B', "SET k newer"); /* no request of its slot is in flight any more */
+	say(&world, 'B', "SET k newer"); /* no request for the slot of k is in flight any more */
 	sent(&world, "~SET k newer");
 	reply(&world, "~SET", "+OK\r\n");
 	close_world(&world);
 }
 
-/* A script may write keys that it does not name: its connection gets only entries that were fetched or checked
- * since. */
+/* A script may write keys that it does not name. After the script, its connection gets only cache entries that
+ * were fetched or checked since. */
 static void test_a_script_that_does_not_name_its_keys(void **state)
 {
 	static struct world world;
@@ -382,7 +387,7 @@ static void test_a_script_that_does_not_name_its_keys(void **state)
 	close_world(&world);
 }
 
-/* Also while the script is in flight, whatever keys it names. */
+/* While a client's script is in flight, the client's reads bypass the cache, whatever keys the script names. */
 static void test_a_script_under_way(void **state)
 {
 	static struct world world;

@@ -1,5 +1,5 @@
-/* Goal: the list of changed keys has each key once, with the client that changed it if there was only one. Too many
- * keys become "everything changed".
+/* Goal: the list of changed keys has each key once, together with its client if only one client changed the key.
+ * Too many keys become "everything changed".
  *
  * Method: keys are added up to and beyond the limits. */
 #include "base/limits.h"
@@ -43,7 +43,8 @@ static void test_each_key_once(void **state)
 		int len = snprintf(text, sizeof text, "%u", i);
 
 		assert_true(hs_bytes_equal(event->keys[i], (struct hs_bytes){text, (size_t)len}));
-		assert_int_equal(event->by[i], i % 2 == 0 ? 7 : 0); /* several clients changed it */
+		/* 0: several clients changed the key. */
+		assert_int_equal(event->by[i], i % 2 == 0 ? 7 : 0);
 	}
 	assert_int_equal(event->keys[1000].len, 0);
 	assert_int_equal(event->by[1000], 9);

@@ -1,7 +1,7 @@
-/* Goal: every command id has a sound row, every name finds its row and no other, keys are at Redis's positions, and
- * COMMAND's answers are complete.
+/* Goal: every command id has a correct row, every name finds only its own row, keys are at Redis's positions,
+ * and COMMAND's answers are complete.
  *
- * Method: most tests walk over all rows, so a new command is tested as soon as it has one.
+ * Method: most tests walk over all rows, so a new command is tested as soon as it has a row.
  * tests/integration/test_command_table.py compares the rows with a real redis-server. */
 #include "command/command.h"
 #include "command/not_embedded.h"
@@ -93,7 +93,7 @@ static void test_subcommands_stand_behind_their_container(void **state)
 	}
 }
 
-/* Routing relies on these. */
+/* Routing relies on these relations between a row's place, keys and merge. */
 static void test_places_keys_and_merges_agree(void **state)
 {
 	(void)state;
@@ -103,7 +103,7 @@ static void test_places_keys_and_merges_agree(void **state)
 		bool keyed = row->place == HS_PLACE_SPLIT || row->place == HS_PLACE_PARTITION;
 
 		assert_int_equal(row->merge != HS_MERGE_NONE, many);
-		/* Channels bound to a slot stand where keys would be. */
+		/* Shard channels are bound to a slot and stand at the positions of keys. */
 		if (row->key_access && strcmp(row->key_access, "not_key") == 0) {
 			assert_true(hs_command_is_pubsub(row));
 			keyed = true;
@@ -113,13 +113,13 @@ static void test_places_keys_and_merges_agree(void **state)
 		assert_int_equal(row->key_access != NULL, keyed);
 		if ((row->flags & HS_CMD_WRITE) && (row->flags & HS_CMD_READONLY))
 			fail_msg("%s reads only and writes", row->name);
-		/* A request with the least arguments that the arity allows has its first key. */
+		/* A request with the fewest arguments that the arity allows still includes its first key. */
 		if (keyed && row->id != HS_CMD_ID_SUNSUBSCRIBE)
 			assert_true(abs(row->arity) > row->key_first);
 	}
 }
 
-/* A row names a function of the component that runs commands of its place. */
+/* A row names a function of the component that runs the commands of the row's place. */
 static void test_functions_stand_where_commands_run(void **state)
 {
 	static const char kinds[HS_CMD_IDS] = {
@@ -147,7 +147,7 @@ static void test_functions_stand_where_commands_run(void **state)
 			fit = "LDS";
 			break;
 		case HS_PLACE_PARENT:
-			fit = "D-"; /* -: a container that is no command by itself */
+			fit = "D-"; /* '-': the container is no command by itself */
 			break;
 		case HS_PLACE_WORKERS:
 			fit = "WS";
@@ -195,7 +195,7 @@ static void test_names_find_their_rows_in_any_case(void **state)
 		assert_true(len < sizeof(name));
 		memcpy(name, row->name, len + 1);
 		if (row->parent != HS_CMD_ID_NONE) {
-			/* a subcommand is not found as one word "client|list" */
+			/* The search does not accept "client|list" as one word. */
 			assert_null(find(name));
 			assert_true(hs_command_sub(hs_command_by_id(row->parent),
 						   hs_bytes_of(strchr(name, '|') + 1)) == row);
@@ -205,7 +205,8 @@ static void test_names_find_their_rows_in_any_case(void **state)
 		check_found(row, name);
 		for (size_t i = 0; i < len; i++) {
 			name[i] = (char)(name[i] - 'a' + 'A');
-			check_found(row, name); /* gEt, GEt, GET: every mix of cases */
+			/* The name is found in every mix of cases: gEt, GEt, GET. */
+			check_found(row, name);
 		}
 		assert_string_not_equal(name, row->name);
 	}
@@ -220,8 +221,9 @@ static void test_names_are_unique(void **state)
 						hs_command_by_id(b)->name);
 }
 
-/* Each name with one byte changed to every other value, cut, or made longer finds no row, or the row with exactly
- * that name. The bytes end with their allocation, so that a sanitizer reports a read beyond them. */
+/* The test changes each byte of a name to every other value, cuts the name, or makes it longer. The search finds
+ * no row, or the row with exactly the changed name. The bytes end with their allocation, so that a sanitizer
+ * reports a read beyond them. */
 static void test_near_names_find_nothing_wrong(void **state)
 {
 	(void)state;
@@ -279,9 +281,9 @@ static void test_odd_names_find_nothing(void **state)
 		assert_null(hs_command_find(odd[i]));
 	assert_null(find_sub("client", "nosuch"));
 	assert_null(find_sub("client", ""));
-	assert_null(find_sub("client", "encoding")); /* of another container */
+	assert_null(find_sub("client", "encoding")); /* a subcommand of OBJECT */
 	assert_null(find_sub("get", "id"));
-	assert_null(find_sub("time", "id")); /* the last row */
+	assert_null(find_sub("time", "id")); /* a container in the last row of the table */
 	assert_int_equal(find_sub("CLIENT", "No-Evict")->id, HS_CMD_ID_CLIENT_NO_EVICT);
 }
 
@@ -310,16 +312,16 @@ static void test_keys(void **state)
 		size_t count, first, step;
 	} cases[] = {
 		{"get", NULL, 2, 1, 1, 1},
-		{"set", NULL, 7, 1, 1, 1}, /* options are not keys */
+		{"set", NULL, 7, 1, 1, 1}, /* arguments after the second are options, not keys */
 		{"copy", NULL, 3, 2, 1, 1},
-		{"copy", NULL, 6, 2, 1, 1}, /* copy a b db 0 replace */
+		{"copy", NULL, 6, 2, 1, 1}, /* copy a b db 0 replace has six words */
 		{"lcs", NULL, 4, 2, 1, 1},
 		{"rename", NULL, 3, 2, 1, 1},
 		{"mget", NULL, 2, 1, 1, 1},
 		{"mget", NULL, 6, 5, 1, 1},
 		{"mset", NULL, 3, 1, 1, 2},
 		{"mset", NULL, 7, 3, 1, 2},
-		{"mset", NULL, 4, 2, 1, 2}, /* a value is missing: still a key */
+		{"mset", NULL, 4, 2, 1, 2}, /* the last value is missing: its key still counts */
 		{"msetnx", NULL, 5, 2, 1, 2},
 		{"watch", NULL, 4, 3, 1, 1},
 		{"object", "encoding", 3, 1, 2, 1},
@@ -327,7 +329,7 @@ static void test_keys(void **state)
 		{"ping", NULL, 1, 0, 0, 0},
 		{"keys", NULL, 2, 0, 0, 0},
 		{"scan", NULL, 4, 0, 0, 0},
-		/* too few arguments for the command: no position out of bounds */
+		/* With too few arguments for the command, no key position is out of bounds. */
 		{"get", NULL, 1, 0, 0, 0},
 		{"get", NULL, 0, 0, 0, 0},
 		{"mget", NULL, 1, 0, 0, 0},
@@ -355,7 +357,7 @@ static void test_keys(void **state)
 /* --- COMMAND -----------------------------------------------------------------------------------
  */
 
-/* The answer to a request given as words. Valid until the next call. */
+/* Returns the answer to a request given as words. The text is valid until the next call. */
 static const char *answer(int resp, const char *request)
 {
 	static char text[256 * 1024];
@@ -384,7 +386,7 @@ static const char *answer(int resp, const char *request)
 	memcpy(text, out.data, out.len);
 	text[out.len] = '\0';
 	hs_buf_deinit(&out);
-	/* Every answer is exactly one reply: no element too many, none missing. */
+	/* Every answer is exactly one reply, with no element too many or missing. */
 	assert_int_equal(hs_parse_reply_length(text, strlen(text)), strlen(text));
 	return text;
 }
@@ -440,7 +442,7 @@ static void test_docs(void **state)
 	assert_non_null(strstr(answer(3, "command docs substr"), "$9\r\ndoc_flags\r\n~1\r\n"));
 }
 
-/* answer() checks that each reply is whole; these requests pass every row through it, in both dialects. */
+/* These requests print every row in both dialects; answer() checks that each reply is whole. */
 static void test_all_commands_at_once(void **state)
 {
 	static const char *const requests[] = {"command", "command info", "command docs",
@@ -538,7 +540,7 @@ static void test_help_of_every_container(void **state)
 	}
 	assert_memory_equal(answer(2, "command help"), heading, sizeof(heading) - 1);
 	assert_non_null(strstr(answer(2, "command help"), "\r\n+COUNT\r\n+    "));
-	/* At the end, as in Redis. */
+	/* As in Redis, HELP is the last line of its own text. */
 	assert_non_null(
 		strstr(answer(2, "command help"), "\r\n+HELP\r\n+    Shows this text.\r\n"));
 }

@@ -74,7 +74,7 @@ static void test_a_line_becomes_a_request(void **state)
 	assert_int_equal(out.len, 0);
 }
 
-/* Lengths of one to seven digits, and as many words. */
+/* Texts whose lengths have one to seven digits, and requests with as many words. */
 static void test_lengths_of_every_size(void **state)
 {
 	static char bytes[1000001];

@@ -1,6 +1,6 @@
-/* Goal: over TLS, a connection delivers the replies that the server sent before an error or its end, and goes down
- * also when the server ends TLS and leaves the socket open. Without TLS, every byte that the server may have read
- * counts as sent (law 4: a request that was sent may have run).
+/* Goal: over TLS, a connection delivers the replies that the server sent before an error or the end of the
+ * stream. The connection also goes down if the server ends TLS but leaves the socket open. Without TLS, every
+ * byte that the server may have read counts as sent (law 4: a request that was sent may have run).
  *
  * Method: a TLS server on the same loop answers HELLO and sends its last replies in the same write. A plain server
  * reads a part of a long request and closes the connection. Sockets are on loopback. */
@@ -25,13 +25,13 @@ static char folder[64];
 struct world {
 	uv_loop_t loop;
 	uv_timer_t guard;
-	/* The server. */
+	/* The server's part. */
 	uv_tcp_t listener, peer;
 	struct hs_tls *tls;
 	char input[65536];
-	bool breaks; /* its last record is damaged; else it ends TLS */
-	size_t read; /* bytes read; without TLS */
-	/* The client. */
+	bool breaks; /* true: the server ends with a damaged record; false: the server ends TLS properly */
+	size_t read; /* bytes that the server has read, without TLS */
+	/* The client's part. */
 	struct hs_conn_config conn_config;
 	struct hs_conn_driver driver;
 	struct hs_upstream upstream;
@@ -118,7 +118,8 @@ static void on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *buffer)
 	hs_buf_deinit(&net);
 }
 
-/* Without TLS: answers HELLO, reads a part of what comes next, and closes the connection with the rest unread. */
+/* Without TLS, the server answers HELLO, reads a part of the next request, and closes the connection with the
+ * rest unread. */
 static void on_read_plain(uv_stream_t *stream, ssize_t len, const uv_buf_t *buffer)
 {
 	struct world *world = stream->data;
@@ -166,7 +167,7 @@ static uint16_t listen_on(struct world *world, bool tls)
 
 /* ---- the client ---- */
 
-/* So that the kernel buffers much less than a connection writes at once. */
+/* Shrinks the socket buffer, so that the kernel buffers much less than a connection writes at once. */
 static void shrink(uv_handle_t *handle, void *context)
 {
 	int room = 65536;

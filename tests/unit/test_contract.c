@@ -1,7 +1,8 @@
-/* Goal: rules parse as documented, an error names the place and the right spelling, and a rule that is described and
- * parsed again is the same rule.
+/* Goal: rules parse as documented, an error names the position and the right spelling, and a rule survives being
+ * written as text and parsed again.
  *
- * Method: tables of lines with their results; random rules through text and back; a set filled up to its limit. */
+ * Method: tables of lines with their results; random rules written as text and parsed again; a set filled up to
+ * its limit. */
 #include "contract/contract.h"
 
 #include "base/err.h"
@@ -125,7 +126,8 @@ static void test_accepted_spellings(void **state)
 	}
 }
 
-/* The rows give bounds and defaults as text: these parse, and the default lies within the bounds. */
+/* Each row of the options table gives its bounds and its default as text. The texts parse, and the default lies
+ * within the bounds. */
 static void test_rows_are_right(void **state)
 {
 	(void)state;
@@ -158,7 +160,7 @@ static const char times[] = "a time is a whole number with us, ms, s, m, h or d,
 
 static void test_errors(void **state)
 {
-	/* A second text that begins with a plus goes behind `times`. */
+	/* Each row is a line and its expected error. An error that begins with a plus is appended to `times`. */
 	static const char *const rows[][2] = {
 		{"", "a rule needs a glob and a contract: user:* cache stale=100ms"},
 		{"a", "a rule needs a glob and a contract: user:* cache stale=100ms"},
@@ -317,7 +319,7 @@ static void test_limit_of_rules(void **state)
 		assert_false(seen[hs_rules_at(rules, i)->number]);
 		seen[hs_rules_at(rules, i)->number] = true;
 	}
-	/* At the limit a rule can still change, and a removed rule makes room for another. */
+	/* When the set is full, a rule can still change, and removing a rule makes room for a new one. */
 	number = hs_rules_at(rules, 7)->number;
 	assert_int_equal(rules_add(&rules, HS_LIT("k7:* strict"), error, sizeof error), 0);
 	assert_int_equal(hs_rules_match(rules, HS_LIT("k7:x"))->number, number);
@@ -330,8 +332,8 @@ static void test_limit_of_rules(void **state)
 	hs_rules_unref(&rules);
 }
 
-/* Counters are bound to a rule's number: the number stays with its glob, and a new rule does not inherit the number
- * of a rule just removed. */
+/* Counters are bound to a rule's number: the number stays with its glob, and a new rule does not inherit the
+ * number of a rule just removed. */
 static void test_rule_numbers_are_stable(void **state)
 {
 	const struct hs_rules *rules = RULES("a cache", "b cache", "c cache");
@@ -369,7 +371,8 @@ static void test_equal_sets_compare_equal(void **state)
 	(void)state;
 	assert_true(hs_rules_same(a, b));
 	assert_false(hs_rules_same(a, c));
-	assert_false(hs_rules_same(a, d)); /* in another order other rules may win */
+	/* In another order of the rules, another rule may win. */
+	assert_false(hs_rules_same(a, d));
 	assert_int_equal(hs_rules_stale_min_us(a), 100 * MS);
 	assert_int_equal(hs_rules_stale_min_us(c), 100 * MS);
 	hs_rules_unref(&a);
@@ -387,7 +390,7 @@ static void test_equal_sets_compare_equal(void **state)
 
 static uint64_t between(struct hs_prng *prng, uint64_t min, uint64_t max)
 {
-	/* Of all magnitudes, and often round. */
+	/* The value has a random magnitude; often it is a multiple of a unit. */
 	uint64_t unit = (const uint64_t[]){1, MS, S, MINUTE, HOUR, DAY}[hs_prng_below(prng, 6)];
 	uint64_t value = unit * hs_prng_below(prng, 100);
 

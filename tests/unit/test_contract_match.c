@@ -49,14 +49,14 @@ static void test_longer_glob_then_later_rule_wins(void **state)
 	(void)state;
 	expect(rules, "user:42:name", "user:*:name");
 	expect(rules, "user:42", "user:*");
-	expect(rules, "user:4", "user:?"); /* as long as user:*, and given later */
-	expect(rules, "user:", "user:*");  /* longer than user: */
+	expect(rules, "user:4", "user:?"); /* as long as user:*, but given after it */
+	expect(rules, "user:", "user:*");  /* user:* is longer than user: */
 	expect(rules, "my:name", "*:name");
 	expect(rules, "my:names", "*");
 	hs_rules_unref(&rules);
 }
 
-/* A rule given again counts as later than those given in between. */
+/* A rule that is given again moves to the end of the order. */
 static void test_rule_given_again_is_later(void **state)
 {
 	const struct hs_rules *rules =
@@ -110,7 +110,8 @@ static void test_empty_key_and_empty_set(void **state)
 	hs_rules_unref(&all);
 }
 
-/* Every length that a prefix can have, each with a key that matches it alone, and one byte more or less. */
+/* One rule for each possible length of a prefix. A key finds the rule with the longest prefix that the key begins
+ * with. */
 static void test_prefixes_of_every_length(void **state)
 {
 	const struct hs_rules *rules = hs_rules_create();
@@ -170,7 +171,8 @@ static size_t draw(struct hs_prng *prng, const char *letters, size_t len, char *
 	return len;
 }
 
-/* Sometimes a common beginning, so that prefixes contain each other; then letters, then a glob. */
+/* The glob sometimes starts with a common stem, so that prefixes contain each other. Random letters follow, then
+ * wildcards. */
 static size_t draw_glob(struct hs_prng *prng, char *text, size_t stem_max)
 {
 	size_t len = hs_prng_below(prng, stem_max + 1);

@@ -1,6 +1,6 @@
 /* Goal: copies of a hot value are made when they are wanted and possible, and are discarded if the key changes
- * meanwhile. They end with the value, the key's heat, its rule and the process, and are then removed from the
- * servers (absorb/copies/stage.c, make.c).
+ * meanwhile. Copies end when the value changes, the key cools, its rule changes or the process ends. The stage
+ * then removes them from the servers (absorb/copies/stage.c, make.c).
  *
  * Method: as in test_copies_read.c, where the path of a read is tested. */
 #include "absorb/absorb.h"
@@ -15,7 +15,7 @@ static void test_a_write_under_way_is_waited_for_at_the_original(void **state)
 	(void)state;
 	open_copies(&world, "k* cache stale=100ms copies=3");
 	make_copies(&world, 'A');
-	say(&world, 'E', "SET k new"); /* by a client of the other worker */
+	say(&world, 'E', "SET k new"); /* a client of the other worker writes */
 	sent(&world, "SET k new");
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(ask(&world, 'A'), 'o');
@@ -76,7 +76,7 @@ static void test_copies_end_with_the_key(void **state)
 	world.ttl_ms = 2000;
 	reply(&world, "~DUMP k", "$3\r\nxyz\r\n");
 	assert_non_null(
-		/* less the time that the DUMP took */
+		/* The copies' time to live is the original's, less the time that the DUMP took. */
 		strstr(take_sent(&world), " 1999 xyz REPLACE"));
 	assert_int_equal(reply_all(&world, "RESTORE", "+OK\r\n"), 2);
 	later(&world, 1990 * MS);
@@ -137,8 +137,8 @@ static void test_shutdown_removes_copies(void **state)
 
 /* ---- making ---- */
 
-/* After `stage` answered requests of the making, `happens` runs: the copies are not used, and those made are
- * removed. */
+/* After `stage` answered requests of making copies, `happens` runs. The core does not use the copies, and removes
+ * those already made. */
 static void check_spoiled(int stage, void (*happens)(struct world *world))
 {
 	static struct world world;
@@ -312,7 +312,8 @@ static void test_copied_keys_are_bounded(void **state)
 
 	(void)state;
 	open_copies(&world, "k* cache stale=100ms copies=3");
-	hs_slot_map_fill_even(&slots, 1); /* no copy is made, but every key is remembered */
+	/* With one partition no copy is made, but the stage remembers every key. */
+	hs_slot_map_fill_even(&slots, 1);
 	for (int key = 0; key < HS_COPIES_KEYS_MAX + 4; key++) {
 		snprintf(request, sizeof request, "GET k%d", key);
 		for (int i = 0; i < 150; i++) {
@@ -321,7 +322,7 @@ static void test_copied_keys_are_bounded(void **state)
 			reply(&world, "GET", VALUE);
 			take_received(&world, 'A');
 		}
-		/* the keys have cooled, but the core has not checked yet */
+		/* The keys before have cooled, but the core has not checked yet. */
 		later(&world, 500 * MS);
 	}
 	core = world.station[0].core;
@@ -338,7 +339,7 @@ static void test_sets_that_do_not_pay_are_made_less_often(void **state)
 	(void)state;
 	open_copies(&world, "k* cache stale=100ms copies=3");
 	warm_up(&world, 'A');
-	for (int i = 0; i < 200; i++) { /* 200 writes in 2 s, with reads between them */
+	for (int i = 0; i < 200; i++) { /* 200 writes in 2 s, with reads in between */
 		sets += reply_all(&world, "~DUMP k", "$3\r\nxyz\r\n");
 		reply_all(&world, "RESTORE", "+OK\r\n");
 		write_the_key(&world);
@@ -352,7 +353,8 @@ static void test_sets_that_do_not_pay_are_made_less_often(void **state)
 		take_received(&world, 'A');
 		take_received(&world, 'B');
 	}
-	assert_in_range(sets, 3, 8); /* after 50, 100, 200, 400, 800 ms */
+	/* The stage waits 50, 100, 200, 400, 800 ms between sets of copies. */
+	assert_in_range(sets, 3, 8);
 	reply_all(&world, "~DUMP k", "$3\r\nxyz\r\n");
 	reply_all(&world, "RESTORE", "+OK\r\n");
 	close_copies(&world);
@@ -380,7 +382,7 @@ static void test_lease_is_renewed_while_it_is_used(void **state)
 		ask_many(&world, 'A', 30);
 		tick(&world, 900 * MS);
 	}
-	/* One of the copies is missing. */
+	/* The server answers PEXPIRE with 0, so one of the copies is missing: the stage removes the others. */
 	take_sent(&world);
 	reply(&world, "PEXPIRE", ":1\r\n");
 	reply(&world, "PEXPIRE", ":0\r\n");
@@ -415,12 +417,13 @@ static void test_the_other_worker_uses_the_copies(void **state)
 	open_copies(&world, "k* cache stale=100ms copies=3");
 	make_copies(&world, 'A');
 	for (int i = 0; i < 100 && copies < 6; i++)
-		copies += ask(&world, 'E') == 'c'; /* ask fails if any other command is sent */
+		/* ask() fails if the read causes any other command. */
+		copies += ask(&world, 'E') == 'c';
 	assert_int_equal(copies, 6);
 	assert_int_equal(stat(&world, made), 1);
 	assert_int_equal(stat(&world, keys), 2);
 	changed(&world, 0, "k");
-	say(&world, 'E', "GET k"); /* removes nothing, and makes its own copies */
+	say(&world, 'E', "GET k"); /* worker 1 removes no copies, and makes copies of its own */
 	sent(&world, "~DUMP k | GET k");
 	reply(&world, "GET k", VALUE);
 	reply(&world, "~DUMP k", "$-1\r\n");

@@ -1,14 +1,14 @@
 /* Goal: whatever the order of the servers' answers, whatever copies get lost, and however requests are folded and
- * pipelined, a read is never answered with a value older than one acknowledged before the read was sent, nor out of
- * its connection's order.
+ * pipelined, a read is never answered with a value older than one acknowledged before the read was sent, nor out
+ * of its connection's order.
  *
- * Method: two cores in front of three partitions that the test plays (tests/lib/cache_world.h), each with a queue of
- * operations. Random numbers choose which partition answers next, which client sends what, when a copy is lost and
- * when time passes. One client writes each key, with rising numbers, pipelined among its own reads; the others only
- * read. So a read of k must return a number that is
- * - not less than the last one acknowledged before the read was sent, also to a client that writes directly at the
- *   server;
- * - if its own client writes k: exactly the last one it wrote before.
+ * Method: two cores in front of three partitions that the test plays (tests/lib/cache_world.h), each with a queue
+ * of operations. Random numbers choose which partition answers next, which client sends what, when a copy is lost
+ * and when time passes. One client writes each key, with rising numbers, pipelined among its own reads; the
+ * others only read. So a read of a key must return a number that is
+ * - not less than the last number acknowledged before the read was sent, also to a client
+ *   that writes directly at the server;
+ * - exactly the last number written, if the reading client is the key's writer.
  * Seeds are fixed; a failure prints its seed. To run one seed alone, narrow the loop over SEEDS. */
 #include "tests/lib/cache_world.h"
 
@@ -20,14 +20,14 @@
 
 enum { KEYS = 2, NAMES_MAX = 512, WAITING_MAX = 12, STEPS = 3000, SEEDS = 120 };
 
-/* k and kb have their slots on one partition: their requests share a queue. */
+/* The slots of k and kb are on one partition, so requests for both keys share a queue. */
 static const char *const keys[KEYS] = {"k", "kb"};
 static const char writers[KEYS] = {'A', 'B'};
 
 struct question {
-	int key;   /* -1: a write */
-	int least; /* lower bound of the answer */
-	int exact; /* the exact answer; 0: any from `least` on */
+	int key;   /* index of the key that the client reads; -1: the request is a write */
+	int least; /* lower bound of the number in the reply */
+	int exact; /* the exact number in the reply; 0: any number from `least` on */
 	int wrote;
 	int written_key;
 };
@@ -38,7 +38,7 @@ struct play {
 	struct hs_prng prng;
 	struct {
 		char name[128];
-		int value; /* 0: deleted */
+		int value; /* 0: the key is deleted */
 	} store[NAMES_MAX];
 	int store_count;
 	int last, acknowledged[KEYS], written[KEYS];
@@ -120,7 +120,7 @@ static void run_op(struct play *play, struct hs_op *op)
 	hs_core_complete(play->world.station[op->worker].core, later(&play->world, 1), op);
 }
 
-/* Runs the oldest operation of a partition. False: it has none. */
+/* Runs the oldest operation of a partition. Returns false if the partition has no operation in its queue. */
 static bool serve(struct play *play, uint16_t partition)
 {
 	struct world *world = &play->world;
@@ -237,7 +237,7 @@ static void step(struct play *play)
 	else if (chance < 990)
 		later(&play->world, 200 + below(play, 2000));
 	else
-		tick(&play->world, below(play, 8) ? 5 * MS : 60 * MS); /* copies are late */
+		tick(&play->world, below(play, 8) ? 5 * MS : 60 * MS); /* 60 ms: copies time out */
 	catch_up(&play->world, 0);
 	catch_up(&play->world, 1);
 	deliver_events(&play->world);

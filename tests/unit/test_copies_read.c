@@ -136,7 +136,7 @@ static void test_a_copy_that_does_not_answer_is_not_waited_for(void **state)
 		;
 	say(&world, 'B', "GET k");
 	take_sent(&world);
-	say(&world, 'B', "SET other v"); /* waits for the read */
+	say(&world, 'B', "SET other v"); /* B's write waits for the read */
 	tick(&world, 40 * MS);
 	sent(&world, "");
 	tick(&world, 20 * MS);
@@ -145,8 +145,8 @@ static void test_a_copy_that_does_not_answer_is_not_waited_for(void **state)
 	received(&world, 'B', VALUE);
 	sent(&world, "SET other v");
 	reply(&world, "SET", "+OK\r\n");
-	assert_in_range(ask_many(&world, 'A', 9), 4, 5); /* one copy less */
-	reply(&world, COPY, VALUE);			 /* late, and dropped */
+	assert_in_range(ask_many(&world, 'A', 9), 4, 5); /* the late copy is skipped */
+	reply(&world, COPY, VALUE);			 /* the copy's late reply is dropped */
 	received(&world, 'B', "+OK\r\n");
 	assert_int_equal(stat(&world, retries), 1);
 	close_copies(&world);
@@ -207,7 +207,8 @@ static void test_a_write_waits_for_the_read_before_it(void **state)
 	say(&world, 'A', "SET k new");
 	say(&world, 'A', "GET k");
 	sent(&world, "");
-	/* The copy is missing: the read goes to the original, whose value has not changed for this client. */
+	/* The copy is missing, so the read goes to the original. The client's SET waits behind the read, so the
+	 * original still has the old value. */
 	reply(&world, COPY, "$-1\r\n");
 	sent(&world, "GET k");
 	reply(&world, "GET k", "$3\r\nold\r\n");
@@ -242,7 +243,8 @@ static void test_a_transaction_waits_as_well(void **state)
 	close_copies(&world);
 }
 
-/* The script may write keys that it does not name, at a time that heatsink does not know. */
+/* A script may write keys that it does not name, at a time that heatsink does not know. Its client then reads the
+ * original. */
 static void test_behind_a_script_the_original_is_read(void **state)
 {
 	static struct world world;
@@ -264,7 +266,8 @@ static void test_behind_a_script_the_original_is_read(void **state)
 		assert_int_equal(ask(&world, 'A'), 'o');
 	assert_int_equal(ask_many(&world, 'B', 3), 2);
 	later(&world, 1);
-	catch_up(&world, 0); /* the server would have sent an invalidation */
+	/* The check shows that the server would have sent an invalidation by then. */
+	catch_up(&world, 0);
 	assert_int_equal(ask_many(&world, 'A', 3), 2);
 	close_copies(&world);
 }
@@ -286,11 +289,12 @@ static void open_folded_copies(struct world *world)
 	make_copies(world, 'A');
 	world->options.fold = true;
 	set_rules(world, "k* cache stale=100ms copies=3", HS_MITIGATE_ON);
-	for (int i = 0; i < 20; i++) /* until its queue exists */
+	for (int i = 0; i < 20; i++) /* until k has a fold queue */
 		ask_folded(world);
 }
 
-/* A read that waits to be folded is sent at once if its client's next command must not wait behind it. */
+/* A read that waits to be folded is sent at once if the same client sends a command that must not wait for it.
+ * Such a read does not go to a copy. */
 static void test_a_read_goes_to_no_copy_in_front_of_a_write_that_was_let_pass(void **state)
 {
 	static struct world world;
@@ -298,7 +302,8 @@ static void test_a_read_goes_to_no_copy_in_front_of_a_write_that_was_let_pass(vo
 	(void)state;
 	for (int i = 0; i < 4; i++) {
 		open_folded_copies(&world);
-		for (int j = 0; j < i; j++) /* so that any copy may be next */
+		/* Moves the turn, so that each copy is the next one in some run. */
+		for (int j = 0; j < i; j++)
 			ask_folded(&world);
 		say(&world, 'A', "GET k");
 		say(&world, 'A', "MSET k new o new");
@@ -341,7 +346,7 @@ static void test_folded_reads_go_to_copies(void **state)
 	close_copies(&world);
 }
 
-/* A value that fits the cache needs no copies; a larger one is read from them. */
+/* A value that fits the cache needs no copies. A larger value is read from copies. */
 static void test_with_a_cache(void **state)
 {
 	static struct world world;
@@ -438,7 +443,7 @@ static void test_plan(void **state)
 	ask_many(&world, 'A', 3);
 	say(&world, 'A', "HEAT PLAN");
 	plan = take_received(&world, 'A');
-	/* Summed over two workers. */
+	/* The counts of both workers are added. */
 	assert_non_null(strstr(plan, "*2\r\n*20\r\n$3\r\nkey\r\n$1\r\nk\r\n"));
 	assert_non_null(strstr(plan, "$5\r\nstate\r\n$6\r\nactive\r\n"));
 	assert_non_null(strstr(plan, "$5\r\nreads\r\n*3\r\n:1\r\n:1\r\n:1\r\n"));

@@ -1,6 +1,6 @@
-/* Goal: the parts of copies that need no engine. A copy's name lies on its partition, copies go to quiet partitions
- * and are as many as help, reads take turns and skip copies that do not answer, replies of a missing copy are
- * recognised, and copies that bring no gain are made less often.
+/* Goal: the functions of the copies stage that need no engine. A copy's name lies on its partition, copies go to
+ * partitions with little load, only as many are made as reduce the load, reads take turns and skip copies that do
+ * not answer, replies of a missing copy are recognised, and copies that bring no gain are made less often.
  *
  * Method: the test fills the slot map and makes cache entries of the text that describes a set. */
 #include "absorb/copies/set.h"
@@ -102,7 +102,8 @@ static void test_as_many_as_there_are_partitions(void **state)
 	assert_int_equal(hs_copies_wanted(HS_COPIES_AUTO, 256, 100, 100, 100), HS_COPIES_MAX);
 }
 
-/* The number that `auto` chooses brings the home partition down to the mean; one copy less would not. */
+/* The number that `auto` chooses brings the load of the home partition down to the mean; one copy less would
+ * not. */
 static void test_auto_makes_copies_up_to_the_mean_load(void **state)
 {
 	(void)state;
@@ -125,7 +126,7 @@ static void test_auto_leaves_a_quiet_partition_alone(void **state)
 	assert_int_equal(hs_copies_wanted(HS_COPIES_AUTO, 4, 50, 100, 400), 1);
 	assert_int_equal(hs_copies_wanted(HS_COPIES_AUTO, 4, 50, 90, 400), 1);
 	assert_int_equal(hs_copies_wanted(HS_COPIES_AUTO, 4, 0, 200, 400), 1);
-	/* The load above the mean is more than this key's: every possible copy is made. */
+	/* The partition's load above the mean is more than this key's load: every possible copy is made. */
 	assert_int_equal(hs_copies_wanted(HS_COPIES_AUTO, 4, 50, 300, 400), 4);
 }
 
@@ -184,7 +185,7 @@ static struct hs_cache_entry *make_entry(struct hs_bytes reply)
 	return entry;
 }
 
-/* Four partitions; the key's own and two others have it. */
+/* A slot map of four partitions. The home partition of the key and two others have a copy. */
 static void desk_init(struct desk *desk)
 {
 	const struct hs_copies_id id = {.process = 1, .set = 1};
@@ -283,7 +284,8 @@ static void test_a_silent_partition_is_passed_over(void **state)
 	hs_copies_place_asked(first, now + 10);
 	for (int i = 0; i < 9; i++)
 		assert_ptr_not_equal(hs_copies_next(desk.copies, late), first);
-	/* One of the two answers: the other is waited for anew. */
+	/* The copy answers one of two reads. A new timeout starts for the other read, so the copy is used
+	 * again. */
 	assert_true(hs_copies_place_answered(first, late, HS_LIT("$1\r\na\r\n")));
 	for (int i = 0; i < 9; i++)
 		met += hs_copies_next(desk.copies, late) == first;
@@ -319,12 +321,13 @@ static void test_suspicious_copies_are_checked(void **state)
 	(void)state;
 	desk_init(&desk);
 	copy = &desk.copies->places[2];
-	assert_true(ask(&desk.copies->places[0], "$-1\r\n")); /* the original is authoritative */
+	/* A missing key at the original is authoritative. */
+	assert_true(ask(&desk.copies->places[0], "$-1\r\n"));
 	assert_true(ask(&desk.copies->places[0], "-ERR no\r\n"));
 	for (int i = 0; i < HS_COPIES_REJECTED_MAX - 1; i++)
 		assert_false(ask(copy, ":0\r\n"));
 	assert_int_equal(copy->cool_until_us, 0);
-	assert_true(ask(copy, ":1\r\n")); /* the copy exists: the zeros were correct */
+	assert_true(ask(copy, ":1\r\n")); /* the copy exists: its earlier zeros were correct */
 	for (int i = 0; i < HS_COPIES_REJECTED_MAX - 1; i++)
 		assert_false(ask(copy, ":0\r\n"));
 	assert_int_equal(copy->cool_until_us, 0);

@@ -2,8 +2,8 @@
  * their clients in order and leave nothing allocated, however many requests are in flight.
  *
  * Method: a core with an engine behind shared connections, played by the test, which answers from its own buffer.
- * More requests are in flight than the pool holds; those beyond it are freed with their answer, which the address
- * sanitizer watches. */
+ * More requests are in flight than the pool holds; the requests beyond the pool are freed with their answer,
+ * which the address sanitizer watches. */
 #include "stages/stages.h"
 
 #include "core/state.h"

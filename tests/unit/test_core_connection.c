@@ -1,5 +1,5 @@
-/* Goal: the state of a client connection: dialect, password, name, CLIENT REPLY, DEBUG SLEEP, and the ways in which
- * it ends.
+/* Goal: the state of a client connection: dialect, password, name, CLIENT REPLY, DEBUG SLEEP, and the ways in
+ * which the connection ends.
  *
  * Method: scripts against the simulated world. */
 #include "tests/lib/script.h"
@@ -72,12 +72,12 @@ static void test_hello(void **state)
 			 "-NOPROTO unsupported protocol version\r\n"
 			 "-ERR Syntax error in HELLO option 'SETNAME'\r\n"
 			 "-ERR Syntax error in HELLO option 'NOPE'\r\n");
-	ask(client, "GET nope"); /* none of these changed the dialect */
+	ask(client, "GET nope"); /* the client still speaks RESP2 */
 	received(client, "$-1\r\n");
 	hs_sim_world_destroy(&world);
 }
 
-/* A reply has the dialect in effect when its request was sent, also if HELLO was answered before. */
+/* A reply has the dialect that was in effect when its request was sent, even if HELLO is answered before it. */
 static void test_hello_between_pipelined_requests(void **state)
 {
 	struct hs_sim_world *world = open_world("");
@@ -179,8 +179,8 @@ static void test_silence(void **state)
 	struct hs_sim_client *client = hs_sim_client_connect(world, 0);
 
 	(void)state;
-	hs_sim_client_request(client,
-			      "SET foo 1"); /* the following are sent while this is in flight */
+	/* The commands below are sent while this SET is in flight. */
+	hs_sim_client_request(client, "SET foo 1");
 	hs_sim_client_request(client, "CLIENT REPLY SKIP");
 	hs_sim_client_request(client, "INCR foo");
 	hs_sim_client_request(client, "INCR foo");
@@ -195,7 +195,7 @@ static void test_silence(void **state)
 	hs_sim_client_request(client, "GET foo");
 	hs_sim_world_settle(world);
 	received(client, "+OK\r\n:3\r\n+OK\r\n$1\r\n4\r\n");
-	/* And with nothing in flight. */
+	/* CLIENT REPLY does the same with no request in flight. */
 	ask(client, "CLIENT REPLY SKIP");
 	ask(client, "GET foo");
 	ask(client, "GET foo");
@@ -233,7 +233,7 @@ static void test_protocol_errors_end_the_connection_in_turn(void **state)
 	received(client, "+OK\r\n-ERR Protocol error: expected '$', got 'x'\r\n");
 	assert_null(client->session);
 	assert_int_equal(hs_counter_get(&stats(world, 0)->protocol_errors), 1);
-	/* Commands behind it were not run. */
+	/* The core has not run the commands after the malformed one. */
 	client = hs_sim_client_connect(world, 0);
 	ask(client, "GET foo");
 	received(client, "$1\r\n1\r\n");
@@ -318,7 +318,7 @@ static void test_client_kill(void **state)
 	struct hs_sim_client *c = hs_sim_client_connect(world, 1);
 
 	(void)state;
-	hs_sim_client_request(b, "SET foo 1"); /* in flight when it is killed */
+	hs_sim_client_request(b, "SET foo 1"); /* b has a write in flight when it is killed */
 	ask(a, "CLIENT KILL ID 2");
 	received(a, ":1\r\n");
 	assert_null(b->session);
@@ -328,11 +328,12 @@ static void test_client_kill(void **state)
 	ask(a, "CLIENT KILL sim:3");
 	ask(a, "CLIENT KILL ID 99");
 	ask(a, "CLIENT KILL ID x");
-	ask(a, "CLIENT KILL TYPE normal"); /* every client but the one that sends this */
+	ask(a, "CLIENT KILL TYPE normal"); /* SKIPME: the client that sends the command stays */
 	received(a,
 		 "-ERR No such client\r\n:0\r\n-ERR client-id should be greater than 0\r\n:0\r\n");
 	assert_non_null(a->session);
-	ask(a, "CLIENT KILL TYPE normal SKIPME no"); /* it still gets its answer */
+	/* A kills itself, and still gets its reply. */
+	ask(a, "CLIENT KILL TYPE normal SKIPME no");
 	received(a, ":1\r\n");
 	assert_null(a->session);
 	hs_sim_world_destroy(&world);
@@ -405,7 +406,7 @@ static void test_draining(void **state)
 	hs_sim_world_pass(world, 1000000);
 	hs_sim_engine_stall(world->engine, 2);
 	hs_sim_client_request(waits, "SET foo 1");
-	/* An idle client is closed at once; a client that waits for a reply gets it first. */
+	/* The core closes an idle client at once. A client that waits for a reply gets the reply first. */
 	assert_int_equal(hs_core_drain(core, world->now, 500000), 2);
 	hs_sim_world_pass(world, 200000);
 	assert_null(quiet->session);

@@ -1,8 +1,9 @@
-/* Goal: how each command counts as heat: for which client's key, as read or write, with how many bytes, and whether
- * it missed, failed or conflicted.
+/* Goal: how each command counts as heat: for which client's key, as read or write, with how many bytes, and
+ * whether it missed, failed or conflicted.
  *
- * Method: clients in a simulated world; the test compares the heat of keys and partitions. A request's bytes are its
- * arguments without the command's name, and its reply; with several keys, each key has its own part of both.
+ * Method: clients in a simulated world; the test compares the heat of keys and partitions. A request's bytes are
+ * its arguments without the command's name, and its reply; with several keys, each key counts its own part of the
+ * arguments and of the reply.
  *
  * test_core_count_paths.c tests that each path through the core counts a request once; test_core_count_outcomes.c
  * tests outcomes. */
@@ -17,11 +18,11 @@ static void test_reads(void **state)
 	(void)state;
 	ask(count_world.a, "SET a hello");
 	key_has(&count_world, "a", .writes = 1, .bytes = 1 + 5 + 5);
-	ask(count_world.a, "GET a"); /* $5\r\nhello\r\n */
+	ask(count_world.a, "GET a"); /* reply $5\r\nhello\r\n */
 	key_has(&count_world, "a", .writes = 1, .reads = 1, .bytes = 11 + 1 + 11);
-	ask(count_world.b, "GETRANGE a 0 1"); /* $2\r\nhe\r\n */
+	ask(count_world.b, "GETRANGE a 0 1"); /* reply $2\r\nhe\r\n */
 	key_has(&count_world, "a", .writes = 1, .reads = 2, .bytes = 23 + 1 + 1 + 1 + 8);
-	ask(count_world.b, "STRLEN a"); /* :5\r\n */
+	ask(count_world.b, "STRLEN a"); /* reply :5\r\n */
 	key_has(&count_world, "a", .writes = 1, .reads = 3, .bytes = 34 + 1 + 4);
 	partition_has(&count_world, A_PARTITION, .writes = 1, .reads = 3, .bytes = 39);
 	partition_has(&count_world, B_PARTITION, 0);
@@ -33,15 +34,15 @@ static void test_misses(void **state)
 	struct count_world count_world = count_world_open(NULL);
 
 	(void)state;
-	ask(count_world.a, "GET a"); /* $-1\r\n */
+	ask(count_world.a, "GET a"); /* reply $-1\r\n */
 	key_has(&count_world, "a", .reads = 1, .bytes = 1 + 5, .misses = 1);
 	ask(count_world.a, "HELLO 3");
-	ask(count_world.a, "GET a"); /* _\r\n */
+	ask(count_world.a, "GET a"); /* reply _\r\n */
 	key_has(&count_world, "a", .reads = 2, .bytes = 6 + 1 + 3, .misses = 2);
 	ask(count_world.a, "SET a \x01");
 	ask(count_world.a, "GET a");
 	key_has(&count_world, "a", .reads = 3, .writes = 1, .bytes = 10 + 7 + 8, .misses = 2);
-	/* A read of a missing key is a miss; a write of one is only a write. */
+	/* A read of a missing key counts as a miss. A write of a missing key counts only as a write. */
 	ask(count_world.a, "GETDEL b");
 	key_has(&count_world, "b", .writes = 1, .bytes = 1 + 3);
 	partition_has(&count_world, B_PARTITION, .writes = 1, .bytes = 4);
@@ -75,13 +76,13 @@ static void test_conditional_writes(void **state)
 	struct count_world count_world = count_world_open(NULL);
 
 	(void)state;
-	/* A write that took place is no conflict; */
+	/* A conditional write that took place is no conflict. */
 	ask(count_world.a, "SET a 1 NX");
 	ask(count_world.a, "SET a 1 XX");
 	ask(count_world.a, "SETNX b 1");
 	key_has(&count_world, "a", .writes = 2, .bytes = 2 * (1 + 1 + 2 + 5));
 	key_has(&count_world, "b", .writes = 1, .bytes = 1 + 1 + 4);
-	/* one that did not is. */
+	/* A conditional write that the server refused is a conflict. */
 	ask(count_world.a, "SET a 1 NX");
 	key_has(&count_world, "a", .writes = 3, .bytes = 27, .conflicts = 1);
 	ask(count_world.a, "SET c 1 XX");
@@ -89,20 +90,20 @@ static void test_conditional_writes(void **state)
 	ask(count_world.a, "SETNX b 2");
 	key_has(&count_world, "b", .writes = 2, .bytes = 12, .conflicts = 1);
 	ask(count_world.a, "HELLO 3");
-	ask(count_world.a, "set a 1 PX 100000 nx"); /* _\r\n */
+	ask(count_world.a, "set a 1 PX 100000 nx"); /* reply _\r\n */
 	key_has(&count_world, "a", .writes = 4, .bytes = 27 + 1 + 1 + 2 + 6 + 2 + 3,
 		.conflicts = 2);
 	count_world_close(&count_world);
 }
 
-/* With GET, SET answers the old value: null means that the key was missing, so NX succeeded. The word GET may also
- * be the value. */
+/* With GET, SET answers the old value. A null reply to SET NX GET means that the key was missing, so the write
+ * took place. The word GET may also be the value. */
 static void test_set_with_get_is_no_conflict(void **state)
 {
 	struct count_world count_world = count_world_open(NULL);
 
 	(void)state;
-	ask(count_world.a, "SET a 1 NX GET"); /* $-1\r\n */
+	ask(count_world.a, "SET a 1 NX GET"); /* reply $-1\r\n */
 	key_has(&count_world, "a", .writes = 1, .bytes = 1 + 1 + 2 + 3 + 5);
 	ask(count_world.a, "SET a 2 get");
 	ask(count_world.a, "SET b 2 GET");
@@ -118,7 +119,7 @@ static void test_conditional_writes_of_two_keys(void **state)
 	struct count_world count_world = count_world_open(NULL);
 
 	(void)state;
-	ask(count_world.a, "MSETNX {a}1 x {a}2 yy"); /* :1\r\n, two bytes each */
+	ask(count_world.a, "MSETNX {a}1 x {a}2 yy"); /* reply :1\r\n, two bytes each */
 	key_has(&count_world, "{a}1", .writes = 1, .bytes = 4 + 1 + 2);
 	key_has(&count_world, "{a}2", .writes = 1, .bytes = 4 + 2 + 2);
 	ask(count_world.a, "MSETNX {a}2 x {a}3 yyy");
@@ -136,7 +137,7 @@ static void test_conditional_writes_of_two_keys(void **state)
 
 /* ---- several keys ---- */
 
-/* Keys of one slot, and keys of three partitions, two of which share one. */
+/* First all keys are in one slot, then in three slots on three partitions. */
 static void test_mget_and_mset(void **state)
 {
 	static const char *const keys[][5] = {{"{a}1", "{a}2", "{a}3", "{a}4", "{a}5"},
@@ -147,7 +148,7 @@ static void test_mget_and_mset(void **state)
 		struct count_world count_world = count_world_open(NULL);
 		char text[100];
 
-		/* +OK\r\n belongs to all keys: a byte for each. */
+		/* The bytes of +OK\r\n are divided among the keys: one byte for each. */
 		snprintf(text, sizeof text, "MSET %s 1 %s 22 %s 333 %s 4444", keys[i][0],
 			 keys[i][1], keys[i][2], keys[i][3]);
 		ask(count_world.a, text);
@@ -157,7 +158,7 @@ static void test_mget_and_mset(void **state)
 			 keys[i][2], keys[i][4], keys[i][2]);
 		ask(count_world.a, text);
 		key_has(&count_world, keys[i][0], .writes = 1, .bytes = 6);
-		/* $2\r\n22\r\n and so on: each key has its own. */
+		/* Each key counts its own element of the reply, such as $2\r\n22\r\n. */
 		key_has(&count_world, keys[i][1], .writes = 1, .reads = 1, .bytes = 7 + 4 + 8);
 		key_has(&count_world, keys[i][2], .writes = 1, .reads = 2,
 			.bytes = 8 + 2 * (4 + 9));
@@ -172,7 +173,7 @@ static void test_each_partition_has_its_keys(void **state)
 	struct count_world count_world = count_world_open(NULL);
 
 	(void)state;
-	ask(count_world.a, "MSET a 1 b 22 {a}x 333"); /* a byte of +OK\r\n each */
+	ask(count_world.a, "MSET a 1 b 22 {a}x 333"); /* each key gets one byte of +OK\r\n */
 	partition_has(&count_world, A_PARTITION, .writes = 2, .bytes = 1 + 1 + 1 + 4 + 3 + 1);
 	partition_has(&count_world, B_PARTITION, .writes = 1, .bytes = 1 + 2 + 1);
 	ask(count_world.b, "MGET b a c");
@@ -180,11 +181,12 @@ static void test_each_partition_has_its_keys(void **state)
 	partition_has(&count_world, B_PARTITION, .writes = 1, .reads = 1, .bytes = 4 + 1 + 8);
 	partition_has(&count_world, C_PARTITION, .reads = 1, .bytes = 1 + 5);
 	partition_has(&count_world, D_PARTITION, 0);
-	ask(count_world.b, "EXISTS a b c d"); /* :2\r\n: a byte for each key */
+	ask(count_world.b, "EXISTS a b c d"); /* each key gets one byte of :2\r\n */
 	for (uint32_t id = 0; id < PARTITIONS; id++)
 		assert_int_equal(partition_of(&count_world, id).reads, id == D_PARTITION ? 1 : 2);
 	key_has(&count_world, "d", .reads = 1, .bytes = 1 + 1, .misses = 1);
-	ask(count_world.b, "DEL a b c d d"); /* :2\r\n: less than a byte for each key */
+	/* The reply :2\r\n has less than a byte for each key. */
+	ask(count_world.b, "DEL a b c d d");
 	for (uint32_t id = 0; id < PARTITIONS; id++)
 		assert_int_equal(partition_of(&count_world, id).errors, 0);
 	key_has(&count_world, "d", .reads = 1, .writes = 2, .bytes = 2 + 1 + 1, .misses = 1);
@@ -198,14 +200,14 @@ static void test_two_keys_of_one_slot(void **state)
 
 	(void)state;
 	ask(count_world.a, "SET {a}1 x");
-	ask(count_world.a, "RENAME {a}1 {a}2"); /* +OK\r\n */
+	ask(count_world.a, "RENAME {a}1 {a}2"); /* reply +OK\r\n */
 	key_has(&count_world, "{a}1", .writes = 2, .bytes = 10 + 4 + 2);
 	key_has(&count_world, "{a}2", .writes = 1, .bytes = 4 + 2);
-	ask(count_world.a,
-	    "COPY {a}2 {a}33 REPLACE"); /* :1\r\n; the option counts with the last key */
+	/* The reply is :1\r\n. The option REPLACE counts with the last key. */
+	ask(count_world.a, "COPY {a}2 {a}33 REPLACE");
 	key_has(&count_world, "{a}2", .writes = 2, .bytes = 6 + 4 + 2);
 	key_has(&count_world, "{a}33", .writes = 1, .bytes = 5 + 7 + 2);
-	ask(count_world.a, "TOUCH {a}2 {a}33 {a}4"); /* :2\r\n */
+	ask(count_world.a, "TOUCH {a}2 {a}33 {a}4"); /* reply :2\r\n */
 	key_has(&count_world, "{a}4", .reads = 1, .bytes = 4 + 1);
 	count_world_close(&count_world);
 }
@@ -219,15 +221,16 @@ static void test_exec(void **state)
 	(void)state;
 	ask(count_world.a, "SET {a}old 1");
 	ask(count_world.a, "MULTI");
-	ask(count_world.a, "SET {a}1 abc");   /* +OK\r\n */
-	ask(count_world.a, "PING");	      /* no key */
-	ask(count_world.a, "GET {a}1");	      /* $3\r\nabc\r\n */
-	ask(count_world.a, "GET {a}no");      /* $-1\r\n */
-	ask(count_world.a, "INCR {a}1");      /* -ERR …\r\n */
-	ask(count_world.a, "SETNX {a}old 2"); /* :0\r\n */
-	ask(count_world.a, "MGET {a}1 {a}2"); /* $3\r\nabc\r\n $-1\r\n, in an array of their own */
-	ask(count_world.a, "SET {a}3 x NX");  /* +OK\r\n */
-	key_has(&count_world, "{a}1", 0);     /* nothing has run yet */
+	ask(count_world.a, "SET {a}1 abc");   /* reply +OK\r\n */
+	ask(count_world.a, "PING");	      /* no key to count */
+	ask(count_world.a, "GET {a}1");	      /* reply $3\r\nabc\r\n */
+	ask(count_world.a, "GET {a}no");      /* reply $-1\r\n */
+	ask(count_world.a, "INCR {a}1");      /* reply -ERR …\r\n */
+	ask(count_world.a, "SETNX {a}old 2"); /* reply :0\r\n */
+	/* The reply is $3\r\nabc\r\n and $-1\r\n, in an array. */
+	ask(count_world.a, "MGET {a}1 {a}2");
+	ask(count_world.a, "SET {a}3 x NX"); /* reply +OK\r\n */
+	key_has(&count_world, "{a}1", 0);    /* no command has run yet */
 	partition_has(&count_world, A_PARTITION, .writes = 1, .bytes = 6 + 1 + 5);
 	ask(count_world.a, "EXEC");
 	key_has(&count_world, "{a}1", .writes = 2, .reads = 2,
@@ -241,15 +244,15 @@ static void test_exec(void **state)
 	assert_int_equal(partition_of(&count_world, A_PARTITION).reads, 4);
 	assert_int_equal(partition_of(&count_world, A_PARTITION).writes, 5);
 	assert_int_equal(partition_of(&count_world, A_PARTITION).errors, 1);
-	ask(count_world.a, "MULTI"); /* without a key it heats no key */
+	ask(count_world.a, "MULTI"); /* MULTI, PING and EXEC name no key */
 	ask(count_world.a, "PING");
 	ask(count_world.a, "EXEC");
 	assert_int_equal(partition_of(&count_world, A_PARTITION).reads, 4);
 	count_world_close(&count_world);
 }
 
-/* A transaction whose watched key changed: that key has a conflict. The commands that did not run count neither as
- * reads nor as writes. */
+/* EXEC aborts because a watched key changed: that key has a conflict. The commands that did not run count neither
+ * as reads nor as writes. */
 static void test_exec_aborted_by_watch(void **state)
 {
 	(void)state;
@@ -275,7 +278,7 @@ static void test_exec_aborted_by_watch(void **state)
 		key_has(&count_world, "{a}x", 0);
 		key_has(&count_world, "{a}r", 0);
 		key_has(&count_world, "{a}s", 0);
-		/* The next one runs. */
+		/* The next transaction runs, because EXEC has ended the watch. */
 		ask(count_world.a, "MULTI");
 		ask(count_world.a, "INCR {a}x");
 		ask(count_world.a, "EXEC");
@@ -284,7 +287,7 @@ static void test_exec_aborted_by_watch(void **state)
 	}
 }
 
-/* Refused before it reached a partition. */
+/* A transaction that the core refuses before it reaches a partition counts for no key. */
 static void test_transactions_that_do_not_run(void **state)
 {
 	struct count_world count_world = count_world_open(NULL);
@@ -314,12 +317,12 @@ static void test_watch(void **state)
 	struct count_world count_world = count_world_open(NULL);
 
 	(void)state;
-	ask(count_world.a, "WATCH {a}1 {a}2"); /* +OK\r\n: two bytes each */
+	ask(count_world.a, "WATCH {a}1 {a}2"); /* each key gets two bytes of +OK\r\n */
 	key_has(&count_world, "{a}1", .reads = 1, .bytes = 4 + 2);
 	key_has(&count_world, "{a}2", .reads = 1, .bytes = 4 + 2);
 	ask(count_world.a, "UNWATCH");
 	ask(count_world.a, "WATCH b");
-	ask(count_world.a, "WATCH c"); /* another slot: refused */
+	ask(count_world.a, "WATCH c"); /* c is in another slot than b: refused */
 	key_has(&count_world, "b", .reads = 1, .bytes = 1 + 5);
 	key_has(&count_world, "c", 0);
 	ask(count_world.a, "RESET");
@@ -343,14 +346,15 @@ static void test_errors(void **state)
 		      .errors = 1);
 	ask(count_world.a, "GETRANGE a x 1");
 	assert_int_equal(partition_of(&count_world, A_PARTITION).errors, 2);
-	ask(count_world.a, "MSETNX {a}1 x {a}2"); /* a value is missing: an error for both keys */
+	/* The last value is missing: an error for both keys. */
+	ask(count_world.a, "MSETNX {a}1 x {a}2");
 	assert_int_equal(partition_of(&count_world, A_PARTITION).errors, 4);
 	assert_int_equal(partition_of(&count_world, A_PARTITION).writes, 4);
 	assert_int_equal(row_of(&count_world, HS_LIT("{a}1")).window[HS_HEAT_LONG].conflicts, 0);
 	count_world_close(&count_world);
 }
 
-/* A request with an error found before it reaches a partition counts for no key. */
+/* A request that the core refuses before it reaches a partition counts for no key. */
 static void test_refused_commands_are_not_counted(void **state)
 {
 	struct hs_sim_world_options options = count_world_defaults();
@@ -361,14 +365,14 @@ static void test_refused_commands_are_not_counted(void **state)
 	options.core.acl = users;
 	count_world = count_world_open(&options);
 	hs_acl_unref(&users);
-	ask(count_world.a, "GET a"); /* NOAUTH */
+	ask(count_world.a, "GET a"); /* the reply is NOAUTH */
 	ask(count_world.a, "AUTH secret");
 	ask(count_world.a, "GET");
 	ask(count_world.a, "NOPE a");
 	ask(count_world.a, "OBJECT NOPE a");
-	ask(count_world.a, "RENAME a b");     /* CROSSSLOT */
-	ask(count_world.a, "MSET a 1 b");     /* a value is missing */
-	ask(count_world.a, "MSETNX a 1 b 2"); /* CROSSSLOT */
+	ask(count_world.a, "RENAME a b");     /* the reply is CROSSSLOT */
+	ask(count_world.a, "MSET a 1 b");     /* the last value is missing */
+	ask(count_world.a, "MSETNX a 1 b 2"); /* the reply is CROSSSLOT */
 	nothing_counted(&count_world);
 	count_world_close(&count_world);
 }
@@ -378,18 +382,18 @@ static void test_keyless_commands_count_for_partitions(void **state)
 	struct count_world count_world = count_world_open(NULL);
 
 	(void)state;
-	ask(count_world.a, "DBSIZE"); /* :0\r\n from each partition */
+	ask(count_world.a, "DBSIZE"); /* each partition answers :0\r\n */
 	for (uint32_t id = 0; id < PARTITIONS; id++)
 		partition_has(&count_world, id, .reads = 1, .bytes = 4);
-	ask(count_world.a, "KEYS *");	 /* *0\r\n */
-	ask(count_world.a, "RANDOMKEY"); /* $-1\r\n */
+	ask(count_world.a, "KEYS *");	 /* reply *0\r\n */
+	ask(count_world.a, "RANDOMKEY"); /* reply $-1\r\n */
 	for (uint32_t id = 0; id < PARTITIONS; id++)
 		partition_has(&count_world, id, .reads = 3, .bytes = 4 + 4 + 5);
-	ask(count_world.a, "FLUSHALL"); /* +OK\r\n */
+	ask(count_world.a, "FLUSHALL"); /* reply +OK\r\n */
 	for (uint32_t id = 0; id < PARTITIONS; id++)
 		partition_has(&count_world, id, .reads = 3, .writes = 1, .bytes = 13 + 5);
 	count_world.keyless = 4 * PARTITIONS;
-	/* The cursor names the partition. */
+	/* The number of the partition is a part of SCAN's cursor. */
 	hs_sim_client_request(count_world.a, "SCAN 0");
 	hs_sim_world_settle(count_world.world);
 	partition_has(&count_world, 0, .reads = 4, .writes = 1,

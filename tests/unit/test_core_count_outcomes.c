@@ -1,5 +1,5 @@
-/* Goal: outcomes count as heat: a read of a missing key is a miss, an aborted transaction and a refused conditional
- * write are conflicts, OBJECT counts for no key; each part of a command has its own time.
+/* Goal: outcomes count as heat: a read of a missing key is a miss, an aborted transaction and a refused
+ * conditional write are conflicts, OBJECT counts for no key; each part of a command has its own time.
  *
  * Method: clients in a simulated world; the test compares the heat of keys and partitions. */
 #include "tests/lib/count_world.h"
@@ -14,7 +14,8 @@ static const char *const reads[] = {
 
 enum { READS = sizeof reads / sizeof *reads, WAYS = 5 };
 
-/* The paths: answered at once, queued, refused at first now and then, timed one by one, in a transaction. */
+/* A world for each path of a read: 0 answered at once; 1 queued; 2 sometimes refused at first; 3 timed one by
+ * one; 4 in a transaction. */
 static struct count_world town_of_way(int way)
 {
 	struct hs_sim_world_options options = count_world_defaults();
@@ -47,7 +48,7 @@ static void test_every_read_of_nothing_is_a_miss(void **state)
 		row = row_of(&count_world, HS_LIT("a"));
 		assert_int_equal(row.total_reads, READS);
 		assert_int_equal(times(&count_world, row.window[HS_HEAT_LONG].misses), READS);
-		/* An existing value is no miss, however short. */
+		/* A read of an existing key is no miss, however short the value. */
 		ask(count_world.a, "SET a x");
 		ask_all(&count_world, way);
 		row = row_of(&count_world, HS_LIT("a"));
@@ -64,11 +65,11 @@ static void test_empty_answers_of_existing_keys_are_no_misses(void **state)
 
 	(void)state;
 	ask(count_world.a, "SET a x");
-	ask(count_world.a, "GETRANGE a 5 9"); /* $0\r\n\r\n */
-	ask(count_world.a, "GETBIT a 100");   /* :0\r\n */
-	ask(count_world.a, "TTL a");	      /* :-1\r\n */
+	ask(count_world.a, "GETRANGE a 5 9"); /* reply $0\r\n\r\n */
+	ask(count_world.a, "GETBIT a 100");   /* reply :0\r\n */
+	ask(count_world.a, "TTL a");	      /* reply :-1\r\n */
 	ask(count_world.a, "BITCOUNT a 5 9");
-	/* An error of the request is no missing key. */
+	/* A malformed request for a missing key is an error, not a miss. */
 	ask(count_world.a, "GETRANGE {a}no x 1");
 	ask(count_world.a, "GETBIT {a}no x");
 	row = row_of(&count_world, HS_LIT("a"));
@@ -81,43 +82,43 @@ static void test_empty_answers_of_existing_keys_are_no_misses(void **state)
 	count_world_close(&count_world);
 }
 
-/* An expired key is missing, even if its record is still there. */
+/* An expired key counts as missing, even if its record is still stored. */
 static void test_an_expired_key_is_a_miss(void **state)
 {
 	struct count_world count_world = count_world_open(NULL);
 
 	(void)state;
-	ask(count_world.a, "SET a x PX 10"); /* +OK\r\n */
+	ask(count_world.a, "SET a x PX 10"); /* reply +OK\r\n */
 	hs_sim_world_pass(count_world.world, 11000);
-	ask(count_world.a, "STRLEN a"); /* :0\r\n */
+	ask(count_world.a, "STRLEN a"); /* reply :0\r\n */
 	key_has(&count_world, "a", .writes = 1, .reads = 1, .bytes = 11 + 1 + 4, .misses = 1);
 	count_world_close(&count_world);
 }
 
-/* One answer for several keys counts as a miss of each only if all are missing. */
+/* If a command has one answer for several keys, each key has a miss only if all keys are missing. */
 static void test_several_keys_with_one_answer(void **state)
 {
 	struct count_world count_world = count_world_open(NULL);
 
 	(void)state;
-	ask(count_world.a, "EXISTS {a}1 {a}2"); /* :0\r\n */
+	ask(count_world.a, "EXISTS {a}1 {a}2"); /* reply :0\r\n */
 	key_has(&count_world, "{a}1", .reads = 1, .bytes = 4 + 2, .misses = 1);
 	key_has(&count_world, "{a}2", .reads = 1, .bytes = 4 + 2, .misses = 1);
 	ask(count_world.a, "SET {a}1 x");
 	ask(count_world.a, "EXISTS {a}1 {a}2");
 	key_has(&count_world, "{a}1", .writes = 1, .reads = 2, .bytes = 6 + 10 + 6, .misses = 1);
 	key_has(&count_world, "{a}2", .reads = 2, .bytes = 12, .misses = 1);
-	/* Counted for each partition by itself: of these three, one has its key. */
+	/* The core counts misses for each partition separately: one of these three partitions has its key. */
 	ask(count_world.a, "SET b 1");
-	ask(count_world.a, "TOUCH b c d"); /* :1\r\n */
+	ask(count_world.a, "TOUCH b c d"); /* reply :1\r\n */
 	key_has(&count_world, "b", .writes = 1, .reads = 1, .bytes = 7 + 1 + 1);
 	key_has(&count_world, "c", .reads = 1, .bytes = 1 + 1, .misses = 1);
 	key_has(&count_world, "d", .reads = 1, .bytes = 1 + 1, .misses = 1);
-	/* With an answer for each key, each counts by itself, */
-	ask(count_world.a, "MGET {a}2 {a}1"); /* $-1\r\n $1\r\nx\r\n */
+	/* If a command has an answer for each key, each key counts its own misses. */
+	ask(count_world.a, "MGET {a}2 {a}1"); /* reply $-1\r\n $1\r\nx\r\n */
 	key_has(&count_world, "{a}1", .writes = 1, .reads = 3, .bytes = 22 + 4 + 7, .misses = 1);
 	key_has(&count_world, "{a}2", .reads = 3, .bytes = 12 + 4 + 5, .misses = 2);
-	/* and once. */
+	/* Another MGET counts one more read, and one more miss, for each key. */
 	ask(count_world.a, "MGET {a}2 {a}3");
 	key_has(&count_world, "{a}3", .reads = 1, .bytes = 4 + 5, .misses = 1);
 	count_world_close(&count_world);
@@ -125,7 +126,7 @@ static void test_several_keys_with_one_answer(void **state)
 
 /* ---- aborted transactions ---- */
 
-/* Aborts a transaction: its watched key was written by another client. */
+/* Aborts a transaction of client a: client b writes the watched key `written`. */
 static void lose(const struct count_world *count_world, const char *written, const char *command)
 {
 	char text[64];
@@ -145,7 +146,7 @@ static void test_each_watched_key_is_contended(void **state)
 	struct count_world count_world = count_world_open(NULL);
 
 	(void)state;
-	ask(count_world.a, "WATCH {a}1 {a}22"); /* +OK\r\n: two bytes each */
+	ask(count_world.a, "WATCH {a}1 {a}22"); /* each key gets two bytes of +OK\r\n */
 	ask(count_world.a, "WATCH {a}1 {a}333");
 	key_has(&count_world, "{a}1", .reads = 2, .bytes = 2 * (4 + 2));
 	lose(&count_world, "{a}22", "SET {a}new 1");
@@ -153,7 +154,7 @@ static void test_each_watched_key_is_contended(void **state)
 	key_has(&count_world, "{a}22", .reads = 1, .writes = 2, .bytes = (5 + 2) + (5 + 1 + 4) + 5,
 		.conflicts = 1);
 	key_has(&count_world, "{a}333", .reads = 1, .writes = 1, .bytes = 8 + 6, .conflicts = 1);
-	/* The aborted write did not take place. */
+	/* The aborted transaction has not written its key. */
 	key_has(&count_world, "{a}new", 0);
 	count_world_close(&count_world);
 }
@@ -173,7 +174,8 @@ static void test_an_aborted_transaction_without_commands(void **state)
 	count_world_close(&count_world);
 }
 
-/* Each of these ends a watch: a later transaction conflicts over its own keys alone. */
+/* Each of these commands ends the watch of {a}1. The next transaction conflicts only over the key that is watched
+ * then. */
 static void test_keys_no_longer_watched(void **state)
 {
 	static const char *const ends[][3] = {
@@ -197,7 +199,7 @@ static void test_keys_no_longer_watched(void **state)
 	}
 }
 
-/* A client disconnects while its transaction is in flight, or before it. */
+/* One client disconnects while its transaction is in flight, the other before it sends one. */
 static void test_a_watcher_that_disconnected(void **state)
 {
 	struct count_world count_world = count_world_open(NULL);
@@ -216,7 +218,7 @@ static void test_a_watcher_that_disconnected(void **state)
 	count_world_close(&count_world);
 }
 
-/* Two bytes of each name's room hold its length. */
+/* The core remembers the names of watched keys up to a limit. Each name takes two bytes more, for its length. */
 static void test_names_beyond_the_limit_are_left_out(void **state)
 {
 	enum { LONGEST = HS_WATCH_NAMES_BYTES_MAX - 2 };
@@ -230,7 +232,8 @@ static void test_names_beyond_the_limit_are_left_out(void **state)
 		snprintf(name, sizeof name, "{a}%0*d", LONGEST + over - 3, 0);
 		snprintf(text, sizeof text, "WATCH %s", name);
 		ask(count_world.a, text);
-		ask(count_world.a, "WATCH {a}more"); /* fits only if another name does not */
+		/* Fits only if the first name was too long. */
+		ask(count_world.a, "WATCH {a}more");
 		written = partition_of(&count_world, A_PARTITION).writes;
 		lose(&count_world, "{a}more", "INCR {a}x");
 		key_has(&count_world, name, .reads = 1, .writes = over == 0,
@@ -240,7 +243,8 @@ static void test_names_beyond_the_limit_are_left_out(void **state)
 			.bytes = (7 + 5) + (7 + 1 + 4) + (over == 1 ? 7 : 0),
 			.conflicts = over == 1);
 		assert_int_equal(partition_of(&count_world, A_PARTITION).writes, written + 2);
-		/* No name at all: the partition has had a request, but no key. */
+		/* The name is too long to be remembered: the partition counts the aborted transaction, but no key
+		 * does. */
 		snprintf(name, sizeof name, "{a}%0*d", LONGEST + 1 - 3, 1);
 		snprintf(text, sizeof text, "WATCH %s", name);
 		ask(count_world.a, text);
@@ -281,14 +285,21 @@ static void test_set_with_get(void **state)
 {
 	static const struct {
 		const char *command;
-		bool refused_new, refused_old; /* for a key that is missing, or exists */
+		/* Whether the server refuses the write if the key is missing, and if the key exists. */
+		bool refused_new, refused_old;
 	} cases[] = {
-		{"SET a 1 NX GET", false, true},       {"SET a 1 get nx", false, true},
-		{"SET a 1 XX GET", true, false},       {"SET a 1 GET EX 100 XX", true, false},
-		{"SET a 1 GET", false, false},	       {"SET a 1 GET KEEPTTL", false, false},
-		{"SET a 1 NX", false, true},	       {"SET a 1 XX", true, false},
-		{"SET a GET NX", false, true},	       {"SET a NX GET", false, false},
-		{"SET a 1 NX XX GET", false, false}, /* an error, whether the key exists or not */
+		{"SET a 1 NX GET", false, true},
+		{"SET a 1 get nx", false, true},
+		{"SET a 1 XX GET", true, false},
+		{"SET a 1 GET EX 100 XX", true, false},
+		{"SET a 1 GET", false, false},
+		{"SET a 1 GET KEEPTTL", false, false},
+		{"SET a 1 NX", false, true},
+		{"SET a 1 XX", true, false},
+		{"SET a GET NX", false, true},
+		{"SET a NX GET", false, false},
+		/* An error is no conflict, whether the key exists or not. */
+		{"SET a 1 NX XX GET", false, false},
 		{"SET a 1 NX GET EX x", false, false},
 	};
 
@@ -312,7 +323,7 @@ static void test_set_with_get(void **state)
 
 /* ---- OBJECT ---- */
 
-/* A tool that sends OBJECT for every key, such as redis-cli --hotkeys, must not make them hot. */
+/* A tool that sends OBJECT for every key, such as redis-cli --hotkeys, must not make the keys hot. */
 static void test_object_heats_nothing(void **state)
 {
 	static const char *const looks[] = {"OBJECT FREQ a", "OBJECT ENCODING a",
@@ -333,7 +344,7 @@ static void test_object_heats_nothing(void **state)
 		key_has(&count_world, "a", .writes = 1, .bytes = 1 + 1 + 5);
 		count_world.keyless = LOOKS;
 		assert_int_equal(partition_of(&count_world, A_PARTITION).reads, LOOKS);
-		/* OBJECT of a missing key is no miss, either. */
+		/* OBJECT of a missing key does not count as a miss. */
 		hs_sim_client_request(count_world.a, "OBJECT ENCODING b");
 		hs_sim_world_settle(count_world.world);
 		key_has(&count_world, "b", 0);
@@ -356,7 +367,8 @@ static void test_a_part_at_once_has_its_own_time(void **state)
 	count_world = count_world_open(&options);
 	hs_sim_engine_stall(count_world.world->engine, A_PARTITION);
 	hs_sim_client_request(count_world.a, "SET a 1");
-	/* a waits behind the write; b and c are answered at once, one look at the clock each. */
+	/* The part for a waits behind the write. The engine answers the parts for b and c at once, after one and
+	 * two reads of the clock. */
 	hs_sim_client_request(count_world.a, "MGET a b c");
 	hs_sim_world_pass(count_world.world, 50000);
 	hs_sim_engine_go_on(count_world.world->engine, A_PARTITION);
@@ -364,7 +376,7 @@ static void test_a_part_at_once_has_its_own_time(void **state)
 	assert_true(partition_of(&count_world, A_PARTITION).time_ns > 2 * 50000 * 1000ull);
 	assert_int_equal(partition_of(&count_world, B_PARTITION).time_ns, 64000);
 	assert_int_equal(partition_of(&count_world, C_PARTITION).time_ns, 2 * 64000);
-	/* All at once: each has the whole time of the command. */
+	/* If the engine answers all parts at once, each part has the whole time of the command. */
 	before_ns = partition_of(&count_world, B_PARTITION).time_ns;
 	ask(count_world.b, "MGET b d");
 	assert_int_equal(partition_of(&count_world, B_PARTITION).time_ns - before_ns,

@@ -1,6 +1,6 @@
-/* Goal: every path of a request through the core counts it once and as what it was: answered at once or queued,
- * refused at first, in long pipelines, in pieces, inline, with CLIENT REPLY OFF, with its client gone, beside a slow
- * or full partition. OBJECT FREQ reads these counts.
+/* Goal: every path of a request through the core counts the request once and correctly: answered at once or
+ * queued, refused at first, in long pipelines, in pieces, inline, with CLIENT REPLY OFF, with a disconnected
+ * client, beside a slow or full partition. OBJECT FREQ reads these counts.
  *
  * Method: clients in a simulated world. test_core_count.c tests what each command counts as. */
 #include "tests/lib/count_world.h"
@@ -31,7 +31,7 @@ static void test_every_path_counts_once(void **state)
 		options.engine.reads_at_once = way != 0;
 		options.engine.refuses = way == 2;
 		if (way == 3)
-			options.core.slowlog_us = 0; /* each request has its own time */
+			options.core.slowlog_us = 0; /* times each request */
 		count_world = count_world_open(&options);
 		script(count_world.a);
 		key_has(&count_world, "a", .writes = SCRIPTS, .reads = 3 * SCRIPTS,
@@ -48,7 +48,7 @@ static void test_every_path_counts_once(void **state)
 	}
 }
 
-/* A read behind a write of its own connection waits, and counts like the others. */
+/* A read behind a write of the same connection waits for the write, and counts like any other read. */
 static void test_reads_behind_writes(void **state)
 {
 	struct count_world count_world = count_world_open(NULL);
@@ -56,7 +56,8 @@ static void test_reads_behind_writes(void **state)
 	(void)state;
 	hs_sim_client_request(count_world.a, "SET a 1");
 	hs_sim_client_request(count_world.a, "GET a");
-	hs_sim_client_request(count_world.a, "GET b"); /* answered at once, delivered later */
+	/* The engine answers this read at once; the core delivers the reply after the write's. */
+	hs_sim_client_request(count_world.a, "GET b");
 	hs_sim_client_request(count_world.a, "MGET a b c");
 	key_has(&count_world, "a", 0);
 	assert_int_equal(partition_of(&count_world, A_PARTITION).inflight, 3);
@@ -83,13 +84,13 @@ static void test_inflight(void **state)
 	hs_sim_client_request(count_world.b, "DBSIZE");
 	count_world.keyless = PARTITIONS;
 	assert_int_equal(partition_of(&count_world, A_PARTITION).inflight, 5);
-	/* goes to workers, not to partitions */
+	/* CLIENT LIST goes to the workers, not to partitions. */
 	hs_sim_client_request(count_world.b, "CLIENT LIST");
 	assert_int_equal(partition_of(&count_world, B_PARTITION).inflight, 2);
 	hs_sim_world_settle(count_world.world);
 	assert_int_equal(partition_of(&count_world, A_PARTITION).inflight, 5);
 	assert_int_equal(partition_of(&count_world, B_PARTITION).inflight, 0);
-	/* A command that is partly done is not counted yet. */
+	/* MSET and DBSIZE still wait for the stalled partition, so no partition counts them yet. */
 	partition_has(&count_world, B_PARTITION, 0);
 	hs_sim_engine_go_on(count_world.world->engine, A_PARTITION);
 	hs_sim_world_settle(count_world.world);
@@ -109,7 +110,8 @@ static void test_a_client_that_disconnected(void **state)
 	hs_sim_client_request(count_world.a, "MSET a 1 c 2");
 	hs_sim_client_request(count_world.a, "MULTI");
 	hs_sim_client_request(count_world.a, "INCR {b}w");
-	hs_sim_client_send(count_world.a, HS_LIT("*2\r\n$3\r\nGET\r\n$1\r\n")); /* never complete */
+	/* An incomplete request is not counted. */
+	hs_sim_client_send(count_world.a, HS_LIT("*2\r\n$3\r\nGET\r\n$1\r\n"));
 	hs_sim_client_disconnect(count_world.a);
 	hs_sim_world_settle(count_world.world);
 	key_has(&count_world, "a", .writes = 2, .reads = 1, .bytes = 7 + 8 + 4);
@@ -150,7 +152,7 @@ static void test_long_pipelines(void **state)
 
 	(void)state;
 	ask(count_world.a, "SET {a}0 1");
-	/* More requests than share one look at the clock, mixed with commands that are no heat. */
+	/* More requests than share one read of the clock, mixed with commands that are not counted as heat. */
 	for (int i = 0; i < 1000; i++) {
 		hs_buf_printf(&bytes, "*2\r\n$3\r\nGET\r\n$4\r\n{a}%d\r\n", i % 10);
 		if (i % 7 == 0)
@@ -171,7 +173,7 @@ static void test_long_pipelines(void **state)
 	count_world_close(&count_world);
 }
 
-/* Exactly as many requests as share one look at the clock, one less and one more. */
+/* As many requests as share one read of the clock, some fewer and some more. */
 static void test_pipelines_around_a_batch(void **state)
 {
 	(void)state;
@@ -189,7 +191,7 @@ static void test_pipelines_around_a_batch(void **state)
 	}
 }
 
-/* MSET, MGET and DEL of a hundred keys, on one slot or on all partitions. */
+/* MSET, MGET and DEL of a hundred keys, in one slot or on all partitions. */
 static void test_many_keys_in_one_command(void **state)
 {
 	enum { KEYS = 100 };
@@ -256,8 +258,8 @@ static void test_a_long_transaction(void **state)
 
 /* ---- cut input ---- */
 
-/* Reads that share a look at the clock refer to their keys until they get their time: the names must still be valid
- * then. */
+/* Reads that share a read of the clock refer to their keys until the core counts them. The names of the keys must
+ * still be valid at that time. */
 static void names_are_right(const struct count_world *count_world, int keys)
 {
 	struct hs_heat_query query = {.what = HS_HEAT_KEYS, .window = HS_HEAT_LONG};
@@ -331,17 +333,17 @@ static void test_times(void **state)
 	(void)state;
 	options.look_us = 64;
 	count_world = count_world_open(&options);
-	/* A pipeline of reads shares one look at the clock: a quarter of the time for each. */
+	/* Four requests of a pipeline share one read of the clock, so each counts a quarter of the time. */
 	hs_sim_client_send(count_world.a, HS_LIT("*2\r\n$3\r\nGET\r\n$1\r\na\r\n"
 						 "*1\r\n$4\r\nPING\r\n"
 						 "*2\r\n$3\r\nGET\r\n$1\r\nb\r\n"
 						 "*2\r\n$3\r\nGET\r\n$1\r\nb\r\n"));
 	assert_int_equal(partition_of(&count_world, A_PARTITION).time_ns, 16000);
 	assert_int_equal(partition_of(&count_world, B_PARTITION).time_ns, 32000);
-	/* Several keys: each has the whole time of the command. */
+	/* In a command with several keys, each key counts the whole time of the command. */
 	ask(count_world.a, "MGET {c}1 {c}2");
 	assert_int_equal(partition_of(&count_world, C_PARTITION).time_ns, 2 * 64000);
-	/* A write: the time until it is answered. */
+	/* A write counts the time until it is answered. */
 	before_us = count_world.world->now.mono_us;
 	ask(count_world.a, "SET d 1");
 	assert_int_equal(partition_of(&count_world, D_PARTITION).time_ns,
@@ -349,7 +351,7 @@ static void test_times(void **state)
 	count_world_close(&count_world);
 }
 
-/* A command for two partitions, one of them slow: only the slow one has the long time. */
+/* If one of two partitions of a command is slow, only the slow one counts the long time. */
 static void test_a_slow_partition_is_not_the_others_time(void **state)
 {
 	struct hs_sim_world_options options = count_world_defaults();
@@ -372,7 +374,7 @@ static void test_a_slow_partition_is_not_the_others_time(void **state)
 	count_world_close(&count_world);
 }
 
-/* A full partition is not an error of the other partitions. */
+/* If one partition of a command is full, only this partition counts an error. */
 static void test_a_full_partition_is_not_the_others_error(void **state)
 {
 	struct hs_sim_world_options options = count_world_defaults();
@@ -390,7 +392,7 @@ static void test_a_full_partition_is_not_the_others_error(void **state)
 	count_world_close(&count_world);
 }
 
-/* A partition that listed many keys counts more bytes than one that listed none. */
+/* KEYS counts for each partition the bytes of the partition's own part of the reply. */
 static void test_listings_count_for_partitions_by_their_part(void **state)
 {
 	struct count_world count_world = count_world_open(NULL);
@@ -399,7 +401,7 @@ static void test_listings_count_for_partitions_by_their_part(void **state)
 	(void)state;
 	ask(count_world.a, "SET a 1");
 	before = partition_of(&count_world, A_PARTITION).bytes;
-	/* *1\r\n$1\r\na\r\n from one partition, *0\r\n from the others */
+	/* Partition A answers *1\r\n$1\r\na\r\n, the others answer *0\r\n. */
 	ask(count_world.a, "KEYS *");
 	count_world.keyless = PARTITIONS;
 	partition_has(&count_world, A_PARTITION, .writes = 1, .reads = 1, .bytes = before + 11);
@@ -426,21 +428,23 @@ static void test_object_freq(void **state)
 	struct count_world count_world = count_world_open(NULL);
 
 	(void)state;
-	hs_sim_world_pass(count_world.world, 100000000); /* both windows are full */
+	hs_sim_world_pass(count_world.world, 100000000); /* longer than both windows */
 	assert_int_equal(frequency(count_world.a, "OBJECT FREQ a"), -1);
 	hs_sim_client_request(count_world.a, "OBJECT FREQ a");
-	received(count_world.a, "$-1\r\n"); /* a missing key, however often it was read */
+	/* For a missing key the reply is null, however often the key was read. */
+	received(count_world.a, "$-1\r\n");
 	for (int i = 0; i < 3; i++)
 		ask(count_world.a, "SET a 1");
 	ask(count_world.a, "SET {a}b 1");
-	/* OBJECT FREQ is 255 × log2(1 + n) / 20: 25 after n = 3 requests, 12 after n = 1. */
+	/* OBJECT FREQ answers 255 × log2(1 + n) / 20, where n is the number of requests: 25 for n = 3, 12 for n =
+	 * 1. */
 	assert_in_range(frequency(count_world.a, "OBJECT FREQ a"), 24, 25);
 	assert_in_range(frequency(count_world.a, "OBJECT FREQ {a}b"), 11, 12);
-	/* OBJECT FREQ itself does not count. */
+	/* The OBJECT FREQ requests do not count as requests of the key. */
 	assert_in_range(frequency(count_world.a, "OBJECT FREQ {a}b"), 11, 12);
 	for (int i = 0; i < 1020; i++)
 		ask(count_world.b, "GET a");
-	/* 1023 requests over both workers, with the same result on either. */
+	/* Both workers answer the same number, which covers the 1023 requests of both. */
 	assert_in_range(frequency(count_world.a, "OBJECT FREQ a"), 126, 127);
 	assert_in_range(frequency(count_world.b, "OBJECT FREQ a"), 126, 127);
 	hs_sim_client_request(count_world.a, "MULTI");
@@ -453,7 +457,7 @@ static void test_object_freq(void **state)
 				"*3\r\n:127\r\n$1\r\n1\r\n$-1\r\n");
 	hs_sim_world_pass(count_world.world, 200000000);
 	assert_int_equal(frequency(count_world.a, "OBJECT FREQ a"), 0);
-	count_world.keyless = 10; /* the number of OBJECT FREQ so far */
+	count_world.keyless = 10; /* the number of OBJECT FREQ requests in this test */
 	count_world_close(&count_world);
 }
 
@@ -473,7 +477,7 @@ static void test_object_freq_ends_at_255(void **state)
 	count_world_close(&count_world);
 }
 
-/* Queued, because a write of the connection is in flight, or refused at first. */
+/* OBJECT FREQ is queued because the engine answers no read at once; then it is sometimes refused at first. */
 static void test_object_freq_on_every_path(void **state)
 {
 	struct hs_sim_world_options options = count_world_defaults();

@@ -1,6 +1,6 @@
-/* Goal: if an engine completes a large read without writing the reply, the core has the reply written only when the
- * client can take it: not for a disconnected client, nor for one whose unread replies reached the limit. Replies
- * keep their order, and each operation's snapshot is given back once.
+/* Goal: if an engine completes a large read without writing the reply, the core asks for the reply only when the
+ * client can take it: not for a disconnected client, and not for a client whose unread replies have reached the
+ * limit. Replies keep their order, and each operation's snapshot is given back once.
  *
  * Method: a core with an engine played by the test, which completes operations without a reply. */
 #include "stages/stages.h"
@@ -116,13 +116,13 @@ static void test_the_limit_comes_first(void **state)
 	for (size_t i = 0; i < 20; i++)
 		complete_unmade(&world, i);
 	assert_true(hs_session_cut(world.client));
-	assert_int_equal(world.made, 3); /* the third reply exceeds the limit */
+	assert_int_equal(world.made, 3); /* after the third reply the client is over its limit */
 	assert_int_equal(world.dropped, 17);
 	assert_true(hs_session_out(world.client)->len < LIMIT + LARGE);
 	close_world(&world);
 }
 
-/* Out of order: the first reply has not come yet. */
+/* The engine completes the reads in reverse order: the replies wait for the first one. */
 static void test_out_of_turn(void **state)
 {
 	struct world world;

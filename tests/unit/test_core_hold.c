@@ -1,9 +1,9 @@
 /* Goal: when a client's next command is held back, CLIENT LIST shows the reason and a counter counts it; when the
  * command continues, the client is shown as not held.
  *
- * Method: scripts against the simulated world, with a partition that answers on demand. foo lives on partition 2 of
- * four. A stage that holds is in test_core_stage.c, CLIENT PAUSE in test_core_pause.c, a reply that does not fit in
- * test_core_reply_budget.c. */
+ * Method: scripts against the simulated world, with a partition that answers on demand. foo lives on partition 2
+ * of four. A stage that holds is in test_core_stage.c, CLIENT PAUSE in test_core_pause.c, a reply that does not
+ * fit in test_core_reply_budget.c. */
 #include "tests/lib/script.h"
 
 #include "base/mem.h"
@@ -34,7 +34,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* The reason that CLIENT LIST shows, and its count; every other count is 0. */
+/* Asserts that CLIENT LIST shows the reason `text`, and that `why` was counted `times` times and no other reason
+ * was. */
 static void held(const char *text, enum hs_hold why, uint64_t times)
 {
 	assert_string_equal(hs_hold_text(core, client->session), text);
@@ -48,7 +49,7 @@ static void go_on(void)
 	hs_sim_world_settle(world);
 }
 
-/* A transaction that publishes must run alone: its message follows its commit. */
+/* A transaction with PUBLISH must run alone, because its message is sent after its commit. */
 static void ask_to_publish(void)
 {
 	hs_sim_client_request(client, "MULTI");
@@ -70,7 +71,7 @@ static void test_the_next_must_be_alone(void **state)
 	held("-", HS_HOLD_IN_FLIGHT, 1);
 }
 
-/* Commands behind a command that must run alone wait, too, whether they came with it or later. */
+/* Commands after a command that must run alone wait, whether they came in the same packet or later. */
 static void test_the_last_must_be_alone(void **state)
 {
 	(void)state;
@@ -85,7 +86,7 @@ static void test_the_last_must_be_alone(void **state)
 	held("-", HS_HOLD_IN_FLIGHT, 1);
 }
 
-/* An incomplete command is not held. */
+/* An incomplete command does not count as held. */
 static void test_an_incomplete_command(void **state)
 {
 	(void)state;
@@ -120,7 +121,7 @@ static void test_the_pipeline_is_full(void **state)
 	hs_buf_deinit(&expected);
 }
 
-/* The option lowers the limit for clients that connect from then on. */
+/* The option lowers the limit of requests in flight for clients that connect from then on. */
 static void test_the_pipeline_is_short(void **state)
 {
 	struct hs_core_options options = world->options.core;

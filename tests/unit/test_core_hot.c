@@ -1,5 +1,5 @@
-/* Goal: a key becomes hot when its share of the requests reaches the upper bound, and cools when the share has been
- * below the lower bound for a while. Stages find their state for the key; the table is bounded.
+/* Goal: a key becomes hot when its share of the requests reaches the upper bound, and cools when its share has
+ * been below the lower bound for a while. Stages find their state for the key; the table is bounded.
  *
  * Method: a core without an engine; the test reports made-up heat to the table, as counting would. */
 #include "core/count.h"
@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-enum { COOL_US = 1000, FOLD = 2 }; /* FOLD: the fold stage's number */
+enum { COOL_US = 1000, FOLD = 2 }; /* FOLD: the index of the fold stage */
 
 struct world {
 	struct hs_core_calls calls;
@@ -94,7 +94,7 @@ static void test_a_key_turns_hot_and_cools(void **state)
 	note(&world, "k", 0.1, 8);
 	assert_non_null(find(&world, "k"));
 	assert_int_equal(hs_counter_get(&world.core->stats.hot_keys), 1);
-	/* It stays hot while its share is above the lower bound, however long. */
+	/* The key stays hot while its share is not below the lower bound. */
 	for (int i = 0; i < 10; i++) {
 		pass(&world, COOL_US);
 		note(&world, "k", 0.05, 8);
@@ -110,7 +110,7 @@ static void test_a_key_turns_hot_and_cools(void **state)
 	close_world(&world);
 }
 
-/* A lower bound above the upper one is ignored. */
+/* The core ignores a lower bound above the upper bound. */
 static void test_bounds_in_the_wrong_order(void **state)
 {
 	struct world world;
@@ -128,7 +128,8 @@ static void test_bounds_in_the_wrong_order(void **state)
 	close_world(&world);
 }
 
-/* A stage that the plan excludes gives the key up while it is hot, and takes it again when the plan allows it. */
+/* If the plan excludes a stage for a hot key, the stage frees its state for the key. When the plan allows the
+ * stage again, the stage takes the key again. */
 static void test_the_plan_decides(void **state)
 {
 	struct world world;
@@ -147,12 +148,13 @@ static void test_the_plan_decides(void **state)
 	hot->plan |= UINT32_C(1) << FOLD;
 	note(&world, "k", 1, 100);
 	assert_non_null(hot->state[FOLD]);
-	assert_ptr_equal(hot->heat.key.data, hot->key); /* a copy: the request is gone */
+	/* The table has its own copy of the key, because the request is freed. */
+	assert_ptr_equal(hot->heat.key.data, hot->key);
 	assert_int_equal(hot->heat.slot, hs_slot_of(HS_LIT("k")));
 	close_world(&world);
 }
 
-/* A stage with work in flight for a key keeps it in the table. */
+/* A key stays in the table as long as a stage has state for it. */
 static void test_state_keeps_a_key(void **state)
 {
 	struct world world;
@@ -168,7 +170,7 @@ static void test_state_keeps_a_key(void **state)
 	world.options.fold = false;
 	hs_core_configure(world.core, &world.options);
 	pass(&world, COOL_US / 2);
-	assert_null(hot->state[FOLD]); /* the key is hot all the same */
+	assert_null(hot->state[FOLD]); /* the fold stage is off, but the key is still hot */
 	world.options.fold = true;
 	hs_core_configure(world.core, &world.options);
 	note(&world, "k", 1, 100);
@@ -215,7 +217,8 @@ static void test_the_table_is_small(void **state)
 	close_world(&world);
 }
 
-/* Keys of one slot, as a hash tag makes them, are distinct; a key beyond the limit is counted. */
+/* Two keys with the same hash tag have the same slot but separate entries. The core counts a key that does not
+ * fit into the table. */
 static void test_the_table_is_bounded(void **state)
 {
 	struct world world;

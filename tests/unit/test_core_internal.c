@@ -1,5 +1,5 @@
-/* Goal: an internal call of heatsink is continued exactly once for each of its events, whether the engine answers at
- * once, later, after the timeout, or with an unknown outcome. No client notices it.
+/* Goal: the sender of an internal call gets each event of the call exactly once, whether the engine answers
+ * at once, later, after the timeout, or with an unknown outcome. Internal calls are invisible to clients.
  *
  * Method: a core with an engine played by the test, which answers operations on demand. */
 #include "stages/stages.h"
@@ -26,22 +26,22 @@ struct world {
 	struct hs_now now;
 	struct hs_op *ops[OPS];
 	size_t count;
-	/* the answer to every operation inside submit; NULL: the test answers later */
+	/* The engine's answer to every operation inside submit. NULL: the test answers later. */
 	const char *at_once;
 };
 
 enum outcome {
-	ANSWERED, /* by the engine: a reply, or an error: it did not run or failed */
-	UNKNOWN,  /* it may have run */
-	LATE,	  /* no answer in time: it may have run, or may still run */
+	ANSWERED, /* by the engine: a reply, or an error of an operation that had no effect */
+	UNKNOWN,  /* the operation may have run */
+	LATE,	  /* timeout: the operation may have run, or may still run */
 };
 
-/* The calls of `then`, with what it was given; tests run one after the other. */
+/* How often `then` was called, and with which outcomes and replies. Tests run one after the other. */
 static struct {
 	int calls, late;
 	enum outcome outcome[OPS];
 	char reply[OPS][64];
-	bool stay; /* the call is not ended at its timeout */
+	bool stay; /* `then` does not end the call at its timeout */
 } seen;
 
 static enum hs_submit submit(void *context, struct hs_op *op)
@@ -155,7 +155,7 @@ static void send(struct world *world, uint64_t timeout_us)
 	struct hs_internal internal = get_call(argv, timeout_us);
 
 	hs_internal_send(world->core, hs_internal_prepare(world->core, &internal));
-	memset(argv, 0, sizeof argv); /* the call has copied them */
+	memset(argv, 0, sizeof argv); /* the call has copied its arguments */
 }
 
 static void test_answered(void **state)
@@ -173,7 +173,7 @@ static void test_answered(void **state)
 	assert_int_equal(seen.calls, 1);
 	assert_int_equal(seen.outcome[0], ANSWERED);
 	assert_string_equal(seen.reply[0], "$1\r\nv\r\n");
-	/* A refusal is an answer: the call did not run. */
+	/* A refusal is an answer: the operation did not run. */
 	send(&world, 0);
 	answer(&world, 1, "-CLUSTERDOWN not served\r\n");
 	assert_int_equal(seen.outcome[0], ANSWERED);
@@ -207,7 +207,7 @@ static void test_outcome_unknown(void **state)
 	close_world(&world);
 }
 
-/* A call that is ended at its timeout gets no further event; its answer is dropped. */
+/* A call that `then` ends at its timeout gets no further event. Its answer is dropped. */
 static void test_answer_after_the_timeout(void **state)
 {
 	struct world world;
@@ -215,7 +215,7 @@ static void test_answer_after_the_timeout(void **state)
 	(void)state;
 	open_world(&world, 0);
 	send(&world, 2 * TIMEOUT_US);
-	send(&world, TIMEOUT_US); /* times out before the first */
+	send(&world, TIMEOUT_US); /* this call times out before the first one */
 	pass(&world, TIMEOUT_US - 1);
 	assert_int_equal(seen.calls, 0);
 	pass(&world, 1);
@@ -224,13 +224,13 @@ static void test_answer_after_the_timeout(void **state)
 	assert_int_equal(seen.outcome[0], LATE);
 	answer(&world, 1, "+OK\r\n");
 	assert_int_equal(seen.calls, 1);
-	answer(&world, 0, "+OK\r\n"); /* in time */
+	answer(&world, 0, "+OK\r\n"); /* the first call is answered in time */
 	assert_int_equal(seen.calls, 2);
 	assert_int_equal(seen.late, 1);
 	close_world(&world);
 }
 
-/* A call that is not ended at its timeout gets the answer as well. */
+/* A call that `then` does not end at its timeout also gets the late answer. */
 static void test_answer_after_the_timeout_awaited(void **state)
 {
 	struct world world;
@@ -282,7 +282,7 @@ static void test_several_parts(void **state)
 	close_world(&world);
 }
 
-/* Sends a call of one operation. `watcher`: the client id to send it under; 0: an id of its own. */
+/* Sends a call of one operation under the client id `watcher`; 0: under a new id. */
 static void send_tx(struct world *world, enum hs_op_kind kind, size_t argc,
 		    const struct hs_bytes *argv, uint64_t watcher, const struct hs_op_tx *tx)
 {
@@ -323,7 +323,7 @@ static uint64_t increase_watched(struct world *world, int value, const char *ans
 	assert_int_equal(ops[0]->watcher, id);
 	assert_int_equal(ops[0]->client, id);
 	assert_int_equal(ops[1]->client, id);
-	assert_true(ops[1]->ordered); /* the engine must not read before it watches */
+	assert_true(ops[1]->ordered); /* the engine must run WATCH before GET */
 	answer(world, first, "+OK\r\n");
 	snprintf(text, sizeof text, "$1\r\n%d\r\n", value);
 	answer(world, first + 1, text);
@@ -355,7 +355,7 @@ static void test_a_transaction_with_a_watch(void **state)
 	close_world(&world);
 }
 
-/* One call with one answer, under a client id of its own. */
+/* A transaction without WATCH is one call with one answer, under a client id of its own. */
 static void test_a_transaction_without_a_watch(void **state)
 {
 	const struct hs_bytes incr[] = {HS_LIT("INCR"), HS_LIT("k")},
@@ -450,7 +450,7 @@ static void retry_if_unknown(struct hs_core *core, struct hs_request *request)
 	}
 }
 
-/* The timeout starts again, and the second answer is not mistaken for the first. */
+/* The retry starts with a new timeout, and the second answer is not mistaken for the first. */
 static void test_retried_after_an_unknown_outcome(void **state)
 {
 	struct hs_bytes argv[2];
@@ -461,7 +461,7 @@ static void test_retried_after_an_unknown_outcome(void **state)
 	open_world(&world, 0);
 	internal.on_done = retry_if_unknown;
 	hs_internal_send(world.core, hs_internal_prepare(world.core, &internal));
-	memset(argv, 0, sizeof argv); /* the call has copied them */
+	memset(argv, 0, sizeof argv); /* the call has copied its arguments */
 	pass(&world, TIMEOUT_US - 1);
 	answer(&world, 0, "-UNKNOWN the connection was lost\r\n");
 	assert_int_equal(world.count, 2);
@@ -480,7 +480,7 @@ static void test_retried_after_an_unknown_outcome(void **state)
 	close_world(&world);
 }
 
-/* The first answer comes late with an unknown outcome; the second does not come in time, either. */
+/* The first attempt is answered after its timeout, with an unknown outcome. The second attempt times out, too. */
 static void test_retried_after_a_late_unknown_outcome(void **state)
 {
 	struct hs_bytes argv[2];
@@ -504,12 +504,12 @@ static void test_retried_after_a_late_unknown_outcome(void **state)
 	pass(&world, 1);
 	assert_int_equal(seen.calls, 3);
 	assert_int_equal(seen.outcome[2], LATE);
-	answer(&world, 1, "$1\r\nv\r\n"); /* dropped */
+	answer(&world, 1, "$1\r\nv\r\n"); /* the answer after the end is dropped */
 	assert_int_equal(seen.calls, 3);
 	close_world(&world);
 }
 
-/* No two ids of internal calls are equal, on any worker, and none is a connection's id; those count from 1. */
+/* Internal calls have distinct ids on all workers. None equals the id of a connection; those count from 1. */
 static void test_ids_are_unique(void **state)
 {
 	struct world worlds[2];

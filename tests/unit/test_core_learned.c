@@ -1,5 +1,5 @@
-/* Goal: commands learned from a server are routed, their parts are merged into one reply, and the core refuses them
- * where it must.
+/* Goal: commands learned from a server are routed, their parts are merged into one reply, and the core refuses
+ * commands that it cannot serve.
  *
  * Method: a core with an engine played by the test, which answers at once: partition p answers the number p, or an
  * error where the test wants one, and records the operations. */
@@ -25,8 +25,9 @@ struct town {
 	struct hs_learned *learned;
 	struct hs_log log;
 	_Atomic uint64_t slowlog_ids;
-	struct hs_buf asked; /* "hget@2 …": operations since the last look */
-	const char *failing; /* the answer of partition 1 instead of its number; or NULL */
+	struct hs_buf asked; /* operations since the last check, as "hget@2 …" */
+	/* Partition 1 answers this error instead of its number; NULL: no error. */
+	const char *failing;
 };
 
 static void sink(void *context, enum hs_log_level level, const char *line)
@@ -102,7 +103,7 @@ static void town_close(struct town *town)
 	hs_buf_deinit(&town->asked);
 }
 
-/* Sends the request; the engine must get the operations `asked`, and the client `received`. */
+/* Sends the request. Asserts that the engine gets the operations `asked` and the client gets `received`. */
 static void says(struct town *town, const char *request, const char *asked, const char *received)
 {
 	struct hs_buf line = {0}, out = {0};
@@ -161,8 +162,8 @@ static void test_places(void **state)
 	town_open(&town);
 	hs_core_learn(town.core, town.learned);
 	says(&town, "GET a", "get@3 ", ":3\r\n");
-	says(&town, "HGET a f", "hget@3 ", ":3\r\n"); /* slot 15495 */
-	says(&town, "hget b f", "hget@0 ", ":0\r\n"); /* slot 3300 */
+	says(&town, "HGET a f", "hget@3 ", ":3\r\n"); /* a has slot 15495 */
+	says(&town, "hget b f", "hget@0 ", ":0\r\n"); /* b has slot 3300 */
 	says(&town, "EVAL s 1 a", "eval@3 ", ":3\r\n");
 	says(&town, "EVAL s 0 a", "eval@0 ", ":0\r\n");
 	says(&town, "MEMORY USAGE a", "memory|usage@3 ", ":3\r\n");
@@ -175,7 +176,7 @@ static void test_places(void **state)
 	says(&town, "EVAL s 2 a b", "",
 	     "-CROSSSLOT Keys in request don't hash to the same slot\r\n");
 	says(&town, "SCRIPT NOSUCH", "", "-ERR unknown subcommand 'NOSUCH'. Try SCRIPT HELP.\r\n");
-	/* the row of the table served until the server's row was learned */
+	/* The learned row of FUNCTION FLUSH replaces the row of the built-in table. */
 	says(&town, "FUNCTION FLUSH",
 	     "function|flush@0 function|flush@1 function|flush@2 function|flush@3 ", ":0\r\n");
 	hs_core_learn(town.core, NULL);
@@ -201,11 +202,12 @@ static void test_merges(void **state)
 	town_close(&town);
 }
 
-/* CLIENT PAUSE WRITE holds commands that may write, and those that Redis would send to its replicas. */
+/* CLIENT PAUSE WRITE holds commands that may write, and commands that Redis sends to its replicas, such as
+ * PFCOUNT. */
 static void test_paused(void **state)
 {
 	static const struct {
-		const char *words, *asked, *received; /* asked "": the command is held */
+		const char *words, *asked, *received; /* asked "": the pause holds the command */
 	} rows[] = {
 		{"LPUSH a x", "", NULL},
 		{"WAIT 0 0", "wait@0 wait@1 wait@2 wait@3 ", ":0\r\n"},
@@ -229,7 +231,7 @@ static void test_paused(void **state)
 		hs_pause_begin(town.core, HS_PAUSE_WRITES, UINT64_MAX);
 		says(&town, rows[i].words, rows[i].asked, rows[i].received ? rows[i].received : "");
 		hs_pause_end(town.core);
-		/* it continued by itself */
+		/* A held command continues when the pause ends. */
 		assert_int_equal(town.asked.len > 0, !rows[i].received);
 		town.asked.len = 0;
 		hs_session_out(town.session)->len = 0;
@@ -270,7 +272,7 @@ static void test_transactions(void **state)
 	says(&town, "MULTI", "", "+OK\r\n");
 	says(&town, "SCRIPT LOAD x", "", "+QUEUED\r\n");
 	says(&town, "HGET a f", "", "+QUEUED\r\n");
-	/* `a` is on the last partition, which answered in the transaction. */
+	/* The key a is on the last partition, which answers in the transaction. */
 	says(&town, "EXEC", "script|load@x hget@x script|load@0 script|load@1 script|load@2 ",
 	     "*2\r\n:0\r\n+hget\r\n");
 	says(&town, "MULTI", "", "+OK\r\n");

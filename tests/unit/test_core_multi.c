@@ -14,7 +14,7 @@ struct two {
 	struct hs_sim_client *a, *b;
 };
 
-/* Two clients on two workers. */
+/* The test's two clients, on two workers. */
 static struct two open_two(void)
 {
 	struct hs_sim_world_options options = hs_sim_world_defaults(1);
@@ -34,7 +34,7 @@ static void ask(struct hs_sim_client *client, const char *words)
 	hs_sim_world_settle(client->world);
 }
 
-/* The counts in the first worker's commandstats. */
+/* Asserts the counts of a command in the first worker's commandstats. */
 static void counted(const struct two *two, enum hs_command_id id, uint64_t calls, uint64_t failed)
 {
 	const struct hs_core_stats *stats = hs_core_stats(hs_sim_world_core(two->world, 0));
@@ -43,7 +43,7 @@ static void counted(const struct two *two, enum hs_command_id id, uint64_t calls
 	assert_int_equal(hs_counter_get(&stats->command[id].failed), failed);
 }
 
-/* As in Redis, each command of a transaction that ran is counted, and each that failed. */
+/* As in Redis, commandstats count each command of a transaction that ran, and each command that failed. */
 static void test_commands_are_counted(void **state)
 {
 	struct two two = open_two();
@@ -67,7 +67,7 @@ static void test_commands_are_counted(void **state)
 	ask(two.b, "SET foo y");
 	ask(two.a, "MULTI");
 	ask(two.a, "INCR foo");
-	ask(two.a, "EXEC"); /* aborted */
+	ask(two.a, "EXEC"); /* the watch aborts the transaction */
 	counted(&two, HS_CMD_ID_INCR, 1, 1);
 	counted(&two, HS_CMD_ID_EXEC, 2, 0);
 	hs_sim_world_destroy(&two.world);
@@ -116,8 +116,8 @@ static void test_a_command_that_fails_does_not_stop_the_others(void **state)
 	hs_sim_world_destroy(&two.world);
 }
 
-/* CLIENT SETNAME and similar commands are part of the transaction: if it is aborted, they do not run. A command
- * behind EXEC in the same packet sees the state after EXEC. */
+/* CLIENT SETNAME and similar commands are a part of the transaction: if EXEC aborts it, they do not run. A
+ * command after EXEC in the same packet sees the state after EXEC. */
 static void test_local_commands_run_with_the_transaction_or_not_at_all(void **state)
 {
 	static const char *const transaction[] = {"WATCH foo",	  "MULTI", "CLIENT SETNAME later",
@@ -193,7 +193,8 @@ static void test_a_refused_command_aborts_the_transaction(void **state)
 	}
 }
 
-/* Commands that other partitions, other workers or the process answer keep their place among the replies. */
+/* Commands that other partitions, other workers or the process answer have their replies in the order of the
+ * transaction. */
 static void test_commands_over_everything(void **state)
 {
 	struct two two = open_two();
@@ -220,7 +221,8 @@ static void test_commands_over_everything(void **state)
 	hs_sim_world_destroy(&two.world);
 }
 
-/* FLUSHDB is not atomic with keys of one slot, and is refused beside them; alone it is allowed. */
+/* FLUSHDB writes to all partitions and cannot be atomic with keys of one slot, so EXEC refuses the transaction.
+ * Without such keys, EXEC allows FLUSHDB. */
 static void test_writes_to_every_partition(void **state)
 {
 	static const char *const with_keys[][2] = {{"FLUSHDB", "SET foo 1"},
@@ -256,7 +258,7 @@ static void test_writes_to_every_partition(void **state)
 	hs_sim_world_destroy(&two.world);
 }
 
-/* Refused as in Redis; the rest of the transaction runs. */
+/* MULTI inside MULTI is refused as in Redis. The rest of the transaction runs. */
 static void test_nesting(void **state)
 {
 	struct two two = open_two();
@@ -305,7 +307,7 @@ static void test_a_changed_watched_key_aborts_the_transaction(void **state)
 	ask(two.a, "SET foo 1");
 	ask(two.a, "EXEC");
 	received(two.a, "+OK\r\n+OK\r\n+QUEUED\r\n*-1\r\n");
-	/* EXEC ended the watch: the next transaction runs. */
+	/* EXEC has ended the watch, so the next transaction runs. */
 	ask(two.b, "SET foo 10");
 	ask(two.a, "MULTI");
 	ask(two.a, "INCR foo");
@@ -386,7 +388,7 @@ static void test_unwatch_inside_comes_too_late(void **state)
 	hs_sim_world_destroy(&two.world);
 }
 
-/* Everything in one packet, while another client's write is in flight. */
+/* The client sends WATCH, MULTI and EXEC in one packet, while another client's write is in flight. */
 static void test_pipelined(void **state)
 {
 	struct two two = open_two();
@@ -431,7 +433,7 @@ static void test_resp3(void **state)
 	hs_sim_world_destroy(&two.world);
 }
 
-/* A suppressed reply must not leave a gap in the array. */
+/* A command with a suppressed reply must not leave a gap in the array of replies. */
 static void test_every_command_has_its_element(void **state)
 {
 	struct two two = open_two();

@@ -1,6 +1,6 @@
 /* Goal: order on one connection and between connections: replies come in the order of requests, whichever finishes
- * first (law 1); reads see earlier writes of the same key (law 2); limits hold (law 6); a stuck partition delays no
- * other (law 9).
+ * first (law 1); reads see earlier writes of the same key (law 2); limits hold (law 6); a stuck partition delays
+ * no other (law 9).
  *
  * Method: scripts against the simulated world. Of four partitions, foo lives on 2 and bar on 1. */
 #include "tests/lib/script.h"
@@ -29,16 +29,17 @@ static void test_a_quick_answer_waits_for_a_slow_one(void **state)
 	struct hs_sim_client *client = hs_sim_client_connect(world, 0);
 
 	(void)state;
-	hs_sim_client_request(client, "SET foo 1"); /* waits for its commit */
-	hs_sim_client_request(client, "ECHO x"); /* completed at once, but sent after the first */
+	hs_sim_client_request(client, "SET foo 1"); /* this write waits for its commit */
+	/* ECHO completes at once, but its reply is sent after the first one's. */
+	hs_sim_client_request(client, "ECHO x");
 	hs_sim_client_request(client, "NOPE a");
-	/* another partition, which has no earlier request */
+	/* bar is on another partition, which has no request of this client in flight. */
 	hs_sim_client_request(client, "GET bar");
 	silent(client);
 	hs_sim_world_settle(world);
 	received(client, "+OK\r\n$1\r\nx\r\n-ERR unknown command 'NOPE', with args beginning with: "
 			 "'a' \r\n$-1\r\n");
-	/* no earlier request: answered without an event */
+	/* With no request in flight, the engine answers this read at once. */
 	hs_sim_client_request(client, "GET foo");
 	received(client, "$1\r\n1\r\n");
 	hs_sim_world_destroy(&world);
@@ -72,7 +73,8 @@ static void test_a_stuck_partition_delays_no_other(void **state)
 	assert_int_equal(hs_slot_partition(hs_slot_of(HS_LIT("bar")), 4), BAR_PARTITION);
 	hs_sim_engine_stall(world->engine, FOO_PARTITION);
 	hs_sim_client_request(stuck, "SET foo 1");
-	hs_sim_client_request(stuck, "SET bar 1"); /* runs, but its reply has to wait */
+	/* This write runs, but its reply waits for the first. */
+	hs_sim_client_request(stuck, "SET bar 1");
 	hs_sim_world_settle(world);
 	silent(stuck);
 	hs_sim_client_request(other, "GET bar");
@@ -80,7 +82,7 @@ static void test_a_stuck_partition_delays_no_other(void **state)
 	hs_sim_client_request(other, "SET bar 2");
 	hs_sim_world_settle(world);
 	received(other, "+OK\r\n");
-	hs_sim_client_request(other, "GET foo"); /* reads see committed data */
+	hs_sim_client_request(other, "GET foo"); /* a read sees only committed data */
 	received(other, "$-1\r\n");
 	hs_sim_engine_go_on(world->engine, FOO_PARTITION);
 	hs_sim_world_settle(world);
@@ -88,7 +90,8 @@ static void test_a_stuck_partition_delays_no_other(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* The client has the reply of DISCARD. The UNWATCH that the core then sends stays unanswered for long. */
+/* The client already has the reply of DISCARD. The core then sends an UNWATCH to a stalled partition, and later
+ * replies do not wait for it. */
 static void test_an_unwatch_delays_no_reply(void **state)
 {
 	struct hs_sim_world *world = open_world();
@@ -110,7 +113,7 @@ static void test_an_unwatch_delays_no_reply(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* One request, as the bytes that a client sends. */
+/* Appends one request as the bytes that a client sends. */
 static void add(struct hs_buf *bytes, const char *request)
 {
 	hs_buf_printf(bytes, "%s\r\n", request);
@@ -175,7 +178,7 @@ static void test_commands_for_many_partitions(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* Follows the cursor to its end; every key must appear exactly once. */
+/* Follows the cursor of SCAN to its end. Every key must appear exactly once. */
 static void test_scan_walks_all_partitions(void **state)
 {
 	enum { KEYS = 100 };
@@ -253,7 +256,7 @@ static void test_requests_in_flight_are_limited(void **state)
 	hs_sim_client_send(client, hs_buf_bytes(&bytes));
 	hs_sim_world_settle(world);
 	assert_int_equal(hs_counter_get(&stats(world)->inflight), HS_SESSION_INFLIGHT_MAX);
-	/* The rest stays in the socket, except for the bytes of one read. */
+	/* The remaining requests stay in the socket, except for the bytes of one read. */
 	assert_false(hs_core_wants_input(client->session));
 	assert_true(client->session->in.len <= 2 * HS_READ_BYTES);
 	assert_true(client->unread.len > 0);
@@ -273,7 +276,7 @@ static void test_requests_in_flight_are_limited(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* Stores one large value and reads it until the limit is reached. */
+/* Stores one large value and reads it until the unread replies reach the limit. */
 static void overflow(bool reads_at_once)
 {
 	struct hs_sim_world_options options = hs_sim_world_defaults(1);
@@ -292,7 +295,8 @@ static void overflow(bool reads_at_once)
 	for (int i = 0; i < 10; i++)
 		hs_sim_client_request(reading_paused, "GET foo");
 	hs_sim_world_settle(world);
-	assert_non_null(reading_paused->session); /* just below a megabyte: within the limit */
+	/* The replies are just below a megabyte, within the limit. */
+	assert_non_null(reading_paused->session);
 	for (int i = 0; i < 10; i++)
 		hs_sim_client_request(reading_paused, "GET foo");
 	hs_sim_world_settle(world);
@@ -309,7 +313,7 @@ static void test_a_client_that_does_not_read_is_cut_off(void **state)
 {
 	(void)state;
 	overflow(true);
-	overflow(false); /* all twenty are in flight before the first is answered */
+	overflow(false); /* all twenty reads are in flight before the first reply */
 }
 
 static void test_a_client_that_reads_late_gets_everything(void **state)
@@ -324,7 +328,7 @@ static void test_a_client_that_reads_late_gets_everything(void **state)
 	hs_sim_client_request(client, "QUIT");
 	hs_sim_world_settle(world);
 	silent(client);
-	assert_non_null(client->session); /* closed only when everything is sent */
+	assert_non_null(client->session); /* the core closes the connection when all is sent */
 	hs_sim_client_pause_reading(client, false);
 	received(client, "+OK\r\n$1\r\n1\r\n+OK\r\n");
 	assert_null(client->session);
@@ -353,7 +357,7 @@ static void test_a_full_store_refuses_writes_only(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* An engine may queue a read that the core hoped to have answered at once. */
+/* The engine may queue a read that the core tried to have answered at once. The replies keep their order. */
 static void test_refused_reads_come_in_turn(void **state)
 {
 	struct hs_sim_world_options options = hs_sim_world_defaults(1);

@@ -1,5 +1,5 @@
-/* Goal: commands for all partitions, and SCAN, go to the partitions that are present. A shard that left a cluster
- * leaves an absent number, in the middle or at the end.
+/* Goal: commands for all partitions, and SCAN, go to the partitions that are present. When a shard leaves a
+ * cluster, its partition number becomes absent, in the middle or at the end.
  *
  * Method: a core with a slot map that the test changes, and an engine played by the test, which records each
  * operation and answers it. */
@@ -25,7 +25,7 @@ struct world {
 	struct hs_slot_map map;
 	struct hs_core *core;
 	struct hs_session *session;
-	char went[256]; /* "DBSIZE@0 SCAN 0@2" */
+	char went[256]; /* the operations with their partitions, such as "DBSIZE@0 SCAN 0@2" */
 	const char *answer;
 };
 
@@ -63,7 +63,7 @@ static void open_world(struct world *world)
 		.context = world,
 		.log = &world->log,
 		.workers = 1,
-		.partitions = 8, /* more than are in use */
+		.partitions = 8, /* more partitions than the map uses */
 		.slots = &world->map,
 		.shared_connections = true,
 		.op_scope = HS_OP_SCOPE_SLOT,
@@ -85,7 +85,8 @@ static void close_world(struct world *world)
 	hs_core_destroy(&world->core);
 }
 
-/* Sends a request; `went` is where its operations went, `received` the client's reply. */
+/* Sends a request. Asserts that its operations went to the partitions in `went`, and that the client got
+ * `received`. */
 static void check(struct world *world, const char *request, const char *answer, const char *went,
 		  const char *received)
 {
@@ -132,11 +133,11 @@ static void test_scan_skips_an_absent_partition(void **state)
 	check(&world, "SCAN 0\r\n", "*2\r\n$1\r\n5\r\n*0\r\n", "SCAN 0 @0",
 	      "*2\r\n$4\r\n1280\r\n*0\r\n");
 	check(&world, "SCAN 1281\r\n", end, "SCAN 5 @1", "*2\r\n$1\r\n2\r\n*0\r\n");
-	/* Partition 1 leaves while it is scanned: the scan continues with the next partition, from its beginning. */
+	/* Partition 1 leaves during the scan: the scan continues at the beginning of the next partition. */
 	hs_slot_map_set_present(&world.map, 1, false);
 	check(&world, "SCAN 1281\r\n", end, "SCAN 0 @2", "*2\r\n$1\r\n3\r\n*0\r\n");
 	check(&world, "SCAN 3\r\n", end, "SCAN 0 @3", end);
-	/* When the last partition leaves, the scan is complete. */
+	/* If the last partition leaves during the scan, the scan is complete. */
 	hs_slot_map_set_present(&world.map, 3, false);
 	hs_slot_map_set_count(&world.map, 3);
 	check(&world, "SCAN 1283\r\n", end, "", end);
@@ -146,7 +147,7 @@ static void test_scan_skips_an_absent_partition(void **state)
 	close_world(&world);
 }
 
-/* A cursor means the same after a second shard was added. */
+/* A cursor keeps its meaning when a second shard is added. */
 static void test_scan_cursor_when_a_second_shard_is_added(void **state)
 {
 	static struct world world;

@@ -1,4 +1,5 @@
-/* Goal: CLIENT PAUSE holds the right commands on every worker, and no others; at the end all of them run in order.
+/* Goal: CLIENT PAUSE holds the right commands on every worker, and no others. When the pause ends, the held
+ * commands run in order.
  *
  * Method: scripts against the simulated world, whose clock shows when a reply came. */
 #include "core/state.h"
@@ -54,7 +55,7 @@ static void test_all_commands_wait_on_every_worker(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* The pause ends at its deadline, not at the next tick. */
+/* The pause ends at its deadline, not at the next tick of the worker. */
 static void test_the_end_is_a_deadline(void **state)
 {
 	struct hs_sim_world *world = open_world();
@@ -64,7 +65,8 @@ static void test_the_end_is_a_deadline(void **state)
 
 	(void)state;
 	ask(a, "CLIENT PAUSE 1000");
-	assert_int_equal(hs_core_deadline(core), 0); /* no client waits for it */
+	/* No client waits for the end of the pause. */
+	assert_int_equal(hs_core_deadline(core), 0);
 	ask(a, "PING");
 	assert_int_equal(hs_core_deadline(core), start_us + SECOND);
 	hs_sim_world_destroy(&world);
@@ -85,7 +87,8 @@ static void test_only_writes_wait(void **state)
 	received(a, "+OK\r\n+OK\r\n");
 	received(b, "$1\r\n1\r\n+PONG\r\n*2\r\n$1\r\n1\r\n$-1\r\n");
 	ask(b, "INCR foo");
-	ask(b, "GET foo"); /* behind a write of its own, so it waits as well */
+	/* The read waits behind b's own write, which is held. */
+	ask(b, "GET foo");
 	silent(b);
 	ask(a, "GET foo");
 	received(a, "$1\r\n1\r\n");
@@ -116,7 +119,7 @@ static void test_transactions(void **state)
 	received(late, "+OK\r\n");
 	ask(writes, "EXEC");
 	ask(reads, "EXEC");
-	ask(late, "SET foo 2"); /* is not even queued */
+	ask(late, "SET foo 2"); /* the pause also holds the queueing of a write */
 	silent(writes);
 	received(reads, "*1\r\n$-1\r\n");
 	silent(late);
@@ -126,7 +129,7 @@ static void test_transactions(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* As in Redis: the client that paused everything waits for the end, too. */
+/* As in Redis, the client that paused all commands waits for the end of the pause, too. */
 static void test_unpause_waits_for_the_end_of_all(void **state)
 {
 	struct hs_sim_world *world = open_world();
@@ -168,7 +171,7 @@ static void test_the_stricter_mode_and_the_longer_time_win(void **state)
 
 	(void)state;
 	ask(a, "CLIENT PAUSE 3000 WRITE");
-	ask(a, "CLIENT PAUSE 0 ALL"); /* ends at once */
+	ask(a, "CLIENT PAUSE 0 ALL"); /* this pause ends at once */
 	received(a, "+OK\r\n+OK\r\n");
 	ask(b, "PING");
 	received(b, "+PONG\r\n");
@@ -179,14 +182,14 @@ static void test_the_stricter_mode_and_the_longer_time_win(void **state)
 	silent(b);
 	hs_sim_world_pass(world, SECOND);
 	received(b, "+PONG\r\n");
-	/* A pause that is over has no effect on the next. */
+	/* A pause that is over has no effect on the next pause. */
 	ask(a, "CLIENT PAUSE 1000 WRITE");
 	ask(b, "PING");
 	received(b, "+PONG\r\n");
 	hs_sim_world_destroy(&world);
 }
 
-/* Two pauses sent at the same time reach each worker in either order. */
+/* Two CLIENT PAUSE commands sent at the same time reach the workers in different orders. */
 static void test_two_at_once(void **state)
 {
 	static const char *const pauses[] = {"CLIENT PAUSE 1000 ALL", "CLIENT PAUSE 2000 WRITE"};
@@ -241,7 +244,8 @@ static void test_mistakes(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* Waiting clients may disconnect, be killed or send too much; other clients are not affected. */
+/* Clients that wait for the end of a pause may disconnect, be killed or send too much. Other clients are not
+ * affected. */
 static void test_waiting_clients_that_end(void **state)
 {
 	struct hs_sim_world *world = open_world();
@@ -265,7 +269,7 @@ static void test_waiting_clients_that_end(void **state)
 	assert_int_equal(blocked(world), 1);
 	ask(a, "CLIENT UNPAUSE");
 	assert_int_equal(blocked(world), 0);
-	received(ended, "+OK\r\n"); /* its input is closed, but it still reads */
+	received(ended, "+OK\r\n"); /* this client has closed its side, but still reads replies */
 	assert_null(ended->session);
 	ask(a, "MGET foo bar");
 	received(a, "+OK\r\n*2\r\n$-1\r\n$5\r\nended\r\n");
@@ -327,7 +331,7 @@ static void test_flags(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* A waiting client is not idle, and shutdown does not wait for it. */
+/* A client that waits for the end of a pause is not idle, and shutdown does not wait for it. */
 static void test_idle_and_draining(void **state)
 {
 	struct hs_sim_world_options options = hs_sim_world_defaults(1);

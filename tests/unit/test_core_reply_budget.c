@@ -1,5 +1,5 @@
-/* Goal: in front of servers, the core requests no more large replies than their client can take and than one
- * partition may have in flight. Small replies are never held back; held commands continue in order
+/* Goal: in front of servers, the core requests no more large replies than the client can take, and no more than
+ * one partition may have in flight. Small replies are never held back; held commands continue in order
  * (core/reply_budget.h).
  *
  * Method: a core with an engine behind shared connections. The test answers as the engine, and lets clients read
@@ -22,7 +22,8 @@
 
 #include <cmocka.h>
 
-/* FIRST: a quarter of MOST, divided by the first estimate */
+/* FIRST: requests in flight before any reply size is known, a quarter of MOST divided by the first estimate of a
+ * reply. */
 enum { CLIENTS = 12, OPS = 4096, FIRST = 16 };
 
 #define MOST (16 * HS_MIB)
@@ -33,7 +34,7 @@ struct world {
 	_Atomic uint64_t slowlog_ids;
 	struct hs_core *core;
 	struct hs_session *clients[CLIENTS];
-	struct hs_op *ops[OPS]; /* in flight, oldest first */
+	struct hs_op *ops[OPS]; /* operations in flight, oldest first */
 	size_t count;
 	char *value; /* a reply of 1 MiB */
 };
@@ -125,7 +126,7 @@ static void reply(struct world *world, const char *text)
 	hs_core_flush(world->core, now);
 }
 
-/* The client reads all there is. */
+/* The client reads all replies there are. Returns the number of bytes. */
 static size_t read_all(struct world *world, int client)
 {
 	size_t len = hs_session_out(world->clients[client])->len;
@@ -147,12 +148,13 @@ static void test_a_client_that_does_not_read(void **state)
 	assert_int_equal(world.count, FIRST);
 	for (; world.count > 0; asked++)
 		reply(&world, world.value);
-	/* The requests sent before any reply size was known, and no more: a quarter of output-limit is unread. */
+	/* The engine has answered the requests that were sent before any reply size was known. No further request
+	 * is sent, because a quarter of output-limit is unread. */
 	assert_int_equal(asked, FIRST);
 	assert_false(hs_session_cut(world.clients[0]));
 	assert_true(hs_counter_get(&hs_core_stats(world.core)->holds[HS_HOLD_REPLY_BUDGET]) > 0);
 	assert_string_equal(hs_hold_text(world.core, world.clients[0]), "engine-inflight-bytes");
-	/* The client reads at last and gets everything, a few replies at a time. */
+	/* When the client reads, it gets all replies, a few at a time. */
 	while (asked < 300) {
 		got += read_all(&world, 0);
 		assert_in_range(world.count, 1, 4);
@@ -174,12 +176,12 @@ static void test_clients_share_a_partition_s_budget(void **state)
 		say(&world, i, "GET big", 300);
 	assert_int_equal(world.count, MOST / HS_REPLY_GUESS_BYTES);
 	reply(&world, world.value);
-	/* Replies in flight count with their old estimate; new requests use the new one. */
+	/* Requests in flight count with the estimate at their start. New requests count with the new estimate. */
 	for (int i = 0; i < 200 && world.count > 0; i++) {
 		reply(&world, world.value);
 		assert_true(world.core->reply_budget.bytes[0] <= MOST);
 	}
-	/* A client that usually requests small values is not held back. */
+	/* The core does not hold a client that usually requests small values. */
 	world.clients[0]->typical_reply_bytes = 100;
 	say(&world, 0, "GET small", 100);
 	assert_true(world.count >= 100);
@@ -204,7 +206,7 @@ static void test_small_replies_shrink_the_estimate(void **state)
 	close_world(&world);
 }
 
-/* A key with large values is remembered by name, also for a client that had only small ones. */
+/* The core remembers a key with large values. A client that had only small replies is held for this key, too. */
 static void test_the_key_is_remembered(void **state)
 {
 	static struct world world;
@@ -215,11 +217,11 @@ static void test_the_key_is_remembered(void **state)
 	reply(&world, world.value);
 	world.clients[0]->typical_reply_bytes = 100;
 	say(&world, 0, "GET big", 300);
-	assert_int_equal(world.count, 3); /* within a quarter of what may be in flight */
+	assert_int_equal(world.count, 3); /* three replies fit a quarter of the budget */
 	close_world(&world);
 }
 
-/* Commands behind a held request wait with it, writes as well. */
+/* Commands behind a held request wait, too, also writes. */
 static void test_order_is_kept(void **state)
 {
 	static struct world world;

@@ -1,4 +1,4 @@
-/* Goal: a core holds a reference to its rules as long as it uses them, and no longer.
+/* Goal: a core holds a reference to its rules exactly as long as it uses them.
  *
  * Method: count references while a core is created, configured and destroyed. */
 #include "stages/stages.h"
@@ -43,7 +43,7 @@ static void test_rules_are_referenced_and_released(void **state)
 
 	(void)state;
 	assert_true(holds(first) > 1);
-	hs_core_configure(core, &options); /* the same rules again */
+	hs_core_configure(core, &options); /* configures the same rules again */
 	assert_true(holds(first) > 1);
 	options.rules = second;
 	hs_core_configure(core, &options);

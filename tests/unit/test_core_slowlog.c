@@ -1,7 +1,7 @@
-/* Goal: the slow log has the slow commands of all workers, the newest first, within its limits, and cut as Redis
- * cuts them.
+/* Goal: the slow log has the slow commands of all workers, the newest first, within its limits, with long
+ * arguments cut as in Redis.
  *
- * Method: scripts against the simulated world; a look at the clock takes as long as the test wants. */
+ * Method: scripts against the simulated world; reading the clock takes as long as the test wants. */
 #include "tests/lib/script.h"
 
 #include "base/limits.h"
@@ -14,7 +14,7 @@ static struct hs_sim_world *open_world(int64_t slowlog_us, uint32_t look_us)
 	options.core.slowlog_us = slowlog_us;
 	options.core.slowlog_len_max = 3;
 	options.look_us = look_us;
-	/* A write is slow: the wait for its commit counts. */
+	/* The engine answers and commits at once, so that only the reads of the clock take time. */
 	options.engine.commit_us_max = 0;
 	options.engine.answer_us_max = 0;
 	options.peer_us_max = 0;
@@ -113,7 +113,8 @@ static void test_the_log_is_bounded(void **state)
 		snprintf(text, sizeof text, "ECHO number%d", i);
 		ask(client, text);
 	}
-	options.slowlog_us = -1; /* so that SLOWLOG GET itself is not logged */
+	/* The slow log is off, so that SLOWLOG GET itself is not logged. */
+	options.slowlog_us = -1;
 	hs_core_configure(hs_sim_world_core(world, 0), &options);
 	client->received.len = 0;
 	ask(client, "SLOWLOG LEN");

@@ -1,8 +1,9 @@
-/* Goal: the core calls stages at their points, in order, and acts on their verdicts. Requests that a stage answers,
- * takes, holds, rewrites or sends later, also across switching a stage off, are answered once and in order, and
- * nothing leaks.
+/* Goal: the core calls stages at their points, in order, and acts on their verdicts. Requests that a stage
+ * answers, takes, holds, rewrites or sends later are answered once and in order, even if the stage is switched
+ * off meanwhile, and nothing leaks.
  *
- * Method: stages made for the test, which record their calls and act as told, in a core whose engine is the test. */
+ * Method: stages made for the test, which record their calls and act as told, in a core whose engine is the
+ * test. */
 #include "tests/lib/stage_world.h"
 
 static void test_the_order(void **state)
@@ -15,14 +16,14 @@ static void test_the_order(void **state)
 	answer(0, "$1\r\nv\r\n");
 	expect_points("arrive2 arrive1 arrive0");
 	received("$1\r\nv\r\n");
-	/* Only stages that marked the request see its answer. */
+	/* Only stages that have marked the request see its answer. */
 	world.orders[1].mark = false;
 	say("GET k\r\n");
 	world.points_seen[0] = '\0';
 	answer(1, "$1\r\nv\r\n");
 	expect_points("arrive2 arrive0");
 	received("$1\r\nv\r\n");
-	/* A command of several parts departs and arrives part by part. */
+	/* A command of several parts departs part by part, and each part arrives separately. */
 	say("MGET {a}1 {b}1\r\n");
 	expect_points("admit0 admit1 admit2 depart0 depart1 depart2 depart0 depart1 depart2");
 	answer(2, "*1\r\n$1\r\n1\r\n");
@@ -50,7 +51,7 @@ static void test_answered_by_a_stage(void **state)
 	world.points_seen[0] = '\0';
 	say("GET k\r\n");
 	expect_points("admit0 admit1");
-	received(""); /* only in its turn */
+	received(""); /* the stage's answer waits for the SET's reply */
 	answer(0, "+OK\r\n");
 	received("+OK\r\n+STAGE\r\n");
 	assert_int_equal(world.ops_count, 1);
@@ -67,7 +68,7 @@ static void test_taken_when_admitted(void **state)
 	expect_points("admit0 admit1 admit2 depart0 depart1 depart2");
 	answer(0, "$1\r\nj\r\n");
 	received("");
-	/* It departs through the stages behind the one that took it. */
+	/* A request that a stage sends on departs through the stages after this stage. */
 	hs_stage_send(world.core, 0, world.stage_states[0]->taken[0],
 		      &world.stage_states[0]->taken[0]->parts[0]);
 	expect_points("depart1 depart2");
@@ -88,11 +89,12 @@ static void test_taken_when_it_departs(void **state)
 	request = world.stage_states[1]->taken[0];
 	world.points_seen[0] = '\0';
 	hs_stage_share(world.core, 1, request, HS_LIT("$6\r\nshared\r\n"));
-	expect_points("arrive0"); /* a stage before it has marked the request */
+	expect_points("arrive0"); /* stage 0 has marked the request */
 	received("$6\r\nshared\r\n");
 }
 
-/* The client's input waits until nothing of the client is in flight; then the command is offered again. */
+/* The client's input waits until no request of the client is in flight. Then the core offers the held command
+ * again. */
 static void test_held(void **state)
 {
 	(void)state;
@@ -104,7 +106,8 @@ static void test_held(void **state)
 	assert_int_equal(world.ops_count, 1);
 	assert_string_equal(hs_hold_text(world.core, world.client), "test");
 	assert_int_equal(hs_counter_get(&hs_core_stats(world.core)->holds[HS_HOLD_STAGE]), 1);
-	/* Stages before the one that held it are not offered it again. */
+	/* The core offers the command again to the stage that held it and those after it, not to the stages
+	 * before. */
 	answer(0, "+OK\r\n");
 	expect_points(
 		"admit2 depart0 depart1 depart2 admit0 admit1 admit2 depart0 depart1 depart2");
@@ -116,7 +119,8 @@ static void test_held(void **state)
 	world.points_seen[0] = '\0';
 }
 
-/* Of a transaction, stages are offered EXEC only, with its commands, also when it is held and offered again. */
+/* Of a transaction, the core offers only EXEC to the stages, with the commands of the transaction, also when EXEC
+ * is held and offered again. */
 static void test_transactions(void **state)
 {
 	(void)state;
@@ -180,7 +184,7 @@ static void then(struct hs_core *core, struct hs_request *request)
 	hs_internal_end(core, request);
 }
 
-/* An internal call enters behind the stage that sends it. */
+/* An internal call departs through the stages after the stage that sends it. */
 static void test_internal_calls(void **state)
 {
 	const struct hs_bytes argv[] = {HS_LIT("GET"), HS_LIT("k")};
@@ -197,7 +201,7 @@ static void test_internal_calls(void **state)
 	received("");
 }
 
-/* Stages are switched off and on while requests are in flight: they still get the answers of requests that they
+/* Stages that are switched off while requests are in flight still get the answers of requests that they
  * marked. */
 static void test_switched(void **state)
 {
@@ -236,7 +240,7 @@ static void test_hot_keys(void **state)
 	assert_int_equal(world.core->hot_table.count, 0);
 }
 
-/* A session's state begins as zeros; the stage frees it. */
+/* A stage's state for a session begins as zeros. The stage frees it. */
 static void test_state_of_sessions(void **state)
 {
 	struct hs_session *other = connect_client(2);
@@ -250,7 +254,8 @@ static void test_state_of_sessions(void **state)
 	world.points_seen[0] = '\0';
 }
 
-/* A request taken in `depart` counts in its partition's order until the stage answers it or sends it on. */
+/* A request that a stage takes in `depart` keeps its place in the order of its partition until the stage answers
+ * it or sends it on. */
 static void test_taken_in_order(void **state)
 {
 	struct hs_request *request;
@@ -280,7 +285,7 @@ static void test_taken_in_order(void **state)
 	world.points_seen[0] = '\0';
 }
 
-/* Each part that a stage delays is sent on its own. */
+/* If a stage delays the parts of a command, it sends each part separately. */
 static void test_parts_are_delayed(void **state)
 {
 	struct hs_request *request;
@@ -303,7 +308,8 @@ static void test_parts_are_delayed(void **state)
 	world.points_seen[0] = '\0';
 }
 
-/* The stages before the answering one see the reply and may change it; those behind it never saw the request. */
+/* If a stage answers a request, the stages before it see the reply and may change it. The stages after it have
+ * not seen the request. */
 static void test_stages_that_see_an_answer_by_a_stage(void **state)
 {
 	struct hs_request *request;
@@ -344,7 +350,7 @@ static void test_events(void **state)
 	expect_points("changed-all0 changed-all1 changed-all2");
 	hs_core_event(world.core, world.now, &event);
 	expect_points("news0 news1 news2");
-	/* A message of one stage goes to the same stage of every worker. */
+	/* When a stage sends a message, every worker's instance of this stage gets it. */
 	hs_stage_tell(world.core, 1);
 	assert_non_null(world.told);
 	hs_core_event(world.core, world.now, world.told);
@@ -374,7 +380,7 @@ static void test_time(void **state)
 	expect_points("tick0 tick1 tick2");
 }
 
-/* A stage that listens to a session gets its commands and answers; the others do not. */
+/* A stage that listens to a session sees the session's commands and answers. The other stages do not. */
 static void test_listening(void **state)
 {
 	(void)state;
@@ -400,7 +406,7 @@ static void test_listening(void **state)
 	received("+PONG\r\n$1\r\nv\r\n+OK\r\n+QUEUED\r\n*1\r\n$1\r\nv\r\n+PONG\r\n");
 }
 
-/* A stage may ask for departing writes alone: every command that does not only read. */
+/* A stage may ask to see only departing writes: every command that is not read-only. */
 static void test_departing_writes(void **state)
 {
 	(void)state;
@@ -421,13 +427,13 @@ static void test_departing_writes(void **state)
 	received("$1\r\nv\r\n+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n$1\r\nv\r\n");
 }
 
-/* A stage asks those behind it whether they serve a hot key; the first that does ends the search. */
+/* A stage asks whether a stage after it serves a hot key. The search ends at the first one that does. */
 static void test_a_later_stage_serves_the_key(void **state)
 {
 	struct hs_heat_warmth heat = {.share = 1, .requests = 10, .key = HS_LIT("k"), .slot = 5};
 
 	(void)state;
-	/* the key is not hot */
+	/* The key is not hot yet, so no stage is asked. */
 	assert_false(hs_stage_served_behind(world.core, 0, 5, HS_LIT("k")));
 	hs_count_hot(world.core, heat, true);
 	world.points_seen[0] = '\0';

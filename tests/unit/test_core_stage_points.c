@@ -1,15 +1,15 @@
 /* Goal: a stage that has taken a request may end it at every point where stage.h allows it: the client gets its
- * replies in order, once, its held input continues, and nothing stays in flight; also if the stage is switched off
- * or the client is gone. The core calls the points that a stage must ask for (`flush`, `hot` of reads) when it asks,
- * and a stage can learn which clients another stage's internal call serves.
+ * replies in order, once, its held input continues, and nothing stays in flight. This also holds if the stage is
+ * switched off or the client disconnects. The core calls the points that a stage must ask for (`flush`, `hot` of
+ * reads) when it asks, and a stage can learn which clients another stage's internal call serves.
  *
- * Method: the stages of tests/lib/stage_world.h. Tables of points, each with the event that causes it, times the
- * ways to take a request and to end it, in a new core each. */
+ * Method: the stages of tests/lib/stage_world.h. Each point has an event that causes it. The test combines each
+ * point with each way to take a request and to end it, in a new core each time. */
 #include "tests/lib/stage_world.h"
 
 #include "base/limits.h"
 
-/* How a stage takes a request. */
+/* The ways in which a stage takes a request. */
 enum take { BY_ADMIT, BY_DELAY, BY_DIVERT, TAKES };
 
 static void send_as(struct hs_session *client, const char *text)
@@ -17,7 +17,7 @@ static void send_as(struct hs_session *client, const char *text)
 	hs_core_receive(world.core, client, world.now, text, strlen(text));
 }
 
-/* The engine answers a read of a key with the key's name. */
+/* The engine answers the read of `key` with the key's name. */
 static void reply_to(const char *key)
 {
 	char text[32];
@@ -29,7 +29,7 @@ static void reply_to(const char *key)
 	assert_true(i < world.ops_count);
 	snprintf(text, sizeof text, "$%zu\r\n%s\r\n", strlen(key), key);
 	answer(i, text);
-	world.ops[i] = NULL; /* answered */
+	world.ops[i] = NULL; /* the operation is answered */
 }
 
 /* Stage 1 takes the client's next request. */
@@ -47,7 +47,7 @@ static void take(enum take how, const char *text)
 	assert_int_equal(world.stage_states[1]->taken_count, before + 1);
 }
 
-/* --- events, each of which calls stage 1 at its point --- */
+/* --- events; each of them calls stage 1 at one point --- */
 
 static void cause_admit(void)
 {
@@ -156,7 +156,7 @@ static const struct row points[] = {
 	{"open", AT_OPEN, cause_open},
 };
 
-static char playing[96]; /* the case of the table that runs; empty: none */
+static char playing[96]; /* the row of the table that runs, for a failure's message; empty: none */
 
 static int say_what_failed(void **state)
 {
@@ -167,7 +167,7 @@ static int say_what_failed(void **state)
 	return 0;
 }
 
-/* Runs a row in a new core for every way to take a request and to end it, with and without another request. */
+/* Runs a row in a new core for every way to take a request and to end it, each with `more` true and false. */
 static void play_row(const struct row *row, void (*play)(const struct row *row, enum take how,
 							 enum ending ending, bool more))
 {
@@ -188,8 +188,8 @@ static void play_row(const struct row *row, void (*play)(const struct row *row, 
 
 /* --- the tests --- */
 
-/* The client has four requests: `a` and `b` are at the engine, `k` between them is taken, and `c` is held until all
- * others are answered. The stage ends `k`, before or after `a` is answered. */
+/* The client has four requests: `a` and `b` are at the engine, `k` between them is taken, and `c` is held until
+ * all others are answered. The stage ends `k`, before or after `a` is answered. */
 static void end_at_point(const struct row *row, enum take how, enum ending ending, bool last)
 {
 	struct orders *orders = &world.orders[1];
@@ -218,7 +218,7 @@ static void end_at_point(const struct row *row, enum take how, enum ending endin
 		reply_to("a");
 	}
 	received(last ? "$1\r\na\r\n$1\r\nk\r\n$1\r\nb\r\n" : "$1\r\nk\r\n$1\r\nb\r\n");
-	reply_to("c"); /* it continued by itself */
+	reply_to("c"); /* the held command has continued */
 	received("$1\r\nc\r\n");
 	if (row->point == AT_DEPART)
 		reply_to("d");
@@ -233,7 +233,7 @@ static void test_taken_requests_are_ended_at_every_point(void **state)
 }
 
 /* The client disconnects while `k` is taken, alone or with `a` in flight. The stage ends `k` in `forget`, or in a
- * later tick. The session lives until all its requests are answered, and no longer. */
+ * later tick. The session lives until all its requests are answered. */
 static void end_without_client(const struct row *row, enum take how, enum ending ending, bool alone)
 {
 	bool lives = row->point != AT_FORGET || ending == SENT || !alone;
@@ -271,7 +271,7 @@ static void test_taken_requests_of_a_disconnected_client(void **state)
 		play_row(&when[i], end_without_client);
 }
 
-/* The core calls `flush` once after a stage asked, however often it asked before. */
+/* The core calls `flush` once after a stage asked for it, however often the stage asked. */
 static void test_flush_is_called_when_asked_for(void **state)
 {
 	(void)state;
@@ -288,7 +288,7 @@ static void test_flush_is_called_when_asked_for(void **state)
 	assert_false(hs_core_needs_flush(world.core));
 	assert_false(hs_core_flush(world.core, world.now));
 	expect_points("");
-	/* Also when the stage asks inside `flush`. */
+	/* The core calls `flush` again if the stage asks for it inside `flush`. */
 	world.orders[1].flush_at = AT_FLUSH;
 	world.orders[1].flushes = 2;
 	hs_stage_want(world.core, 1, HS_POINT_FLUSH, true);
@@ -302,8 +302,8 @@ static void cause_arrive(void)
 	reply_to("b");
 }
 
-/* A stage that must not send where it is called, or wants to gather more, asks for `flush`. That comes after the
- * events are handled, not before. */
+/* A stage that must not send where it is called, or wants to gather more requests, asks for `flush`. The core
+ * calls `flush` after it has handled the events. */
 static void test_flush_comes_after_the_events(void **state)
 {
 	static const struct row asked_at[] = {
@@ -343,8 +343,8 @@ static void test_flush_comes_after_the_events(void **state)
 	playing[0] = '\0';
 }
 
-/* An answer that a stage gives in `flush` lets held input continue. If a stage then asks for `flush`, it is called
- * in the same round. */
+/* If a stage answers in `flush`, the client's held input continues. If another stage then asks for `flush`, the
+ * core calls it in the same round. */
 static void test_flush_is_called_for_input_that_goes_on(void **state)
 {
 	(void)state;
@@ -363,7 +363,7 @@ static void test_flush_is_called_for_input_that_goes_on(void **state)
 	is_idle();
 }
 
-/* Shares the reply with every request that stage 1 has taken. */
+/* Ends the internal call, and answers every request that stage 1 has taken with its reply. */
 static void then_share(struct hs_core *core, struct hs_request *internal)
 {
 	struct stage_state *stage_state = hs_internal_stage(core, internal);
@@ -382,7 +382,7 @@ static void then_end(struct hs_core *core, struct hs_request *internal)
 	hs_internal_end(core, internal);
 }
 
-/* An internal GET that the stage before `stage` sends. */
+/* Sends an internal GET from the stage before `stage_number`. */
 static void send_internal(uint32_t stage_number,
 			  void (*then)(struct hs_core *, struct hs_request *))
 {
@@ -406,7 +406,7 @@ static void note_client(void *context, uint64_t client, uint64_t number)
 		 len ? " " : "", (unsigned)client, (unsigned)number);
 }
 
-/* The clients that an operation serves, as reported to the engine. */
+/* Asserts which clients the core reports to the engine for an operation. */
 static void stands_for(size_t op, const char *expected)
 {
 	world.members_text[0] = '\0';
@@ -414,8 +414,8 @@ static void stands_for(size_t op, const char *expected)
 	assert_string_equal(world.members_text, expected);
 }
 
-/* Stage 1 has taken a read of each of two clients, and sends one for both. Stage 2 asks which clients it serves, and
- * learns that the first client has sent another command behind its read. */
+/* Stage 1 has taken a read of each of two clients, and sends one GET for both. Stage 2 asks which clients this
+ * GET serves, and learns (by the +) that the first client has sent another command behind its read. */
 static void test_clients_behind_an_internal_call(void **state)
 {
 	static struct hs_stage mute;
@@ -425,7 +425,7 @@ static void test_clients_behind_an_internal_call(void **state)
 	world.orders[2].asks_members = true;
 	take(BY_DIVERT, "GET k\r\n");
 	say("GET b\r\n");
-	stands_for(0, "1:2"); /* a client's request serves that client */
+	stands_for(0, "1:2"); /* a client's own request serves this client */
 	world.orders[1].depart = HS_TAKEN;
 	send_as(world.other, "PING\r\nGET k\r\n");
 	world.orders[1].depart = HS_PASS;
@@ -435,10 +435,10 @@ static void test_clients_behind_an_internal_call(void **state)
 	reply_to("k");
 	reply_to("b");
 	received("$1\r\nk\r\n$1\r\nb\r\n");
-	assert_string_equal(world.members_text, "1:1 2:1"); /* the stage asks in `depart` only */
+	assert_string_equal(world.members_text, "1:1 2:1"); /* stage 2 asks in `depart` only */
 	is_idle();
 
-	/* A call of no stage, or of a stage that does not report members, serves no client. */
+	/* An internal call of no stage, or of a stage that does not report members, serves no client. */
 	send_internal(0, then_end);
 	assert_string_equal(world.members_text, "nobody");
 	reply_to("k");
@@ -451,15 +451,15 @@ static void test_clients_behind_an_internal_call(void **state)
 	is_idle();
 }
 
-/* Before a stage takes a read it asks whether the reply fits the budget. If not, the session is held, and the
- * command is offered again, to all stages, when there is room. */
+/* Before a stage takes a read, it asks whether the reply fits the reply budget. If not, the core holds the
+ * session, and offers the command again to all stages when the budget has room. */
 static void test_held_for_replies_in_flight(void **state)
 {
 	(void)state;
 	hs_core_disconnect(world.core, world.client);
 	world.options.engine_inflight_bytes_max = 4 * HS_REPLY_GUESS_BYTES;
 	hs_core_configure(world.core, &world.options);
-	world.client = connect_client(1); /* its replies count from here on */
+	world.client = connect_client(1); /* this client's replies count with the new budget */
 	world.orders[1].admit = HS_TAKEN;
 	world.points_seen[0] = '\0';
 	say("GET k\r\nGET c\r\n");
@@ -484,12 +484,13 @@ static void test_held_for_replies_in_flight(void **state)
 	is_idle();
 }
 
-/* If one stage asks, all stages are called for hot keys among the reads that the engine answers at once; of a batch,
- * only for the last read. For requests that wait they are always called. */
+/* If one stage asks for hot reads, the core calls all stages for a hot key among the reads that the engine
+ * answers at once; of a batch, only for the last read. For requests that wait, the core always calls the
+ * stages. */
 static void test_hot_reads(void **state)
 {
-	static const char *const reads[] = {"GET k\r\n",
-					    "GETRANGE k 0 1\r\n"}; /* timed together, alone */
+	/* GET is timed in a batch, GETRANGE alone. */
+	static const char *const reads[] = {"GET k\r\n", "GETRANGE k 0 1\r\n"};
 
 	(void)state;
 	for (uint32_t i = 0; i < STAGES; i++) {
@@ -517,13 +518,14 @@ static void test_hot_reads(void **state)
 	expect_points("hot-read0 hot-read1 hot-read2");
 	assert_string_equal(world.hot_key, "k");
 	say("*2\r\n$3\r\nGET\r\n$1\r\nk\r\n*2\r\n$3\r\nGET\r\n$1\r\nj\r\n");
-	expect_points(""); /* `j` is not hot */
+	expect_points(""); /* the last read is of `j`, which is not hot */
 	received("$1\r\nv\r\n$1\r\nv\r\n$1\r\nv\r\n$1\r\nv\r\n");
 	world.at_once = NULL;
 	is_idle();
 }
 
-/* A stage is switched off while it has taken requests, and on again before it has ended the last one. */
+/* A stage is switched off while it has taken requests, and switched on again before it has ended the last of
+ * them. */
 static void test_switched_with_requests_taken(void **state)
 {
 	struct stage_state *stage_state = world.stage_states[1];
@@ -538,7 +540,8 @@ static void test_switched_with_requests_taken(void **state)
 	say("GET b\r\n");
 	expect_points("admit0 admit2 depart0 depart2");
 	reply_to("b");
-	end_request(stage_state, stage_state->taken[1], SENT); /* out of order */
+	/* Out of order, before the first request. */
+	end_request(stage_state, stage_state->taken[1], SENT);
 	expect_points("depart2");
 	reply_to("i");
 	received("");

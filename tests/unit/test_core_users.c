@@ -1,5 +1,6 @@
-/* Goal: the ACL check comes before everything else. A command that the user may not send is refused in Redis's
- * words, alone and in transactions, and a new set of users also applies to existing connections.
+/* Goal: the core checks a user's permissions before it runs or queues a command. A command that the user may not
+ * send is refused in Redis's words, alone and in transactions. A new set of users also applies to existing
+ * connections.
  *
  * Method: scripts against the simulated world, whose users the test sets. */
 #include "tests/lib/script.h"
@@ -30,7 +31,7 @@ static struct hs_acl_user *user_of(const char *name, const char *rules)
 	return user;
 }
 
-/* The default user, and alice with these rules; NULL: without alice. */
+/* The default user, and alice with these rules. `alice` NULL: only the default user. */
 static struct hs_acl *users_of(const char *alice)
 {
 	struct hs_acl *open = hs_acl_create_open("");
@@ -110,7 +111,8 @@ static void test_refused_commands(void **state)
 	received(alice, NOKEY NOKEY);
 	ask(alice, "DEL a");
 	received(alice, NOPERM("del"));
-	/* Unknown commands and wrong arity are reported before permissions, slot errors after them. */
+	/* The core reports unknown commands and a wrong arity before missing permissions, and slot errors after
+	 * them. */
 	ask(alice, "NOSUCH");
 	ask(alice, "DEL");
 	ask(alice, "RENAME a b");
@@ -131,7 +133,7 @@ static void test_other_users_are_not_restricted(void **state)
 	ask(other, "AUTH alice x");
 	ask(other, "PING");
 	received(other, "+OK\r\n" NOPERM("ping"));
-	ask(other, "RESET"); /* the default user again */
+	ask(other, "RESET"); /* RESET makes the client the default user again */
 	ask(other, "PING");
 	received(other, "+RESET\r\n+PONG\r\n");
 	hs_sim_world_destroy(&world);
@@ -212,12 +214,12 @@ static void test_a_change_applies_to_connected_clients(void **state)
 	ask(two, "GET a");
 	received(one, NOPERM("get"));
 	received(two, NOPERM("get"));
-	/* a disabled user stays logged in, but cannot log in again */
+	/* A disabled user stays logged in, but cannot log in again. */
 	hand_in(world, users_of("off +@all ~* &*"));
 	ask(one, "GET a");
 	received(one, "$-1\r\n");
 	hand_in(world, users_of(NULL));
-	/* The closed connections show with the next event of the worker. */
+	/* alice is deleted. Each worker closes her connections at its next event. */
 	ask(hs_sim_client_connect(world, 0), "PING");
 	ask(other, "GET a");
 	received(other, "$-1\r\n");
@@ -239,7 +241,7 @@ static void test_a_user_disabled_later(void **state)
 	received(inside, "+PONG\r\n");
 	ask(outside, "PING");
 	received(outside, NOAUTH);
-	hand_in(world, hs_acl_create_open("")); /* a password is no longer needed */
+	hand_in(world, hs_acl_create_open("")); /* the default user needs no password any more */
 	ask(outside, "PING");
 	received(outside, "+PONG\r\n");
 	hand_in(world, hs_acl_create_open("secret"));
@@ -259,7 +261,7 @@ static void test_the_log(void **state)
 	received(admin, "*0\r\n");
 	ask(one, "SET a 1");
 	ask(one, "SET a 1");
-	world->now.mono_us += 1000; /* the newer entry comes first */
+	world->now.mono_us += 1000; /* later than the first entry, so listed before it */
 	ask(two, "GET b");
 	ask(admin, "ACL LOG");
 	assert_true(heard_part(admin,
@@ -336,7 +338,8 @@ static void test_passwords_are_not_in_the_slow_log(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* Sets new users and causes an event on every worker, so that closed connections show. */
+/* Sets new users and causes an event on every worker, so that each worker closes the connections that lost their
+ * user. */
 static void hand_in_and_wake(struct hs_sim_world *world, const char *alice)
 {
 	hand_in(world, users_of(alice));
@@ -344,7 +347,7 @@ static void hand_in_and_wake(struct hs_sim_world *world, const char *alice)
 		ask(hs_sim_client_connect(world, i), "PING");
 }
 
-/* A change that revokes a channel closes the connections that subscribe to it, and no others. */
+/* New rules that revoke a channel close only the connections that subscribe to it. */
 static void test_channels_that_a_change_revokes(void **state)
 {
 	struct hs_sim_world *world = open_world("on nopass +@all ~* &news.* &x");
@@ -358,7 +361,7 @@ static void test_channels_that_a_change_revokes(void **state)
 	ask(shard, "SSUBSCRIBE news.a");
 	ask(other, "SUBSCRIBE x");
 	ask(all, "SUBSCRIBE news.a");
-	/* More channels, other rules: no connection is closed. */
+	/* New rules that revoke no channel close no connection. */
 	hand_in_and_wake(world, "on nopass +@all -keys ~a &news.* &x &y");
 	assert_non_null(channel->session);
 	assert_non_null(pattern->session);

@@ -1,6 +1,6 @@
-/* Goal: while a client tracks keys, the embedded engine reports every key that a group changed, by whatever command,
- * in a transaction or by expiry, with the client that changed it, and before it answers. While no client tracks, it
- * collects nothing.
+/* Goal: while a client tracks keys, the embedded engine reports every key that a group changed, by whatever
+ * command, in a transaction or by expiry, with the client that changed it, before the engine answers the change.
+ * While no client tracks keys, the engine collects no changes.
  *
  * Method: random groups on a small database, with every key compared before and after. The list of commands must
  * have every command that writes. Then the whole engine with its threads, and a host that records the order of
@@ -23,11 +23,11 @@
 
 #define NONE ((struct hs_bytes){NULL, 0})
 
-#define GUARD_NS 120000000000u /* a hang fails after this time */
+#define GUARD_NS 120000000000u /* a test that hangs fails after two minutes */
 
 enum { KEYS = 4, STEPS = 4000, CLIENT = 77 };
 
-/* %1$s and %2$s are keys of one slot. */
+/* In every command, %1$s and %2$s stand for two keys of one slot. */
 static const char *const commands[] = {
 	"append %1$s x",
 	"decr %1$s",
@@ -93,7 +93,7 @@ static void track(struct hs_test_embedded *test, enum hs_op_kind kind)
 	assert_string_equal(hs_test_embedded_reply(test, number), "+OK\r\n");
 }
 
-/* All that commands show of a key, as text. */
+/* The state of a key, as commands show it, as text. */
 struct sight {
 	char text[128];
 };
@@ -212,7 +212,7 @@ static void expired_keys_are_named(void **state)
 	assert_int_equal(changed->keys[0].by, 0);
 }
 
-/* Two workers track: collecting goes on until both have stopped. */
+/* Two workers track keys: the engine collects changes until both have stopped. */
 static void workers_are_counted(void **state)
 {
 	struct hs_test_embedded *test = *state;
@@ -234,11 +234,11 @@ static void workers_are_counted(void **state)
 /* --- the whole engine --- */
 
 struct world {
-	struct hs_test_embedded folder; /* for its folder and options only */
+	struct hs_test_embedded folder; /* provides only a folder and options */
 	struct hs_engine *engine;
 	uv_mutex_t mutex;
 	uv_cond_t cond;
-	struct hs_bytes wanted; /* the key being changed */
+	struct hs_bytes wanted; /* the key that the test changes */
 	bool told, told_first, told_all;
 	uint64_t by;
 	int done;
@@ -340,7 +340,8 @@ static void changes_are_published_before_the_reply(void **state)
 	run(&world, HS_OP_COMMAND, 3, set);
 	run(&world, HS_OP_COMMAND, 3, expire);
 	uv_mutex_lock(&world.mutex);
-	while (world.by != 0) /* once more at its expiry, which may have come at once */
+	/* The engine reports the key once more when it expires. This report may have come already. */
+	while (world.by != 0)
 		assert_int_equal(uv_cond_timedwait(&world.cond, &world.mutex, GUARD_NS), 0);
 	uv_mutex_unlock(&world.mutex);
 	run(&world, HS_OP_UNTRACK, 3, set);

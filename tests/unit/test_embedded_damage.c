@@ -1,8 +1,9 @@
-/* Goal: a flipped byte in any file of a data folder never loses or changes data silently: the start has everything,
- * or refuses and names the file, or a read of the damaged key is an error. Files torn by a power cut still start.
+/* Goal: a flipped byte in any file of a data folder never loses or changes data silently: the start has
+ * everything, or refuses and names the file, or a read of the damaged key is an error. Files torn by a power cut
+ * still start.
  *
- * Method: a folder is filled and its process killed. The files are held in memory and restored for each trial, with
- * one byte flipped at a seeded place. HEATSINK_DAMAGE_TRIALS sets the number of trials for a long run. */
+ * Method: a folder is filled and its process killed. The files are held in memory and restored for each trial,
+ * with one byte flipped at a seeded place. HEATSINK_DAMAGE_TRIALS sets the number of trials for a long run. */
 
 #include "base/err.h"
 #include "base/limits.h"
@@ -26,7 +27,7 @@ static const char *const file_names[FILES] = {
 	"checkpoint-0", "checkpoint-1", "store-000", "store-001",
 };
 
-/* The contents of every file of a folder. */
+/* The contents of every file of a data folder, in memory. */
 struct image {
 	char *data[FILES];
 	size_t bytes[FILES];
@@ -95,7 +96,8 @@ static void write_key(struct hs_test_embedded *test, unsigned key, unsigned vers
 	assert_string_equal(hs_test_embedded_do(test, words), "+OK\r\n");
 }
 
-/* Two versions of every key; the checkpoint has the first, the log the second. Then the process is killed. */
+/* Writes two versions of every key: the checkpoint has the first, the log the second. Then the process is
+ * killed. */
 static void fill(struct hs_test_embedded *test, struct image *image)
 {
 	assert_int_equal(hs_test_embedded_open(test), 0);
@@ -108,7 +110,7 @@ static void fill(struct hs_test_embedded *test, struct image *image)
 	save_files(test, image);
 }
 
-/* The number of keys without their acknowledged value. */
+/* Returns the number of keys that do not have their acknowledged value. */
 static unsigned lost(struct hs_test_embedded *test, unsigned version)
 {
 	char words[64], expect[96], value[64];
@@ -134,8 +136,8 @@ static void flip(struct hs_test_embedded *test, const struct image *image, int f
 	hs_mem_free(&data);
 }
 
-/* Flips bytes of one file, among its first `limit`. A start must have everything or refuse, and a refusal names the
- * file or its purpose. Returns the number of refusals. */
+/* Flips single bytes of one file, among its first `limit` bytes. Each start must have every value or refuse, and
+ * a refusal names the file or its purpose. Returns the number of refusals. */
 static size_t hunt(struct hs_test_embedded *test, const char *name, size_t limit, const char *named)
 {
 	struct image image;
@@ -174,7 +176,7 @@ static size_t hunt(struct hs_test_embedded *test, const char *name, size_t limit
 	return refused;
 }
 
-/* The bytes of the records that a start must replay. */
+/* Returns how many bytes of the log hold records that a start must replay. */
 static size_t log_used(struct hs_test_embedded *test, int *turn)
 {
 	*turn = test->database.redo.turn;
@@ -187,7 +189,7 @@ static void a_flipped_byte_of_the_log(void **state)
 	size_t used;
 	int turn;
 
-	/* The same steps as `fill`, to learn where the records lie. */
+	/* The steps of fill() are repeated here to learn where the log's records lie. */
 	assert_int_equal(hs_test_embedded_open(test), 0);
 	for (unsigned key = 0; key < KEYS; key++)
 		write_key(test, key, 1);
@@ -199,7 +201,8 @@ static void a_flipped_byte_of_the_log(void **state)
 	assert_int_equal(hunt(test, turn ? "log-1" : "log-0", used, "log-"), trials());
 }
 
-/* Behind the last record lies nothing whole but the mark of its sync. */
+/* After the last record comes only the mark that the record was synced. With this mark, a start knows that a
+ * broken record is damaged and not torn. */
 static void a_flipped_byte_of_the_last_record(void **state)
 {
 	struct hs_test_embedded *test = *state;
@@ -227,7 +230,7 @@ static void a_flipped_byte_of_the_last_record(void **state)
 
 static void a_flipped_byte_of_a_checkpoint_file(void **state)
 {
-	/* Each file holds two copies: nothing is lost, and no start is refused. */
+	/* Each file holds two copies, so one flipped byte loses nothing and no start is refused. */
 	assert_int_equal(hunt(*state, "checkpoint-0", 0, "checkpoint-"), 0);
 	assert_int_equal(hunt(*state, "checkpoint-1", 0, "checkpoint-"), 0);
 }
@@ -243,7 +246,8 @@ static void remove_file(struct hs_test_embedded *test, const char *name)
 	assert_int_equal(hs_file_remove(test->folder, name), 0);
 }
 
-/* Any file of a database that is left counts as data: the error names it, and no new database is created over it. */
+/* If any file of a database remains, the folder has data: the start's error names the file, and no new database
+ * is created over it. */
 static void files_without_a_format_are_refused(void **state)
 {
 	struct hs_test_embedded *test = *state;
@@ -271,15 +275,15 @@ static void files_without_a_format_are_refused(void **state)
 		assert_memory_equal(data, image.data[kept], bytes);
 		hs_mem_free(&data);
 	}
-	/* A file of some other program is ignored. */
+	/* The start ignores a file of another program. */
 	remove_file(test, file_names[FILES - 1]);
 	hs_test_file_write(test->folder, "store-list", "bread", 5);
 	assert_int_equal(hs_test_embedded_open(test), 0);
 	forget(&image);
 }
 
-/* Flips one byte of a stored record, which a store's file holds as it is in memory. A read must be an error that
- * names the key; so must every command that would copy the old bytes. */
+/* Flips one byte of a stored record. The store's file holds the record as it is in memory. A read of the record
+ * must be an error that names the key, and so must every command that would copy the old bytes. */
 static void a_flipped_byte_of_a_record(void **state)
 {
 	struct hs_test_embedded *test = *state;
@@ -297,7 +301,7 @@ static void a_flipped_byte_of_a_record(void **state)
 		unsigned flipped = 0;
 
 		restore_files(test, &image);
-		/* Pages of earlier transactions may hold the record, too. */
+		/* Free pages of earlier transactions may hold a copy of the record, too. */
 		for (int file = index_of("store-000"); file <= index_of("store-001"); file++) {
 			char *data = hs_mem_dup(image.data[file], image.bytes[file]);
 			char *end = data + image.bytes[file], *at = data;
@@ -343,7 +347,8 @@ static void a_flipped_byte_of_a_record(void **state)
 	forget(&image);
 }
 
-/* Whichever of the two files it is, the start does not fall back to the older checkpoint. */
+/* A start does not fall back to the older checkpoint if either of the two checkpoint files is damaged or
+ * missing. */
 static void a_checkpoint_file_without_a_whole_copy_is_refused(void **state)
 {
 	struct hs_test_embedded *test = *state;
@@ -374,14 +379,14 @@ static void a_checkpoint_file_without_a_whole_copy_is_refused(void **state)
 	forget(&image);
 }
 
-/* An older checkpoint with the log of a newer one: files of two points in time. */
+/* An older checkpoint with the log of a newer one, as a wrong restore from backups would leave the files. */
 static void a_log_that_does_not_reach_back_is_refused(void **state)
 {
 	struct hs_test_embedded *test = *state;
 	struct image old, new;
 
 	fill(test, &old);
-	/* Every start makes a checkpoint and begins a new log. */
+	/* Every start writes a checkpoint and begins a new log, so the old log records are overwritten. */
 	for (unsigned version = 3; version < 6; version++) {
 		assert_int_equal(hs_test_embedded_open(test), 0);
 		for (unsigned key = 0; key < KEYS; key++)
@@ -394,7 +399,7 @@ static void a_log_that_does_not_reach_back_is_refused(void **state)
 			hs_test_file_write(test->folder, file_names[i], old.data[i], old.bytes[i]);
 	assert_int_equal(hs_test_embedded_open(test), HS_ECORRUPT);
 	assert_non_null(strstr(test->error, "does not reach back"));
-	/* Nothing was written: with the right files in place it starts. */
+	/* The refused start has written nothing: with the right files in place, the next start succeeds. */
 	for (int i = 0; i < FILES; i++)
 		if (strncmp(file_names[i], "checkpoint", 10) == 0)
 			hs_test_file_write(test->folder, file_names[i], new.data[i], new.bytes[i]);
@@ -404,7 +409,7 @@ static void a_log_that_does_not_reach_back_is_refused(void **state)
 	forget(&new);
 }
 
-/* A write cut short leaves a file's first copy torn and the second as it was. */
+/* A checkpoint write that was cut short leaves the file's first copy torn and the second copy as it was. */
 static void a_torn_checkpoint_write_still_starts(void **state)
 {
 	struct hs_test_embedded *test = *state;
@@ -436,7 +441,7 @@ static void a_torn_checkpoint_write_still_starts(void **state)
 	forget(&after);
 }
 
-/* The last record is written and not yet synced: no mark behind it. */
+/* The last record is written but not yet synced, so no mark of a sync follows the record. */
 static void a_torn_tail_still_starts(void **state)
 {
 	struct hs_test_embedded *test = *state;
@@ -470,7 +475,7 @@ static void a_torn_tail_still_starts(void **state)
 	forget(&image);
 }
 
-/* Without syncs a power cut may tear any record and leave later ones whole. */
+/* Without syncs, a power cut may tear any record and leave later records whole. */
 static void without_sync_a_gap_ends_the_log(void **state)
 {
 	struct hs_test_embedded *test = *state;
@@ -491,7 +496,8 @@ static void without_sync_a_gap_ends_the_log(void **state)
 	forget(&image);
 }
 
-/* A log file that is cut or missing is not taken for one that ends early. A repair goes on without it. */
+/* A start does not take a log file that is cut or missing for a log that ends early. A repair starts without this
+ * file. */
 static void a_short_log_is_refused(void **state)
 {
 	struct hs_test_embedded *test = *state;
@@ -526,7 +532,7 @@ static void a_short_log_is_refused(void **state)
 	forget(&image);
 }
 
-/* A crash between two steps of a start that changes the log's size leaves files that are longer than the checkpoint
+/* A start that changes the log's size may crash between two steps. Then a log file is longer than the checkpoint
  * says. */
 static void a_log_cut_short_in_resizing_starts(void **state)
 {
@@ -535,7 +541,7 @@ static void a_log_cut_short_in_resizing_starts(void **state)
 	struct image image;
 	char *longer = hs_mem_zalloc(large);
 
-	/* Growing: one file is longer, half or all of the way, and the checkpoint is from before. */
+	/* The log grows: one file is half or fully extended, and the checkpoint still has the old size. */
 	fill(test, &image);
 	for (size_t bytes = small + 4096; bytes <= large; bytes += large - small - 4096) {
 		restore_files(test, &image);
@@ -547,12 +553,12 @@ static void a_log_cut_short_in_resizing_starts(void **state)
 		hs_test_embedded_kill(test);
 	}
 	forget(&image);
-	/* The checkpoint of that start confirms the new size. */
+	/* The start has written a checkpoint with the new size: a shorter file is refused. */
 	save_files(test, &image);
 	hs_test_file_write(test->folder, "log-1", image.data[index_of("log-1")], small);
 	assert_int_equal(hs_test_embedded_open(test), HS_ECORRUPT);
 	restore_files(test, &image);
-	/* Shrinking: the checkpoint has the new size, and one file was not cut. */
+	/* The log shrinks: the checkpoint has the new size, and one file was not cut yet. */
 	test->options.log_bytes = small;
 	assert_int_equal(hs_test_embedded_open(test), 0);
 	hs_test_embedded_kill(test);
@@ -563,7 +569,7 @@ static void a_log_cut_short_in_resizing_starts(void **state)
 	forget(&image);
 }
 
-/* Repair skips the broken record and keeps the records behind it. */
+/* A repair skips the broken record and keeps the records after it. */
 static void repair_keeps_records_behind_a_gap(void **state)
 {
 	struct hs_test_embedded *test = *state;

@@ -1,5 +1,5 @@
-/* Goal: whichever call fails on whichever file, no acknowledged write is lost, no value reads as absent or older, a
- * refused write does not come back, and a disk failure never ends the process.
+/* Goal: whichever call fails on whichever file, no acknowledged write is lost, no value reads as absent or older,
+ * a refused write does not come back, and a disk failure never ends the process.
  *
  * Method: the engine without its threads, on a disk that fails on demand (faults.h). A model knows the possible
  * values of each key, and is compared after every group, after the failure and after a restart. */
@@ -18,7 +18,8 @@
 
 enum { KEYS = 48, FOREVER = INT32_MAX, TRIES_MAX = 512, GROUPS = 220 };
 
-/* The possible values of a key: the last acknowledged one, and those of unknown outcome since. 0: absent. */
+/* The possible values of a key: the last acknowledged value, and the values written since with an unknown
+ * outcome. 0: the key is absent. */
 struct model {
 	unsigned sure[KEYS];
 	unsigned tries[KEYS][TRIES_MAX];
@@ -33,7 +34,7 @@ struct bench {
 	struct hs_test_embedded test;
 	struct model model;
 	struct hs_prng prng;
-	unsigned number; /* number of the last value written */
+	unsigned number; /* the number in the last value written */
 	bool refused;
 	struct figures figures;
 };
@@ -60,7 +61,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* The disk fails only where a test says so; one in memory is faster. */
+/* Moves the database to a disk in memory, which is faster. The disk fails only where a test makes it fail. */
 static void move_to_memory(struct hs_test_embedded *test)
 {
 	char folder[sizeof test->folder] = "/dev/shm/heatsink-test-XXXXXX";
@@ -100,7 +101,8 @@ static bool is_error(const char *reply, const char *begins)
 	return reply[0] == '-' && strncmp(reply + 1, begins, strlen(begins)) == 0;
 }
 
-/* A value is its number, then as many letters as the number implies. */
+/* Adds a SET to the group, or a DEL if `number` is 0. A value is its number and then as many letters as the
+ * number implies. */
 static void add_set(struct bench *bench, unsigned key, unsigned number)
 {
 	char words[64], value[2048];
@@ -117,7 +119,7 @@ static void add_set(struct bench *bench, unsigned key, unsigned number)
 	hs_test_embedded_add(&bench->test, words, (struct hs_bytes){value, len + number % 1500});
 }
 
-/* The number in a reply to GET. */
+/* Returns the number in a reply to GET. */
 static unsigned number_of(const char *reply)
 {
 	const char *line = strchr(reply, '\n');
@@ -178,7 +180,7 @@ static void learn(struct bench *bench, unsigned key, unsigned number, const char
 		bench->figures.unknown++;
 		bench->refused = true;
 	} else if (is_error(reply, "MISCONF cannot ")) {
-		assert_non_null(strstr(reply, bench->test.folder)); /* names the file */
+		assert_non_null(strstr(reply, bench->test.folder)); /* the error names the file */
 		assert_non_null(strstr(reply, "; writes are refused until a restart"));
 		bench->figures.refused++;
 		bench->refused = true;
@@ -188,7 +190,7 @@ static void learn(struct bench *bench, unsigned key, unsigned number, const char
 	}
 }
 
-/* A group of random writes and reads, and the committer's work between groups. */
+/* Runs a group of random writes and reads, and sometimes the committer's work between groups. */
 static void run_group(struct bench *bench)
 {
 	unsigned count = 1 + below(bench, 8), keys[8], numbers[8];
@@ -206,7 +208,7 @@ static void run_group(struct bench *bench)
 		hs_group_maintain(&bench->test.group);
 }
 
-/* Restarts with a working disk, or one that lost data: every acknowledged write must be there. */
+/* Restarts with a working disk, which may have lost unsynced data. Every acknowledged write must be there. */
 static void check_restart(struct bench *bench)
 {
 	hs_test_embedded_kill(&bench->test);
@@ -218,7 +220,8 @@ static void check_restart(struct bench *bench)
 	assert_string_equal(hs_test_embedded_do(&bench->test, "set k0 1v"), "+OK\r\n");
 }
 
-/* Writes, arms the fault, writes until a write is refused or for long enough, reads, restarts. */
+/* One trial: writes, makes the disk fail, writes until a write is refused, at most GROUPS times, then reads and
+ * restarts. */
 static void run_trial(struct bench *bench, uint32_t kinds, const char *file, uint32_t nth,
 		      uint32_t times, int error)
 {
@@ -231,7 +234,7 @@ static void run_trial(struct bench *bench, uint32_t kinds, const char *file, uin
 	for (int i = 0; i < GROUPS && !bench->refused; i++)
 		run_group(bench);
 	bench->figures.no_fault += faults->hits == 0;
-	/* Once refused, writes stay refused, and reads continue. */
+	/* After the first refused write, the engine refuses all writes and still serves reads. */
 	for (int i = 0; i < 5; i++)
 		run_group(bench);
 	check_reads(bench);
@@ -249,7 +252,7 @@ static void report(const char *what, const struct figures *figures)
 	       figures->reads, figures->unreadable, figures->not_opened, figures->no_fault);
 }
 
-/* The volume below the filesystem is full: writes succeed, but their data never reach the disk. */
+/* The volume below the filesystem is full: writes succeed, but their bytes never reach the disk. */
 static void lost_writes_of_stores_fail_the_checkpoint(void **state)
 {
 	struct bench *bench = *state;
@@ -311,7 +314,7 @@ static void denied_syncs_of_any_file(void **state)
 	report("syncs fail", &bench->figures);
 }
 
-/* The filesystem is shut down or has become read-only. */
+/* Every write fails, as on a filesystem that is shut down or has become read-only. */
 static void every_write_is_denied(void **state)
 {
 	struct bench *bench = *state;
@@ -323,7 +326,7 @@ static void every_write_is_denied(void **state)
 	report("the filesystem is read-only", &bench->figures);
 }
 
-/* A failed start names its cause, and the next one finds everything. */
+/* A failed start names its cause, and the next start finds every acknowledged value. */
 static void a_start_that_fails_loses_nothing(void **state)
 {
 	struct bench *bench = *state;
@@ -360,8 +363,9 @@ static int broken_barrier(void *context)
 	return -EIO;
 }
 
-/* The syncer learns that the log was not synced after the next group already ran. The clients of the first group
- * were told that the outcome is unknown: until a restart decides, readers see the value before. */
+/* The syncer learns that the log was not synced after the next group has already run. The clients of the first
+ * group were told that the outcome is unknown. Until a restart decides the outcome, readers see the value from
+ * before the group. */
 static void a_late_failure_of_the_log_takes_the_group_back(void **state)
 {
 	struct bench *bench = *state;
@@ -372,7 +376,7 @@ static void a_late_failure_of_the_log_takes_the_group_back(void **state)
 	assert_int_equal(hs_test_embedded_open(test), 0);
 	assert_string_equal(hs_test_embedded_do(test, "set {b}1 sure"), "+OK\r\n");
 	assert_string_equal(hs_test_embedded_do(test, "set {a}1 sure"), "+OK\r\n");
-	/* Deferred: hs_group_finish leaves the sync to its caller, whose sync fails. */
+	/* hs_group_finish defers the sync to its caller, whose sync fails. */
 	hs_test_embedded_add(test, "set {b}1 unsure", (struct hs_bytes){NULL, 0});
 	assert_int_equal(hs_group_add(&test->group, &test->ops[0].op), 1);
 	assert_false(hs_group_finish(&test->group, true));
@@ -393,8 +397,8 @@ static void a_late_failure_of_the_log_takes_the_group_back(void **state)
 	end(bench);
 }
 
-/* LMDB refuses every call after it could not write a meta page. Keys unchanged since the last commit stay readable
- * from any thread; a scan of the whole store returns the reason. */
+/* LMDB refuses every call after it could not write a meta page. Keys unchanged since the last commit stay
+ * readable from any thread. A scan of the whole store fails with the reason. */
 static void a_store_that_was_given_up_is_read(void **state)
 {
 	struct bench *bench = *state;
@@ -405,18 +409,20 @@ static void a_store_that_was_given_up_is_read(void **state)
 	assert_int_equal(hs_test_embedded_open(test), 0);
 	assert_string_equal(hs_test_embedded_do(test, "set {b}old 1"), "+OK\r\n");
 	assert_string_equal(hs_test_embedded_do(test, "set {a}old 1"), "+OK\r\n");
-	hs_group_checkpoint(&test->group); /* commits */
+	hs_group_checkpoint(&test->group); /* commits the first two keys */
 	assert_string_equal(hs_test_embedded_do(test, "set {b}new 1"), "+OK\r\n");
 	assert_string_equal(hs_test_embedded_do(test, "set {a}new 1"), "+OK\r\n");
 	faults_arm(FAULT_META, "/store-000", 1, FOREVER, EIO);
 	test->now.mono_us += 10 * 1000 * 1000;
-	hs_group_maintain(&test->group); /* {b} is in store 0 */
+	/* This commit fails. Keys with the tag {b} are in store 0. */
+	hs_group_maintain(&test->group);
 	assert_true(test->group.parts[0].given_up);
 	assert_false(test->group.parts[1].given_up);
 
 	assert_string_equal(hs_test_embedded_read(test, "get {b}old"), "$1\r\n1\r\n");
 	hs_reader_idle(&test->reader);
-	hs_reader_idle(&test->reader); /* releases the snapshot: a new one is taken */
+	/* The reader releases its snapshot at the second idle call, so the next read takes a new one. */
+	hs_reader_idle(&test->reader);
 	assert_string_equal(hs_test_embedded_read(test, "get {b}old"), "$1\r\n1\r\n");
 	assert_string_equal(hs_test_embedded_do(test, "get {b}old"), "$1\r\n1\r\n");
 	reply = hs_test_embedded_read(test, "get {b}new");
@@ -436,7 +442,7 @@ static void a_store_that_was_given_up_is_read(void **state)
 	end(bench);
 }
 
-/* The start names the file that it cannot read, and changes nothing. */
+/* If a start cannot read the log, its error names the file, and the start changes nothing. */
 static void an_unreadable_log_is_named(void **state)
 {
 	struct bench *bench = *state;

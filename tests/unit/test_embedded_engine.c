@@ -1,6 +1,6 @@
-/* Goal: the embedded engine with its threads, through engine.h: completions come to the worker that submitted them,
- * in order; a read after an acknowledged write sees it; no increment is lost or doubled; queued operations are done
- * at shutdown; a partition reports its state.
+/* Goal: the embedded engine with its threads, through engine.h: completions come to the worker that submitted
+ * them, in order; a read after an acknowledged write sees it; no increment is lost or doubled; queued operations
+ * are done at shutdown; a partition reports its state.
  *
  * Method: worker threads, each with a queue of completed operations, and a database in /tmp. */
 
@@ -37,17 +37,18 @@ struct worker {
 	uint32_t id;
 	uv_mutex_t mutex;
 	uv_cond_t cond;
-	struct hs_op *first, *last; /* completed, under the mutex */
+	struct hs_op *first, *last; /* completed operations; under the mutex */
 	struct one ops[BATCH];
 	bool wrong;
 };
 
 struct world {
-	struct hs_test_embedded folder; /* for its folder and options only */
+	struct hs_test_embedded folder; /* provides only a folder and options */
 	struct hs_engine *engine;
 	struct hs_engine_host host;
 	struct worker workers[WORKERS];
-	_Atomic unsigned char seen[WORKERS * BATCHES + 1]; /* replies to INCR, by value */
+	/* How often each value was a reply to INCR. */
+	_Atomic unsigned char seen[WORKERS * BATCHES + 1];
 };
 
 static struct hs_now now(void *context)
@@ -93,7 +94,7 @@ static int setup(void **state)
 	struct world *world = hs_mem_zalloc(sizeof *world);
 
 	hs_test_embedded_init(&world->folder);
-	/* so small that there are several checkpoints */
+	/* The log is so small that the engine makes several checkpoints. */
 	world->folder.options.log_bytes = 256 * HS_KIB;
 	for (uint32_t id = 0; id < WORKERS; id++) {
 		struct worker *worker = &world->workers[id];
@@ -157,8 +158,8 @@ static bool reply_is(struct one *one, const char *text)
 	return hs_bytes_equal(hs_buf_bytes(&one->out), hs_bytes_of(text));
 }
 
-/* Waits for the completion of `count` operations from `first` on, and checks that they come in the order of
- * submission. */
+/* Waits for the completion of `count` operations, beginning with number `first`. Returns whether they came in the
+ * order of submission. */
 static bool await(struct worker *worker, int first, int count)
 {
 	bool right = true;
@@ -177,7 +178,7 @@ static bool await(struct worker *worker, int first, int count)
 	return right;
 }
 
-/* A read at once, or behind the writes if it is refused. */
+/* Reads in the worker's thread. If the engine refuses this, queues the read behind the writes. */
 static bool read_back(struct worker *worker, int i)
 {
 	struct hs_engine *engine = worker->world->engine;
@@ -197,7 +198,7 @@ static bool read_back(struct worker *worker, int i)
 	}
 }
 
-/* The embedded engine sees every write: its tracking session is caught up for ever, without liveness checks. */
+/* The embedded engine sees every write, so its tracking session needs no liveness checks. */
 static void cached_values_need_no_liveness_check(void **state)
 {
 	struct world *world = *state;
@@ -223,8 +224,8 @@ static void cached_values_need_no_liveness_check(void **state)
 	assert_null(engine->calls->check_sessions_every);
 }
 
-/* A batch: one INCR of the shared counter, then writes of the worker's own keys, of which the last is an ordered
- * read. After the replies, reads at once. */
+/* A worker's thread. Each batch has one INCR of the shared counter, writes of the worker's own keys, and an
+ * ordered read. After the replies, the worker reads its keys at once. */
 static void work(void *argument)
 {
 	struct worker *worker = argument;
@@ -286,7 +287,7 @@ static void workers_are_answered_exactly(void **state)
 
 	world->engine->calls->stats(world->engine, &stats);
 	assert_true(stats.commit_ops >=
-		    WORKERS * BATCHES * BATCH); /* and reads that were refused at first */
+		    WORKERS * BATCHES * BATCH); /* also reads refused at first */
 	assert_int_equal(stats.changes, WORKERS * BATCHES * (BATCH - 1));
 	assert_int_equal(stats.hits, WORKERS * BATCHES * (BATCH - 1));
 	assert_true(stats.commits > 0 && stats.syncs > 0 && stats.checkpoints > 0);
@@ -302,7 +303,8 @@ static void workers_are_answered_exactly(void **state)
 		commits = 0;
 		for (uint32_t step = 0; step < HS_COARSE_HISTOGRAM_BUCKETS; step++)
 			commits += partition.commit_histogram[step];
-		/* Every batch has keys of both partitions, so every synced group does. */
+		/* Every batch has keys of both partitions, so every synced group has a commit of each
+		 * partition. */
 		assert_int_equal(commits, stats.syncs);
 		keys += partition.keys;
 	}
@@ -339,7 +341,7 @@ static void queued_operations_are_done_at_the_end(void **state)
 	}
 }
 
-/* Without any request, an expired key is removed. */
+/* The committer removes an expired key although no request comes. */
 static void the_committer_sweeps_by_itself(void **state)
 {
 	struct world *world = *state;
@@ -359,7 +361,7 @@ static void the_committer_sweeps_by_itself(void **state)
 	assert_int_equal(stats.expired, 1);
 }
 
-/* Replaces the log's files with something that cannot be synced. */
+/* Replaces the log's files with a file that cannot be synced. */
 static int break_log(const struct world *world)
 {
 	char path[64], link[512];
@@ -384,7 +386,7 @@ static int break_log(const struct world *world)
 	return broken;
 }
 
-/* After the log fails, writes are refused, and every partition reports the reason. */
+/* After a failure of the log, the engine refuses writes, and every partition reports the reason. */
 static void a_failing_log_is_reported(void **state)
 {
 	struct world *world = *state;

@@ -1,8 +1,8 @@
 /* Goal: a full store or disk refuses writes that need room, with a clear error to their clients alone. Reads and
  * deletes continue, room freed by deletes is used again, and a refused write does not come back after a restart.
  *
- * Method: small stores on real files. A full disk is simulated by the process's file size limit, which makes writes
- * fail in the same place. */
+ * Method: small stores on real files. A full disk is simulated by the process's file size limit, which makes
+ * writes fail in the same system calls as a full disk. */
 
 #include "base/limits.h"
 #include "base/mem.h"
@@ -23,7 +23,7 @@
 enum { VALUE_BYTES = 700, KEYS_MAX = 20000 };
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-enum { ROUND_FIRST = 3 }; /* one round of each kind */
+enum { ROUND_FIRST = 3 }; /* under a sanitizer, one round of each kind */
 #else
 enum { ROUND_FIRST = 0 };
 #endif
@@ -54,7 +54,7 @@ static const char *set(struct hs_test_embedded *test, unsigned key, char fill)
 {
 	char name[32];
 
-	snprintf(name, sizeof name, "{b}%u", key); /* partition 0 of 2 */
+	snprintf(name, sizeof name, "{b}%u", key); /* a key of partition 0 of 2 */
 	return hs_test_embedded_set(test, name, VALUE_BYTES, fill);
 }
 
@@ -66,7 +66,7 @@ static const char *del(struct hs_test_embedded *test, unsigned key)
 	return hs_test_embedded_do(test, words);
 }
 
-/* Writes new keys until 50 in a row were refused. Returns the number of successful writes. */
+/* Writes new keys until 50 writes in a row are refused. Returns the number of successful writes. */
 static unsigned fill(struct hs_test_embedded *test, bool *present)
 {
 	unsigned taken = 0, refused = 0;
@@ -105,20 +105,20 @@ static void a_full_store_refuses_only_what_grows(void **state)
 	taken = fill(test, present);
 	assert_in_range(taken, 1200, 3000);
 	assert_in_range(hs_counter_get(&store->bytes_used), 1900000,
-			store->bytes_max + 64 * HS_KIB); /* the list of free pages counts too */
+			store->bytes_max + 64 * HS_KIB); /* the free list counts */
 	assert_true(hs_counter_get(&test->group.counters.full_errors) >= 50);
 
 	assert_non_null(strstr(hs_test_embedded_read(test, "get {b}0"), "$700\r\nxxx"));
 	assert_non_null(strstr(hs_test_embedded_do(test, "get {b}1"), "$700\r\nxxx"));
-	/* A write that needs no new page still succeeds, and so does one to the other store. */
+	/* A write that needs no new page still succeeds, and so does a write to the other store. */
 	assert_string_equal(set(test, 0, 'y'), "+OK\r\n");
 	assert_string_equal(hs_test_embedded_do(test, "expire {b}0 100"), ":1\r\n");
 	assert_string_equal(hs_test_embedded_do(test, "set {a}1 v"), "+OK\r\n");
-	/* A refused write changed nothing. */
+	/* The refused write has not changed the old value. */
 	assert_true(strncmp(hs_test_embedded_set(test, "{b}0", 20000, 'z'), "-OOM ", 5) == 0);
 	assert_non_null(strstr(hs_test_embedded_read(test, "get {b}0"), "$700\r\nyyy"));
 
-	/* The same after a restart. */
+	/* After a restart, the store is still full and has the old value. */
 	hs_test_embedded_kill(test);
 	assert_int_equal(hs_test_embedded_open(test), 0);
 	assert_true(strncmp(hs_test_embedded_set(test, "{b}0", 20000, 'z'), "-OOM ", 5) == 0);
@@ -127,7 +127,7 @@ static void a_full_store_refuses_only_what_grows(void **state)
 	hs_mem_free(&present);
 }
 
-/* Deletes half of the keys at random, which leaves pages half empty, and writes new keys again. */
+/* Deletes half of the keys at random, which leaves pages half empty, and then writes new keys. */
 static void freed_room_is_used_again(void **state)
 {
 	struct hs_test_embedded *test = *state;
@@ -161,7 +161,8 @@ static void a_value_larger_than_the_store(void **state)
 	char *value = hs_mem_zalloc(bytes);
 
 	assert_int_equal(hs_test_embedded_open(test), 0);
-	/* Not near its limit at first, so the group does not test for room beforehand: the map itself is full. */
+	/* The store's limit is above the size of its map. So the group does not check for room beforehand, and
+	 * LMDB finds the map full. */
 	test->database.stores[0].bytes_max = 200 * HS_MIB;
 	first = hs_test_embedded_add(test, "set {b}1 one", (struct hs_bytes){NULL, 0});
 	large = hs_test_embedded_add(test, "set {b}2", (struct hs_bytes){value, bytes});
@@ -180,14 +181,15 @@ static void a_value_larger_than_the_store(void **state)
 	assert_string_equal(hs_test_embedded_read(test, "get {a}1"), "$5\r\nthree\r\n");
 }
 
-/* The last checkpoint pins its pages until there is a new one: a store whose keys are overwritten again and again
- * fills its map with them. The writer makes room by itself. */
+/* The last checkpoint pins its pages until there is a new checkpoint. A store whose keys are overwritten again
+ * and again fills its map with pinned pages, so the writer must make a checkpoint itself. */
 static void pinned_pages_are_given_back_when_needed(void **state)
 {
 	struct hs_test_embedded *test = *state;
 
 	test->options.store_bytes_max = 16 * HS_MIB;
-	/* The log does not fill, and the test never calls hs_group_maintain: neither of them begins a checkpoint. */
+	/* The log does not fill up, and the test never calls hs_group_maintain, so neither of the two begins a
+	 * checkpoint. */
 	test->options.log_bytes = 144 * HS_MIB;
 	assert_int_equal(hs_test_embedded_open(test), 0);
 	for (int i = 0; i < 20; i++)
@@ -235,7 +237,8 @@ static void a_full_disk_refuses_and_recovers(void **state)
 	assert_non_null(strstr(reply, test->folder));
 	assert_string_not_equal(atomic_load(&test->group.last_error), "");
 
-	/* Other operations of the group, and of the store, run as far as they can. */
+	/* If the disk is full, reads of the same store and writes to the other store in this group still
+	 * succeed. */
 	set_ = hs_test_embedded_add(test, "set {b}new v", (struct hs_bytes){NULL, 0});
 	read = hs_test_embedded_add(test, "strlen {b}0", (struct hs_bytes){NULL, 0});
 	other = hs_test_embedded_add(test, "set {a}1 v", (struct hs_bytes){NULL, 0});
@@ -245,7 +248,8 @@ static void a_full_disk_refuses_and_recovers(void **state)
 	assert_string_equal(hs_test_embedded_reply(test, other), "+OK\r\n");
 	assert_non_null(strstr(hs_test_embedded_read(test, "get {b}0"), "$700\r\nxxx"));
 
-	/* Killed here: a refused write is not there, although the log had it before the disk refused. */
+	/* The process is killed. After a restart, the refused write is absent, although the log had its record
+	 * before the disk refused it. */
 	hs_test_embedded_kill(test);
 	limit_files(0);
 	assert_int_equal(hs_test_embedded_open(test), 0);
@@ -256,7 +260,7 @@ static void a_full_disk_refuses_and_recovers(void **state)
 	} while (strcmp(reply, "+OK\r\n") == 0 && key < KEYS_MAX);
 	assert_true(strncmp(reply, "-OOM store full: the disk of '", 30) == 0);
 
-	/* The disk has room again: the writer tries after a second. */
+	/* The disk has room again. The writer tries to write one second after a refusal. */
 	limit_files(0);
 	test->now.mono_us += 1100000;
 	assert_string_equal(hs_test_embedded_do(test, "set {b}new v"), "+OK\r\n");

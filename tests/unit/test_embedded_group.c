@@ -1,5 +1,5 @@
-/* Goal: a group runs its operations in order, each with the reply that Redis would give one by one. Transactions and
- * watches are exact, expired keys are swept, counters count.
+/* Goal: a group runs its operations in order, each with the reply that Redis would give to the operations one by
+ * one. Transactions and watches are exact, expired keys are swept, counters count.
  *
  * Method: groups put together by hand on a small database. */
 
@@ -37,7 +37,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* An EXEC of up to three commands, given as words. */
+/* An EXEC of up to three commands, which are given as text. */
 struct exec {
 	struct hs_op_tx tx;
 	struct hs_op_tx_command commands[3];
@@ -54,7 +54,7 @@ static size_t add_exec(struct hs_test_embedded *test, struct exec *exec, uint64_
 	for (size_t i = 0; i < count; i++) {
 		size_t line = hs_test_embedded_add(test, lines[i], NONE);
 
-		/* Removed from the group again: it only served to split the words. */
+		/* The group does not need this line: adding it has only split the text into words. */
 		exec->lines[i] = test->ops[line];
 		memcpy(exec->lines[i].argv, test->ops[line].argv, sizeof exec->lines[i].argv);
 		test->ops[line].text = NULL;
@@ -144,7 +144,7 @@ static void a_transaction_is_atomic(void **state)
 	drop_exec(&exec);
 }
 
-/* Lets the time pass after which a store commits its postponed changes. */
+/* Advances the clock until the stores commit their postponed changes. */
 static void commit_postponed(struct hs_test_embedded *test)
 {
 	test->now.mono_us += 10000000;
@@ -152,7 +152,8 @@ static void commit_postponed(struct hs_test_embedded *test)
 		continue;
 }
 
-/* The heat tables count every read of a missing key, also where the reply does not show it. */
+/* The engine reports every read of a missing key to the heat tables, even if the reply does not show that the key
+ * is missing. */
 static void reads_of_missing_keys_are_reported(void **state)
 {
 	static const struct {
@@ -173,7 +174,7 @@ static void reads_of_missing_keys_are_reported(void **state)
 	hs_test_embedded_do(test, "set {b}1 x");
 	commit_postponed(test);
 	for (size_t i = 0; i < sizeof reads / sizeof *reads; i++) {
-		/* An old value that the engine must overwrite. */
+		/* The engine must overwrite the wrong value set here. */
 		size_t number = hs_test_embedded_add(test, reads[i].words, NONE);
 		struct hs_op *op = &test->ops[number].op;
 
@@ -199,7 +200,8 @@ static void a_watched_key_that_changed_fails_it(void **state)
 	struct exec first, second, third;
 	size_t watched, clean, dirty, again;
 
-	/* Unchanged, then changed, then unchanged because the watch was dropped: all in one group. */
+	/* One group has three transactions: before the watched key changes, after it, and after the failed EXEC
+	 * has dropped the watch. */
 	watched = add_watch(test, "watch {b}1", 7);
 	clean = add_exec(test, &first, 7, lines, 1);
 	add_watch(test, "watch {b}1", 7);
@@ -236,7 +238,7 @@ static void unwatching_drops_it(void **state)
 	drop_exec(&exec);
 }
 
-/* The store's transaction is aborted by a value that does not fit. Operations before it run again, but the watches
+/* A value that does not fit aborts the store's transaction. The operations before it run again, but the watches
  * that they dropped stay dropped, and the result of EXEC stays the same. */
 static void a_lost_transaction_runs_again(void **state)
 {
@@ -246,7 +248,8 @@ static void a_lost_transaction_runs_again(void **state)
 	size_t clean, dirty, large, count, watch, bytes = 200 * HS_MIB;
 	char *value = hs_mem_zalloc(bytes);
 
-	test->database.stores[0].bytes_max = HS_GIB; /* more than the store's map */
+	/* The limit is larger than the store's map. */
+	test->database.stores[0].bytes_max = HS_GIB;
 	hs_test_embedded_add(test, "append {b}1 a", NONE);
 	add_watch(test, "watch {b}9", 1);
 	clean = add_exec(test, &clean_exec, 1, lines, 1);
@@ -300,7 +303,7 @@ static void expired_keys_are_swept(void **state)
 	assert_int_equal(hs_counter_get(&test->database.stores[0].keys) +
 				 hs_counter_get(&test->database.stores[1].keys),
 			 1);
-	/* Swept keys stay removed. */
+	/* The swept keys are still removed after a restart. */
 	hs_test_embedded_kill(test);
 	assert_int_equal(hs_test_embedded_open(test), 0);
 	assert_int_equal(hs_counter_get(&test->database.stores[0].keys) +
@@ -308,7 +311,8 @@ static void expired_keys_are_swept(void **state)
 			 1);
 }
 
-/* A write that waited for its group treats a key as expired if a read has found it expired before. */
+/* A write judges a key's expiry when its group runs. So a write never sees a key alive that a read has found
+ * expired before. */
 static void expiry_is_judged_when_it_runs(void **state)
 {
 	struct hs_test_embedded *test = *state;
@@ -321,9 +325,9 @@ static void expiry_is_judged_when_it_runs(void **state)
 	assert_string_equal(hs_test_embedded_reply(test, waits), "$-1\r\n");
 }
 
-/* The write is answered before it is committed: a reader of the same key is turned away to the writer, readers of
- * other keys are not. The commit follows after some time, or because of the reader. After that reader the next write
- * commits at once. */
+/* The engine answers a write before it commits the store. A worker that reads the same key is redirected to the
+ * writer; reads of other keys are not. The commit follows after some time or because of the redirected read.
+ * After the redirected read, the next write commits at once. */
 static void postponed_commits_are_never_missed(void **state)
 {
 	struct hs_test_embedded *test = *state;
@@ -337,14 +341,15 @@ static void postponed_commits_are_never_missed(void **state)
 	assert_int_equal(atomic_load(&store->commits), commits);
 	assert_false(atomic_load(&store->redirected_reads));
 
-	/* The writer answers the read, and commits. */
+	/* The writer answers the redirected read, and commits. */
 	assert_string_equal(hs_test_embedded_read(test, "get {b}1"), "$1\r\ny\r\n");
 	assert_int_equal(hs_counter_get(&test->reader.counters.hits), 0);
 	assert_int_equal(atomic_load(&store->commits), commits + 1);
 	assert_string_equal(hs_test_embedded_read(test, "get {b}1"), "$1\r\ny\r\n");
 	assert_int_equal(hs_counter_get(&test->reader.counters.hits), 1);
 
-	/* Written keys are read often: for a while no commit is postponed. */
+	/* Many redirected reads show that clients read the written keys. For a while, the store postpones no
+	 * commit. */
 	hs_test_embedded_do(test, "set {b}1 z");
 	assert_int_equal(atomic_load(&store->commits), commits + 1);
 	atomic_store(&store->redirected_reads, 100);
@@ -358,14 +363,15 @@ static void postponed_commits_are_never_missed(void **state)
 	hs_test_embedded_do(test, "set {b}3 z");
 	assert_int_equal(atomic_load(&store->commits), commits + 3);
 
-	/* KEYS reads the whole store, so the group must be committed first; FLUSHALL changes every key. */
+	/* KEYS reads the whole store, so the postponed changes must be committed first. FLUSHALL changes every
+	 * key. */
 	assert_non_null(strstr(hs_test_embedded_read(test, "keys {b}*"), "{b}3"));
 	assert_int_equal(atomic_load(&store->commits), commits + 4);
 	test->now.mono_us += 1000000;
 	hs_test_embedded_do(test, "flushall");
 	assert_string_equal(hs_test_embedded_read(test, "exists {b}1"), ":0\r\n");
 
-	/* Killed with postponed changes: the log has them. */
+	/* The process is killed with postponed changes. The restart finds them in the log. */
 	test->now.mono_us += 1000000;
 	commit_postponed(test);
 	hs_test_embedded_do(test, "set {b}4 v");
@@ -375,8 +381,8 @@ static void postponed_commits_are_never_missed(void **state)
 	assert_string_equal(hs_test_embedded_read(test, "get {b}4"), "$1\r\nv\r\n");
 }
 
-/* A snapshot stays while nothing is committed, is renewed at the first read after a refresh if something was, and is
- * released when idle. */
+/* A worker's snapshot stays open while nothing is committed. After a commit, the first read after a refresh
+ * renews the snapshot. An idle worker releases the snapshot. */
 static void snapshots_are_as_new_as_the_refresh(void **state)
 {
 	struct hs_test_embedded *test = *state;
@@ -405,8 +411,8 @@ static void snapshots_are_as_new_as_the_refresh(void **state)
 	assert_non_null(strstr(hs_test_embedded_read(test, "keys {b}*"), "{b}2"));
 }
 
-/* Runs one operation whose group takes `us` until it is on disk. True if it was synced here, false if the sync is
- * left to the caller. */
+/* Runs one operation whose group takes `us` until it is on disk. Returns true if hs_group_finish has synced,
+ * false if it leaves the sync to its caller. */
 static bool commit_in(struct hs_test_embedded *test, const char *words, uint64_t us, bool may_defer)
 {
 	size_t number = hs_test_embedded_add(test, words, NONE);
@@ -445,10 +451,10 @@ static void commits_are_timed_for_the_stores_in_them(void **state)
 	test->count = 0;
 	assert_true(commit_in(test, "set k v", 5000, false));
 	assert_int_equal(commits_of(test, here, 5000), 1);
-	assert_true(commit_in(test, "get k", 5000, false)); /* nothing to commit */
+	assert_true(commit_in(test, "get k", 5000, false)); /* a read has nothing to commit */
 	assert_int_equal(all_commits_of(test, here), 1);
 
-	/* Left to the caller: the group is on disk when the caller reports it, and the time runs until then. */
+	/* The caller syncs. The commit ends when the caller reports the sync, and its time lasts until then. */
 	assert_false(commit_in(test, "set k w", 100, true));
 	assert_int_equal(all_commits_of(test, here), 1);
 	test->now.mono_us += 70000;
@@ -457,14 +463,14 @@ static void commits_are_timed_for_the_stores_in_them(void **state)
 	assert_int_equal(all_commits_of(test, here), 2);
 	assert_int_equal(all_commits_of(test, other), 0);
 
-	/* A caller whose sync failed reports nothing: the next group is not counted twice. */
+	/* A caller whose sync failed reports nothing. The next group counts only its own commit. */
 	assert_false(commit_in(test, "set k x", 100, true));
 	assert_true(commit_in(test, "set k y", 300, false));
 	assert_int_equal(commits_of(test, here, 300), 1);
 	assert_int_equal(all_commits_of(test, here), 3);
 }
 
-/* A read by a worker that read its clock at that time. */
+/* Runs a read in a worker that read its clock at `received_us`. Returns the reply, or "refused". */
 static const char *read_at(struct hs_test_embedded *test, const char *words, int64_t received_us)
 {
 	size_t number = hs_test_embedded_add(test, words, NONE);
@@ -482,8 +488,8 @@ static void show_all(struct hs_test_embedded *test)
 	hs_group_maintain(&test->group);
 }
 
-/* A worker that is suspended between reading its clock and reading the store sees data newer than that clock. PTTL
- * must not exceed the time to live. */
+/* A worker may be suspended between reading its clock and reading the store. Then the data are newer than the
+ * clock. PTTL must still not exceed the key's time to live. */
 static void a_read_is_not_dated_before_its_data(void **state)
 {
 	struct hs_test_embedded *test = *state;
@@ -498,7 +504,7 @@ static void a_read_is_not_dated_before_its_data(void **state)
 	assert_string_equal(read_at(test, "pttl k", early_us + 60 * 1000), ":19990\r\n");
 }
 
-/* A clock that was a day ahead for a while must not expire keys for readers until the next commit. */
+/* If the clock was a day ahead for a while, readers must not expire keys early until the next commit. */
 static void a_wrong_clock_is_corrected_for_readers(void **state)
 {
 	struct hs_test_embedded *test = *state;
@@ -512,8 +518,8 @@ static void a_wrong_clock_is_corrected_for_readers(void **state)
 	assert_string_equal(read_at(test, "get k", test->now.wall_us), "$1\r\nv\r\n");
 }
 
-/* A write that found the key alive may have run without being visible yet: the writer decides whether the key has
- * expired. */
+/* A write that found the key alive may have run but not be visible yet. So a worker does not decide that a key
+ * has expired: it redirects the read to the writer. */
 static void a_worker_does_not_decide_that_a_key_has_expired(void **state)
 {
 	struct hs_test_embedded *test = *state;

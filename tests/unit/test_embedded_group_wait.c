@@ -1,5 +1,5 @@
-/* Goal: a group waits for operations of clients that usually follow: at most as long as one sync, not at all if
- * there is no such client, and less and less often if waiting brought nothing.
+/* Goal: a group waits for clients that usually send their next operation soon: at most as long as one sync, not
+ * at all if no client is about to return, and less and less often if waiting brought nothing.
  *
  * Method: counts and times by hand; then small simulations of clients around one disk, in virtual time, with and
  * without the wait. */
@@ -26,7 +26,7 @@ static void a_single_client_is_not_waited_for(void **state)
 		hs_group_wait_answered(&wait, 1, 0);
 		assert_false(hs_group_wait_for_more(&wait, 1, SYNC_US, 5000));
 	}
-	/* The operations of one pipeline are not followed by others until it is answered. */
+	/* A pipelining client sends its next operations only after the engine has answered these. */
 	hs_group_wait_answered(&wait, 16, 0);
 	assert_false(hs_group_wait_for_more(&wait, 16, SYNC_US, 5000));
 	assert_false(hs_group_wait_for_more(&wait, 17, SYNC_US, 5000));
@@ -37,20 +37,21 @@ static void returning_clients_are_waited_for(void **state)
 	struct hs_group_wait wait = {0};
 
 	(void)state;
-	/* One operation is answered while another waits: the group waits for the answered client to return. */
+	/* One operation is answered while another one waits: the group waits for the answered client to
+	 * return. */
 	hs_group_wait_answered(&wait, 1, 1);
 	assert_true(hs_group_wait_for_more(&wait, 1, SYNC_US, 5000));
 	assert_int_equal(wait.until_us, 5000 + SYNC_US);
 	assert_true(hs_group_wait_for_more(&wait, 1, SYNC_US, 5500));
 	assert_false(hs_group_wait_for_more(&wait, 2, SYNC_US, 5600));
-	/* From then on the two come together. */
+	/* Both clients' operations came in one group: the next group waits for the second client. */
 	hs_group_wait_answered(&wait, 2, 0);
 	assert_true(hs_group_wait_for_more(&wait, 1, SYNC_US, 6000));
-	/* At most as long as a sync. */
+	/* A group waits at most as long as one sync. */
 	assert_false(hs_group_wait_for_more(&wait, 1, SYNC_US, 6000 + SYNC_US));
 	hs_group_wait_answered(&wait, 1, 0);
 	assert_false(hs_group_wait_for_more(&wait, 1, SYNC_US, 8000));
-	/* At most up to the limit, and not at all before the first sync. */
+	/* A group waits at most HS_GROUP_WAIT_US_MAX, and not at all before the first sync was timed. */
 	hs_group_wait_answered(&wait, 2, 0);
 	assert_true(hs_group_wait_for_more(&wait, 1, 1000 * 1000, 9000));
 	assert_int_equal(wait.until_us, 9000 + HS_GROUP_WAIT_US_MAX);
@@ -58,7 +59,7 @@ static void returning_clients_are_waited_for(void **state)
 	assert_false(hs_group_wait_for_more(&wait, 1, 0, 9000));
 }
 
-/* Reports a wait in vain, and returns the number of groups until the group would wait again. */
+/* Returns the number of groups that do not wait before the next one waits. */
 static unsigned groups_until_next_try(struct hs_group_wait *wait)
 {
 	for (unsigned groups = 0; groups < 1000; groups++) {
@@ -79,7 +80,8 @@ static void waiting_in_vain_backs_off(void **state)
 		assert_int_equal(groups_until_next_try(&wait), rests[i]);
 		assert_false(hs_group_wait_for_more(&wait, 1, SYNC_US, 5000 + SYNC_US));
 	}
-	/* After a useful wait the next try comes at once, but a wait in vain ends it again. */
+	/* After a useful wait the next group waits at once. If that wait brings nothing, groups skip waiting
+	 * again. */
 	assert_int_equal(groups_until_next_try(&wait), HS_GROUP_WAIT_SKIP_MAX);
 	assert_false(hs_group_wait_for_more(&wait, 2, SYNC_US, 5100));
 	assert_int_equal(groups_until_next_try(&wait), 0);
@@ -93,16 +95,16 @@ static void waiting_in_vain_backs_off(void **state)
 	assert_int_equal(groups_until_next_try(&wait), 0);
 }
 
-/* A disk and clients. Each client is away until its time comes, or waits for an answer. */
+/* One disk and its clients. A client is away until `back_us`, or waits for an answer. */
 enum { CLIENTS_MAX = 64 };
 
 struct world {
 	struct hs_prng prng;
 	size_t clients;
 	uint64_t back_us[CLIENTS_MAX];	/* the time of each client's next request */
-	uint64_t asked_us[CLIENTS_MAX]; /* the time of its request; 0: none in flight */
+	uint64_t asked_us[CLIENTS_MAX]; /* the time of each client's request; 0: none in flight */
 	uint64_t away_us;		/* how long an answered client stays away */
-	bool by_chance;			/* the same on average, but random */
+	bool by_chance;			/* the time away is random, with the same mean */
 	uint64_t syncs, answers, wait_us;
 };
 
@@ -128,7 +130,7 @@ static uint64_t next_arrival(const struct world *world)
 	return next;
 }
 
-/* Syncs and answers every request made by `now`. */
+/* Syncs, and answers every request made by `now`. */
 static size_t sync_all(struct world *world, uint64_t *now)
 {
 	uint64_t begun = *now;
@@ -175,7 +177,7 @@ static void play(struct world *world, bool with)
 			continue;
 		}
 		answered = sync_all(world, &now);
-		/* Requests made during the sync wait already. */
+		/* Requests that arrived during the sync are in the next group already. */
 		hs_group_wait_answered(&wait, answered, arrive(world, now));
 	}
 }
@@ -209,7 +211,7 @@ static void a_single_client_is_not_slowed_down(void **state)
 	assert_int_equal(world.wait_us, wait_us);
 }
 
-/* Clients that stay away for a long, random time: no client is about to return. */
+/* Clients that stay away for long, random times: the group does not wait for them. */
 static void random_arrivals_are_not_waited_for(void **state)
 {
 	struct world world = {.clients = 20, .away_us = 20 * SYNC_US, .by_chance = true};

@@ -1,8 +1,8 @@
 /* Goal: if a group changes a key several times, the log has only the last change; a replay brings back no older
  * value; and replaced values still count against the limits of a group.
  *
- * Method: random changes noted and replayed into a model; then groups on a small database that is killed and opened
- * again. */
+ * Method: random changes are noted, replayed and compared with a model. Then groups run on a small database that
+ * is killed and opened again. */
 
 #include "base/limits.h"
 #include "base/mem.h"
@@ -24,7 +24,7 @@ enum {
 	TREES = 2,
 	KEYS_MAX = 4 * HS_PENDING_REDO_CELLS,
 	UNTOUCHED = 0,
-	GONE = 1, /* larger numbers are versions of a value */
+	GONE = 1, /* the key is deleted; larger numbers are versions of its value */
 	STORE = 7,
 };
 
@@ -32,10 +32,10 @@ struct world {
 	struct hs_pending_redo pending;
 	struct hs_prng prng;
 	size_t keys;
-	uint32_t last; /* the last version */
+	uint32_t last; /* the last version given */
 	uint32_t expected[TREES][KEYS_MAX], before[TREES][KEYS_MAX];
 	bool trying;
-	bool all_one; /* nothing happened that may leave two entries of a key */
+	bool all_one; /* no event may have left two entries of a key */
 };
 
 static struct hs_bytes key_of(char text[16], size_t key)
@@ -97,7 +97,7 @@ static void step(struct world *world, bool any)
 	}
 }
 
-/* Compares a replay of the noted changes with the model. */
+/* Replays the noted changes, and compares the result with the model. */
 static void check(struct world *world)
 {
 	static uint32_t replayed[TREES][KEYS_MAX];
@@ -170,12 +170,12 @@ static void replaying_gives_the_last_of_everything(void **state)
 		play(seed, 5, 50, true);
 		play(seed, 300, 400, true);
 	}
-	/* More keys than the table has places. */
+	/* Here there are more keys than cells in the table. */
 	for (uint64_t seed = 1; seed <= 5; seed++)
 		play(seed, KEYS_MAX, 4 * KEYS_MAX, true);
 }
 
-/* The table's age wraps after 2^32 records: an entry of an earlier age is not found by chance. */
+/* The table's age wraps around after 2^32 resets. The table must not find an entry of an earlier age. */
 static void ages_start_over(void **state)
 {
 	struct hs_pending_redo pending;
@@ -194,7 +194,7 @@ static void ages_start_over(void **state)
 	hs_pending_redo_deinit(&pending);
 }
 
-/* Two keys with the same place, and two trees: each has its own entry. */
+/* Two keys with the same cell, and one key in two trees, have separate entries. */
 static void colliding_keys_have_entries_of_their_own(void **state)
 {
 	struct hs_pending_redo pending;
@@ -253,7 +253,7 @@ static void a_group_writes_a_key_once(void **state)
 	struct hs_test_embedded *test = *state;
 	uint64_t log_at = test->database.redo.at;
 
-	/* 1 to 300: overwritten in place, and twice with one digit more. */
+	/* The counter goes from 1 to 300. Its entry is overwritten in place, and twice grows by a digit. */
 	for (int i = 0; i < 300; i++) {
 		hs_test_embedded_add(test, "incr {b}n", NONE);
 		if (i % 100 == 0)
@@ -268,7 +268,7 @@ static void a_group_writes_a_key_once(void **state)
 	assert_int_equal(writes(test), 2);
 	assert_true(test->database.redo.at - log_at < 200);
 
-	/* Another group: an entry of its own. */
+	/* The next group has an entry of its own for the key. */
 	assert_string_equal(hs_test_embedded_do(test, "incr {b}n"), ":301\r\n");
 	assert_int_equal(writes(test), 3);
 	kill_and_open(test);
@@ -276,8 +276,8 @@ static void a_group_writes_a_key_once(void **state)
 	assert_string_equal(hs_test_embedded_read(test, "get {b}other"), "$1\r\nx\r\n");
 }
 
-/* Keys are deleted and written again, longer and shorter, with an expiry and without, and flushed in between: the
- * log has the final state, the index of expiries included. */
+/* The group deletes keys and writes them again, longer and shorter, with and without an expiry, and flushes the
+ * store in between. The log has the final state, including the index of expiries. */
 static void the_log_has_the_end_of_a_group(void **state)
 {
 	static const char *const first[] = {
@@ -293,8 +293,9 @@ static void the_log_has_the_end_of_a_group(void **state)
 
 	add_all(test, first, sizeof first / sizeof *first);
 	hs_test_embedded_run(test);
-	/* The keys, and three expiries: c's was set and removed, d's stays. The place of an expiry depends on a
-	 * secret of the database: two entries may share a place, and then one of them is logged twice. */
+	/* The log has four keys and two expiries: c's expiry was set and removed, d's stays. The cell of an
+	 * expiry depends on a secret of the database. If two entries share a cell, one of them is logged
+	 * twice. */
 	assert_in_range(writes(test), 4 + 2, 4 + 2 + 1);
 	kill_and_open(test);
 	assert_string_equal(hs_test_embedded_read(test, "get {b}a"), "$2\r\n33\r\n");
@@ -315,8 +316,8 @@ static void the_log_has_the_end_of_a_group(void **state)
 	assert_string_equal(hs_test_embedded_read(test, "ttl {b}f"), ":-1\r\n");
 }
 
-/* A value that grows is one entry of the log however often it changes, but needs new pages each time: so it fills
- * the group and the store's postponed changes. */
+/* A growing value has one entry in the log however often it changes, but each change needs new pages. So every
+ * change counts towards the limits of the group and of the store's postponed changes. */
 static void replaced_values_still_count(void **state)
 {
 	enum { BYTES = 20 * 1024, OPS = 30 };
@@ -332,7 +333,8 @@ static void replaced_values_still_count(void **state)
 		test->ops[i].op.next = &test->ops[i + 1].op;
 	first = &test->ops[0].op;
 	ran = hs_group_add(&test->group, first);
-	/* A group takes an eighth of a log file: 128 KiB, which 20 + 40 + 60 + 80 exceed. */
+	/* A group may take an eighth of a log file, 128 KiB. The values of 20, 40, 60 and 80 KiB exceed this
+	 * together. */
 	assert_int_equal(ran, 4);
 	assert_true(hs_group_full(&test->group));
 	assert_int_equal(test->database.stores[test->ops[0].op.partition].write.pending.entries, 1);

@@ -1,9 +1,9 @@
-/* Goal: however the process ends, the next start has every acknowledged write and nothing else; a folder that cannot
- * be used is refused with one line and left alone.
+/* Goal: however the process ends, the next start has every acknowledged write and no refused one. A start refuses
+ * a folder that it cannot use with one line, and does not change it.
  *
- * Method: groups run by hand on real files. A killed process leaves its files as they are. A power cut is made from
- * two copies of the store files, one from the last checkpoint and one from the end: every page that differs is taken
- * from either, or is garbage, by a seeded choice. */
+ * Method: groups run by hand on real files. To kill a process, the test leaves its files as they are. To cut the
+ * power, the test combines two copies of the store files, one from the last checkpoint and one from the end:
+ * every page that differs is taken from either, or is garbage, by a seeded choice. */
 
 #include "base/err.h"
 #include "base/limits.h"
@@ -50,7 +50,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Values of many lengths, some on pages of their own. */
+/* Makes a value of some length; one value in ten is so long that it has a page of its own. */
 static size_t value_of(unsigned key, unsigned version, char *value)
 {
 	struct hs_prng prng;
@@ -64,7 +64,7 @@ static size_t value_of(unsigned key, unsigned version, char *value)
 	return len;
 }
 
-/* One group of up to 50 random writes, noted in the model once it is acknowledged. */
+/* Runs one group of up to 50 random writes, and notes them in the model when they are acknowledged. */
 static void write_group(struct hs_test_embedded *test, struct model *model)
 {
 	unsigned keys[50], versions[50];
@@ -125,7 +125,7 @@ static void a_clean_end_needs_no_log(void **state)
 	for (int i = 0; i < 20; i++)
 		write_group(test, &model);
 	hs_test_embedded_close(test);
-	/* No record of the log is needed: garbage in its place changes nothing. */
+	/* After a clean shutdown no record of the log is needed, so garbage in the log changes nothing. */
 	for (int turn = 0; turn < 2; turn++) {
 		size_t bytes;
 		char *log = hs_test_file_read(test->folder, hs_redo_file_name(turn), &bytes);
@@ -159,7 +159,7 @@ static void a_killed_process_loses_nothing(void **state)
 	assert_true(checkpoints > 5);
 }
 
-/* Copies of the files that a power cut is made from. */
+/* Copies of the store files, for the test to simulate a power cut with. */
 struct image {
 	char *data[STORES];
 	size_t bytes[STORES];
@@ -176,8 +176,8 @@ static void copy_stores(struct hs_test_embedded *test, struct image *image)
 	}
 }
 
-/* Restores the stores as a power cut might have left them. Pages that are equal in both copies had no write in
- * flight. Returns the number of pages that differ from the end. */
+/* Restores the stores as a power cut might have left them. A page that is equal in both copies had no write in
+ * flight. Returns the number of pages that differ from the newer copy. */
 static size_t cut_power(struct hs_test_embedded *test, const struct image *old,
 			const struct image *new, struct hs_prng *prng)
 {
@@ -194,14 +194,14 @@ static size_t cut_power(struct hs_test_embedded *test, const struct image *old,
 				continue;
 			switch (hs_prng_below(prng, 4)) {
 			case 0:
-				continue; /* the write reached the disk */
+				continue; /* the page's write reached the disk */
 			case 1:
 				if (had)
 					memcpy(file + at, old->data[id] + at, PAGE_BYTES);
 				else
 					memset(file + at, 0, PAGE_BYTES);
 				break;
-			case 2: /* half of it reached the disk */
+			case 2: /* half of the page reached the disk */
 				memset(file + at, 0xa5, PAGE_BYTES / 2);
 				break;
 			default:
@@ -210,7 +210,7 @@ static size_t cut_power(struct hs_test_embedded *test, const struct image *old,
 			}
 			harmed++;
 		}
-		/* The growth of the file may be lost, too. */
+		/* A power cut may also lose the growth of the file. */
 		if (hs_prng_below(prng, 2) && old->bytes[id] < bytes)
 			bytes = old->bytes[id];
 		hs_store_name(name, sizeof name, (uint16_t)id);
@@ -220,7 +220,7 @@ static size_t cut_power(struct hs_test_embedded *test, const struct image *old,
 	return harmed;
 }
 
-/* Most groups are committed to the stores, so that pages are reused again and again; some commits stay postponed,
+/* Commits most groups to the stores, so that pages are reused again and again. The other commits stay postponed,
  * and only the log has these changes. */
 static void write_on(struct hs_test_embedded *test, struct model *model)
 {
@@ -228,14 +228,15 @@ static void write_on(struct hs_test_embedded *test, struct model *model)
 
 	for (unsigned id = 0; id < STORES; id++)
 		atomic_store(&test->database.stores[id].redirected_reads, commits ? 100 : 0);
-	/* earlier readers are forgotten: commits may be postponed again */
+	/* After a second, the store forgets redirected reads, and may postpone commits again. */
 	test->now.mono_us += 1000000;
 	write_group(test, model);
 }
 
-/* Writes up to a checkpoint and beyond, cuts the power and starts again, until enough pages were damaged. Every
- * other time the cut comes during a checkpoint: the log has switched files, and the older checkpoint still counts.
- * On a busy machine that checkpoint may be complete before, and then no page is damaged. */
+/* Writes up to a checkpoint and beyond, cuts the power and starts again, until enough pages were damaged. In
+ * every other round the power fails during a checkpoint: the log has switched files, and the older checkpoint
+ * still counts. On a busy machine the checkpoint may be complete before the cut; then the test damages no
+ * page. */
 static void a_power_cut_loses_nothing(void **state)
 {
 	struct hs_test_embedded *test = *state;
@@ -274,7 +275,8 @@ static void a_power_cut_loses_nothing(void **state)
 				write_on(test, &model);
 			assert_int_not_equal(test->database.redo.turn, turn);
 			copy_stores(test, &new);
-			/* Once the writer knows that the new checkpoint is on disk, the old one is not used. */
+			/* If the new checkpoint is already on disk, the stores may have reused pages of the old
+			 * one: no power cut in this round. */
 			cut = hs_counter_get(&test->database.checkpoint.counters.checkpoints) ==
 			      done;
 			hs_test_embedded_kill(test);
@@ -297,7 +299,7 @@ static void a_power_cut_loses_nothing(void **state)
 		if (hs_test_embedded_open(test) != 0)
 			fail_msg("%s", test->error);
 		check_model(test, &model);
-		/* And once more, when nothing is durable but the first recovery's checkpoint. */
+		/* The test kills the process once more: only the checkpoint of the first recovery is durable. */
 		hs_test_embedded_kill(test);
 		assert_int_equal(hs_test_embedded_open(test), 0);
 		check_model(test, &model);
@@ -309,8 +311,8 @@ static void a_power_cut_loses_nothing(void **state)
 	}
 }
 
-/* A power cut may tear the checkpoint file that is being written; then the one before it counts, and its log is
- * still there. */
+/* A power cut may tear the checkpoint file that is being written. Then the start uses the checkpoint before it,
+ * whose log is still there. */
 static void a_torn_checkpoint_file_does_not_count(void **state)
 {
 	struct hs_test_embedded *test = *state;
@@ -324,7 +326,7 @@ static void a_torn_checkpoint_file_does_not_count(void **state)
 	torn = test->database.checkpoint.next;
 	for (int i = 0; i < 10; i++)
 		write_group(test, &model);
-	hs_test_embedded_close(test); /* writes the checkpoint that is torn */
+	hs_test_embedded_close(test); /* writes the checkpoint that the test tears */
 	file = hs_test_file_read(test->folder, torn ? "checkpoint-1" : "checkpoint-0", &bytes);
 	memset(file + bytes / 2, 0, bytes / 2);
 	hs_test_file_write(test->folder, torn ? "checkpoint-1" : "checkpoint-0", file, bytes);
@@ -333,7 +335,7 @@ static void a_torn_checkpoint_file_does_not_count(void **state)
 	check_model(test, &model);
 }
 
-/* A store's commit failed after the log had the records: the abort record keeps them from being replayed. */
+/* A store's commit failed after the log had the records. The abort record keeps a start from replaying them. */
 static void an_aborted_store_is_not_replayed(void **state)
 {
 	struct hs_test_embedded *test = *state;
@@ -375,7 +377,8 @@ static void flushing_is_replayed_too(void **state)
 	assert_int_equal(hs_counter_get(&test->database.stores[0].expires), 1);
 }
 
-/* Whichever files are removed: there is no lock file that could be created again. */
+/* A second process cannot open the folder, whichever files a user removes: no lock file exists that could be
+ * created again. */
 static void a_folder_in_use_is_refused(void **state)
 {
 	struct hs_test_embedded *test = *state;
@@ -447,7 +450,8 @@ static void damage_is_reported_not_overwritten(void **state)
 	assert_non_null(strstr(test->error, "store-001"));
 }
 
-/* A creation that was cut short leaves stores, but its format file still has the temporary name. */
+/* A creation that was cut short leaves stores and a format file that still has its temporary name. The next start
+ * creates the database again. */
 static void an_unfinished_creation_starts_over(void **state)
 {
 	struct hs_test_embedded *test = *state;

@@ -1,5 +1,4 @@
-/* Goal: the redo log gives back exactly the records that were written whole and in order, whatever bytes follow
- * them.
+/* Goal: the redo log gives back exactly the whole records, in order, whatever bytes follow them in the files.
  *
  * Method: write records into real files; damage, cut or reuse them; read them again. */
 
@@ -55,7 +54,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Appends a record with one entry, whose value is `bytes` long and consists of `fill`. */
+/* Appends a record with one entry. The entry's value has `bytes` bytes, all equal to `fill`. */
 static void append(struct fixture *f, size_t bytes, char fill)
 {
 	struct hs_buf buf = {0};
@@ -68,7 +67,8 @@ static void append(struct fixture *f, size_t bytes, char fill)
 	hs_buf_deinit(&buf);
 }
 
-/* Returns the number of records read from `lsn` on; `fills` gets the first byte of each value. */
+/* Reads the log from record `lsn` on. Returns the number of records, and the first byte of each value in
+ * `fills`. */
 static size_t read_back(struct fixture *f, uint64_t lsn, char *fills)
 {
 	struct hs_redo_reader reader;
@@ -104,7 +104,7 @@ static void records_come_back_in_order(void **state)
 	append(f, 1000, 'c');
 	assert_int_equal(read_back(f, 100, fills), 3);
 	assert_string_equal(fills, "a-c");
-	/* A read must begin with the first number of a file. */
+	/* A read must begin with the first record of a file. */
 	assert_int_equal(read_back(f, 101, fills), 0);
 	assert_int_equal(read_back(f, 99, fills), 0);
 }
@@ -125,7 +125,8 @@ static void both_files_are_read(void **state)
 	assert_string_equal(fills, "cd");
 }
 
-/* Every byte of the last record counts, and none behind it. */
+/* A flipped byte anywhere in the last record ends the log before this record. A flipped byte after the record
+ * changes nothing. */
 static void a_torn_record_ends_the_log(void **state)
 {
 	struct fixture *f = *state;
@@ -143,7 +144,7 @@ static void a_torn_record_ends_the_log(void **state)
 		assert_int_equal(hs_file_read(f->redo.fd[0], &byte, 1, at), 0);
 		flipped = (char)(byte ^ 0x10);
 		assert_int_equal(hs_file_write(f->redo.fd[0], &flipped, 1, at), 0);
-		/* The record has 32 + 16 + 3 + 29 bytes: a whole number of words, without padding. */
+		/* The record has 32 + 16 + 3 + 29 bytes, a whole number of words, so there is no padding. */
 		expect = at < end ? 1 : 2;
 		assert_int_equal(read_back(f, 100, fills), expect);
 		assert_int_equal(hs_file_write(f->redo.fd[0], &byte, 1, at), 0);
@@ -157,31 +158,33 @@ static void records_of_an_earlier_turn_are_rejected(void **state)
 	char fills[64];
 
 	for (int fill = 'a'; fill < 'a' + 10; fill++)
-		append(f, 100, (char)fill); /* 100 to 109 in file 0 */
+		append(f, 100, (char)fill); /* records 100 to 109, in file 0 */
 	assert_int_equal(hs_redo_turn(&f->redo), 0);
-	append(f, 100, 'x'); /* 110 in file 1 */
+	append(f, 100, 'x'); /* record 110, in file 1 */
 	assert_int_equal(hs_redo_turn(&f->redo), 0);
-	append(f, 100, 'y'); /* 111 overwrites 100, with 101 whole behind it */
+	append(f, 100, 'y'); /* record 111 overwrites 100; 101 after it is still whole */
 	assert_int_equal(read_back(f, 110, fills), 2);
 	assert_string_equal(fills, "xy");
 	assert_int_equal(read_back(f, 111, fills), 1);
 	assert_int_equal(read_back(f, 100, fills), 0);
 }
 
-/* Without syncs a crash can leave record n+1 on disk but not n. Then n is written again elsewhere. If n+1 lies just
- * behind the new n, it must not be read as its successor. */
+/* Without syncs, a crash can leave record n+1 on disk but not record n. Then the next start writes another record
+ * n elsewhere. If the old record n+1 lies just after the new record n, a reader must not take it for the next
+ * record. */
 static void sequence_numbers_skip_at_a_start(void **state)
 {
 	struct fixture *f = *state;
 	char fills[64];
 	uint64_t lsn = hs_redo_lsn_leap(f->redo.lsn);
 
-	append(f, 100, 'a'); /* 100 */
-	append(f, 100, 'b'); /* 101 lies where the second record of this size goes */
+	append(f, 100, 'a'); /* record 100 */
+	/* Record 101 lies just after a record of this size. */
+	append(f, 100, 'b');
 	f->redo.at = 0;
 	f->redo.lsn = 100;
 	append(f, 100, 'c');
-	/* the error that the skipped numbers prevent */
+	/* Without skipped numbers, the reader takes the old record 101 for the next one. */
 	assert_int_equal(read_back(f, 100, fills), 2);
 	assert_string_equal(fills, "cb");
 	f->redo.at = 0;
@@ -223,8 +226,8 @@ static void a_record_may_be_longer_than_a_file(void **state)
 	assert_int_equal(lseek(f->redo.fd[f->redo.turn], 0, SEEK_END), FILE_BYTES);
 }
 
-/* A value made of record headers with high numbers and long bodies. The search for records computes no checksum over
- * such bodies: its work stays proportional to the files. */
+/* A client's value may consist of forged record headers with high numbers and long bodies. The search for records
+ * computes no checksum over the forged bodies, so its work stays proportional to the size of the files. */
 static void forged_headers_cost_nothing(void **state)
 {
 	enum { HEADS = 300, HEAD_BYTES = 32, BODY_BYTES = HEADS * HEAD_BYTES / 2 };
@@ -235,7 +238,8 @@ static void forged_headers_cost_nothing(void **state)
 	char head[HEAD_BYTES];
 	size_t at;
 
-	/* Almost a real header, more than a client can know: only number and length are changed. */
+	/* The forged header is closer to a real one than a client could make it: only its number and length
+	 * differ. */
 	append(f, 10, 'a');
 	assert_int_equal(hs_file_read(f->redo.fd[0], head, sizeof head, 0), 0);
 	memcpy(head + 8, &(uint64_t){UINT64_C(1) << 62}, 8);

@@ -1,5 +1,5 @@
-/* Goal: a large read that reaches the committer is not copied there. Its worker reads it later from a lent snapshot
- * and finds exactly the state at the read's turn: every write before it, none behind it.
+/* Goal: a large read that reaches the committer does not copy its value in the committer. The worker reads the
+ * value later from a lent snapshot, which has every write before the read and no write after it.
  *
  * Method: groups run by hand, with loans; the test writes the deferred replies when it wants, after further
  * writes. */
@@ -116,14 +116,15 @@ static void test_each_read_sees_its_own_point_in_time(void **state)
 	assert_int_equal(hs_counter_get(&bench->test.group.counters.lent), 3);
 }
 
-/* They share a snapshot; one reply is never written because its client has disconnected. */
+/* Large reads in a row share a snapshot. The last reply is never written, because its client has disconnected. */
 static void test_reads_in_a_row_share(void **state)
 {
 	struct bench *bench = *state;
 	size_t first, reads[8];
 
 	first = add_set(bench, 'a');
-	hs_test_embedded_run(&bench->test); /* answered, its commit postponed */
+	/* The SET is answered, and its commit is postponed. */
+	hs_test_embedded_run(&bench->test);
 	assert_string_equal(hs_test_embedded_reply(&bench->test, first), "+OK\r\n");
 	for (int i = 0; i < 8; i++)
 		reads[i] = add(bench, "GET k");
@@ -171,7 +172,7 @@ static void test_more_than_may_be_lent(void **state)
 	}
 }
 
-/* A transaction of reads only gets one snapshot. */
+/* A transaction that only reads gets one snapshot for all its replies. */
 static void test_transaction_of_reads(void **state)
 {
 	struct bench *bench = *state;
@@ -197,8 +198,8 @@ static void test_transaction_of_reads(void **state)
 	assert_string_equal(reply + strlen(reply) - 7, "+PONG\r\n");
 }
 
-/* The store's meta page cannot be written when its postponed changes are committed for a loan: the read is answered
- * from the store's fallback. */
+/* For a loan, the store must commit its postponed changes, but cannot write its meta page. The engine then
+ * answers the read from the store's fallback. */
 static void test_a_commit_that_fails_for_a_loan(void **state)
 {
 	struct bench *bench = *state;
@@ -208,7 +209,8 @@ static void test_a_commit_that_fails_for_a_loan(void **state)
 	add_set(bench, 'a');
 	hs_test_embedded_run(test);
 	hs_snapshot_loans_deinit(&bench->loans);
-	hs_test_embedded_close(test); /* the key was written before the last start */
+	/* The restart makes sure that the store's file has the key. */
+	hs_test_embedded_close(test);
 	assert_int_equal(hs_test_embedded_open(test), 0);
 	hs_snapshot_loans_init(&bench->loans, &test->database);
 	test->group.loans = &bench->loans;

@@ -1,7 +1,8 @@
-/* Goal: whatever bytes a client sends, their escaped text is one line of valid, harmless UTF-8 and can be read back.
+/* Goal: the escaped text of any bytes that a client sends is one line of valid, harmless UTF-8 and can be read
+ * back.
  *
- * Method: a table of bytes and texts; then every sequence of three bytes from a set of awkward ones, read back by a
- * small parser in this file and compared. */
+ * Method: a table of bytes and texts; then every sequence of three bytes from a set of awkward ones, read back by
+ * a small parser in this file and compared. */
 #include "base/escape.h"
 
 #include <setjmp.h>
@@ -44,9 +45,9 @@ static void test_controls(void **state)
 {
 	(void)state;
 	check(HS_LIT("a\0b\x1b[31m\x7f"), "a\\x00b\\x1b[31m\\x7f");
-	/* C1 characters are control characters, too: some terminals obey them. */
+	/* C1 characters are control characters, too: some terminals act on them. */
 	check(HS_LIT("\xc2\x9b"), "\\xc2\\x9b");
-	/* The line separator, and the right-to-left override. */
+	/* The line separator and characters that change the direction of text. */
 	check(HS_LIT("\u2028\u202e\u2066\u200f\u061c"),
 	      "\\xe2\\x80\\xa8\\xe2\\x80\\xae\\xe2\\x81\\xa6\\xe2\\x80\\x8f\\xd8\\x9c");
 }
@@ -60,17 +61,17 @@ static void test_invalid_utf8(void **state)
 	check(HS_LIT("\xc3("), "\\xc3(");
 	check(HS_LIT("\xe2\x82"), "\\xe2\\x82");
 	check(HS_LIT("\xe2\x82z"), "\\xe2\\x82z");
-	/* Overlong encodings. */
+	/* Overlong encodings are invalid. */
 	check(HS_LIT("\xc0\xaf"), "\\xc0\\xaf");
 	check(HS_LIT("\xc1\xbf"), "\\xc1\\xbf");
 	check(HS_LIT("\xe0\x9f\xbf"), "\\xe0\\x9f\\xbf");
 	check(HS_LIT("\xf0\x8f\xbf\xbf"), "\\xf0\\x8f\\xbf\\xbf");
-	/* Surrogates, and code points beyond the last one. */
+	/* Surrogates and code points above U+10FFFF are invalid. */
 	check(HS_LIT("\xed\xa0\x80"), "\\xed\\xa0\\x80");
 	check(HS_LIT("\xed\xbf\xbf"), "\\xed\\xbf\\xbf");
 	check(HS_LIT("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");
 	check(HS_LIT("\xf8\x88\x80\x80\x80"), "\\xf8\\x88\\x80\\x80\\x80");
-	/* A valid character behind a broken one is kept. */
+	/* A valid character after a broken one stays unescaped. */
 	check(HS_LIT("\xe2\xc3\xa4"), "\\xe2\xc3\xa4");
 }
 
@@ -91,7 +92,7 @@ static unsigned char hex(char digit)
 	return (unsigned char)(digit <= '9' ? digit - '0' : digit - 'a' + 10);
 }
 
-/* Reads a text back. Fails on anything that must not appear in it. */
+/* Reads an escaped text back into bytes. Fails if the text has a character that escaping must not produce. */
 static size_t read_back(struct hs_bytes text, char *bytes)
 {
 	size_t count = 0;

@@ -35,7 +35,8 @@ static enum hs_event_queue_put put(struct hs_event_queue *box, enum hs_event_kin
 	return hs_event_queue_put(box, created);
 }
 
-/* Reads all events: the first letter of each channel, - for keys, * for everything. */
+/* Reads all events. Returns a letter for each: the first letter of a message's channel, - for changed keys, * for
+ * everything changed. */
 static const char *read_all(struct hs_event_queue *box)
 {
 	static char text[64];
@@ -76,7 +77,7 @@ static void test_full_of_messages(void **state)
 	assert_int_equal(put(&box, HS_EVENT_MESSAGE, "b", 1), HS_EVENT_QUEUE_FULL);
 	assert_int_equal(put(&box, HS_EVENT_PATTERN_MESSAGE, "b", 1), HS_EVENT_QUEUE_STILL_FULL);
 	assert_int_equal(put(&box, HS_EVENT_UNSUBSCRIBED, "u", 0), HS_EVENT_QUEUED);
-	/* dropped messages cause no event about keys */
+	/* Dropped messages add no event about keys. */
 	assert_string_equal(read_all(&box), "aaaau");
 	assert_int_equal(box.bytes, 0);
 	assert_int_equal(put(&box, HS_EVENT_MESSAGE, "c", 1), HS_EVENT_QUEUED);
@@ -91,14 +92,15 @@ static void test_changed_keys_when_the_queue_is_full(void **state)
 	for (enum hs_event_kind kind = HS_EVENT_CHANGED; kind <= HS_EVENT_CHANGED_ALL; kind++) {
 		put(&box, HS_EVENT_CHANGED, "", HS_EVENT_QUEUE_BYTES_MAX);
 		assert_int_equal(put(&box, kind, "", 1), HS_EVENT_QUEUE_FULL);
-		/* behind the events that were in the queue */
+		/* The event about everything comes after the events that were in the queue. */
 		assert_string_equal(read_all(&box), "-*");
 		assert_string_equal(read_all(&box), "");
 		assert_int_equal(box.bytes, 0);
 	}
 }
 
-/* Dropped while the worker was reading: reported with the next wake-up, which comes without another event. */
+/* An event about keys is dropped while the worker reads. The worker learns of the loss at its next wake-up,
+ * without another event. */
 static void test_dropped_while_reading(void **state)
 {
 	struct hs_event_queue box = {.bytes = 0};

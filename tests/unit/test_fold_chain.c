@@ -1,10 +1,10 @@
-/* Goal: a client's requests for several hot keys, and others between them, leave in one round in the client's order
- * (absorb/fold/chain.c). Where that order could not be kept, they wait.
+/* Goal: a client's requests for several hot keys, and other requests between them, are sent in one round in the
+ * client's order (absorb/fold/chain.c). If this order could be lost, the requests wait.
  *
  * Method: scripts against a core whose engine is the test (tests/lib/fold_stage_world.h). */
 #include "tests/lib/fold_stage_world.h"
 
-/* Makes the number known to be far from its limits. */
+/* Lets the core see that the key's number is far from an overflow. */
 static void make_far_from_overflow(struct world *world, const char *key)
 {
 	char words[64];
@@ -26,7 +26,7 @@ static void open_world_far_from_overflow(struct world *world)
 	make_far_from_overflow(world, "{a}l");
 }
 
-/* All operations in flight have one client id. */
+/* Asserts that all operations in flight have one client id, and that it is no client's own id. */
 static void assert_one_name(const struct world *world)
 {
 	for (size_t i = 1; i < world->count; i++)
@@ -58,7 +58,7 @@ static void test_pipelines_leave_together(void **state)
 	received(&world, 'B', ":3\r\n:5\r\n");
 	received(&world, 'C', ":4\r\n:6\r\n:8\r\n");
 	received(&world, 'D', ":4\r\n:6\r\n");
-	/* Clients with a request for one key alone stay under ids of their own. */
+	/* Requests for one key alone need no chain: the batches of the two keys have different client ids. */
 	for (int who = 'A'; who <= 'D'; who++)
 		say(&world, (char)who, who < 'C' ? "INCR {a}k" : "INCR {a}l");
 	end_round(&world);
@@ -83,13 +83,13 @@ static void test_other_commands_stand_in_the_chain(void **state)
 	end_round(&world);
 	sent(&world, "INCRBY {a}k 2 | APPEND {a}x y | INCR {a}k");
 	assert_one_name(&world);
-	/* The following requests would have another client id. */
+	/* A's next requests would leave under another client id, so they wait for the chain. */
 	say(&world, 'A', "GET {a}x\r\nINCR {a}l");
 	say(&world, 'B', "GET {a}x");
 	end_round(&world);
 	sent(&world, "");
 	reply(&world, "INCRBY", ":4\r\n");
-	sent(&world, "GET {a}x"); /* of B */
+	sent(&world, "GET {a}x"); /* B's request */
 	reply(&world, "APPEND", ":1\r\n");
 	reply(&world, "INCR", ":5\r\n");
 	sent(&world, "GET {a}x");
@@ -104,7 +104,8 @@ static void test_other_commands_stand_in_the_chain(void **state)
 	close_world(&world);
 }
 
-/* An increment that could meet a limit may have to be retried: no request follows it in flight. */
+/* An increment that could overflow may have to be retried, so no later request of its client is sent before the
+ * reply. */
 static void test_nothing_follows_a_command_that_may_be_retried(void **state)
 {
 	static struct world world;
@@ -116,7 +117,7 @@ static void test_nothing_follows_a_command_that_may_be_retried(void **state)
 		say(&world, 'A', "INCR {a}k\r\nSET {a}l 1");
 		end_round(&world);
 		sent(&world, "INCRBY {a}k 2");
-		/* nor does one follow the next increment */
+		/* The new number is near the limit, so nothing is sent after the next increment, either. */
 		reply(&world, "INCRBY", ":9223372036854775800\r\n");
 		end_round(&world);
 		sent(&world, "SET {a}l 1");
@@ -127,7 +128,7 @@ static void test_nothing_follows_a_command_that_may_be_retried(void **state)
 	close_world(&world);
 }
 
-/* A write that is not folded may bring the number to a limit. */
+/* A write that is not folded may bring the number near a limit. */
 static void test_other_writes_may_lead_to_a_limit(void **state)
 {
 	static const char *const words[] = {"SETRANGE {a}k 0 9", "EVAL s 1 {a}k",
@@ -160,7 +161,8 @@ static void test_other_writes_may_lead_to_a_limit(void **state)
 	}
 }
 
-/* Operations in flight have the client id of their round: the rest would leave under another one. */
+/* Operations in flight have the client id of their round. The client's other requests would leave under another
+ * id, so they wait. */
 static void test_a_chain_waits_for_a_batch_in_flight(void **state)
 {
 	static struct world world;
@@ -176,7 +178,8 @@ static void test_a_chain_waits_for_a_batch_in_flight(void **state)
 	sent(&world, "SET {a}k 2");
 	reply(&world, "INCR", ":1\r\n");
 	end_round(&world);
-	sent(&world, ""); /* although no client waits for it */
+	/* GET waits for the SET in flight, although no other client waits for GET's key. */
+	sent(&world, "");
 	reply(&world, "SET", "+OK\r\n");
 	end_round(&world);
 	sent(&world, "GET {a}l | GET {a}x");
@@ -189,7 +192,7 @@ static void test_a_chain_waits_for_a_batch_in_flight(void **state)
 	close_world(&world);
 }
 
-/* A client is in one batch of those in flight, also when its queue is planned twice in a round. */
+/* A client's requests are in one batch in flight at a time, even if its queue is planned twice in a round. */
 static void test_the_rest_of_a_plan_waits_for_the_next_batch(void **state)
 {
 	static struct world world;
@@ -217,8 +220,8 @@ static void test_the_rest_of_a_plan_waits_for_the_next_batch(void **state)
 	close_world(&world);
 }
 
-/* The number was far from its limit when last seen. A member with followers in flight gets the error; the others are
- * retried. */
+/* The number was far from its limit when last seen, but the batch overflows. A member whose client has a later
+ * request in flight gets an error. The other members are retried. */
 static void test_an_unexpected_overflow(void **state)
 {
 	static struct world world;
@@ -230,7 +233,7 @@ static void test_an_unexpected_overflow(void **state)
 	end_round(&world);
 	sent(&world, "INCRBY {a}k 2 | INCR {a}l");
 	reply(&world, "INCRBY", "-ERR increment or decrement would overflow\r\n");
-	sent(&world, "INCR {a}k"); /* of B, retried */
+	sent(&world, "INCR {a}k"); /* B's increment, retried */
 	reply(&world, "INCR {a}l", ":3\r\n");
 	reply(&world, "INCR {a}k", ":9223372036854775807\r\n");
 	received(&world, 'A',
@@ -242,7 +245,8 @@ static void test_an_unexpected_overflow(void **state)
 	close_world(&world);
 }
 
-/* If a refused write would make its batch run again, only members of the same kind share that batch. */
+/* If the server refuses a write, its batch may have to run again. So a member whose client sends later requests
+ * shares a batch only with members of the same kind. */
 static void test_members_with_followers_are_batched_apart(void **state)
 {
 	static struct world world;
@@ -259,7 +263,8 @@ static void test_members_with_followers_are_batched_apart(void **state)
 	reply(&world, "SET {a}k 5", "+OK\r\n");
 	reply(&world, "GET {a}k", "$1\r\n5\r\n");
 	reply(&world, "SET {a}k 6", "-OOM no room\r\n");
-	sent(&world, "GET {a}k"); /* of E: it was to be computed from the SET's value */
+	/* E's reply was to be computed from the refused SET's value, so its GET is sent. */
+	sent(&world, "GET {a}k");
 	reply(&world, "SET {a}l", "+OK\r\n");
 	reply(&world, "GET {a}k", "$1\r\n5\r\n");
 	received(&world, 'A', "$1\r\n5\r\n+OK\r\n");
@@ -270,7 +275,7 @@ static void test_members_with_followers_are_batched_apart(void **state)
 	close_world(&world);
 }
 
-/* Each dialect has its own connection to a server. */
+/* heatsink has a connection to a server for each dialect, so a chain has requests of one dialect only. */
 static void test_a_chain_keeps_to_its_dialect(void **state)
 {
 	static struct world world;
@@ -312,7 +317,7 @@ static void test_a_disconnected_client_leaves_no_chain(void **state)
 	leave(&world, 'A');
 	end_round(&world);
 	sent(&world, "INCR {a}k | INCR {a}l");
-	/* Also in the middle of a chain: the rest is not sent. */
+	/* If a client disconnects in the middle of its chain, the rest of the chain is not sent. */
 	say(&world, 'C', "INCR {a}k\r\nINCR {a}l");
 	say(&world, 'D', "SET {b}k 1\r\nGET {a}x");
 	reply(&world, "INCR {a}k", ":3\r\n");
@@ -330,7 +335,7 @@ static void test_a_disconnected_client_leaves_no_chain(void **state)
 	close_world(&world);
 }
 
-/* An engine that refuses operations inside submit refuses all of the chain, in order. */
+/* If an engine refuses operations inside submit, all requests of the chain are refused, in order. */
 static void test_a_chain_that_is_refused_at_once(void **state)
 {
 	static struct world world;
@@ -356,7 +361,7 @@ static void test_a_chain_that_is_refused_at_once(void **state)
 	close_world(&world);
 }
 
-/* Requests in a chain for a key count among those that wait for it. */
+/* Requests in a chain count towards the limit of requests that wait for their key. */
 static void test_a_chain_has_a_limit(void **state)
 {
 	static struct world world;
@@ -379,7 +384,7 @@ static void test_a_chain_has_a_limit(void **state)
 	close_world(&world);
 }
 
-/* Its last request is for no hot key, and is in flight when all keys have cooled. */
+/* The last request of the chain is for no hot key, and is still in flight when all keys have cooled. */
 static void test_a_chain_outlives_its_queues(void **state)
 {
 	static struct world world;
@@ -393,7 +398,8 @@ static void test_a_chain_outlives_its_queues(void **state)
 	hs_core_tick(world.core, later(&world, 2000000));
 	assert_int_equal(counted(&hs_fold_stats(world.core)->keys), 0);
 	say(&world, 'A', "INCR {a}k\r\nDEL {a}x");
-	sent(&world, ""); /* they would have another client id */
+	/* The requests would leave under another client id, so they wait. */
+	sent(&world, "");
 	reply(&world, "GET", "$-1\r\n");
 	sent(&world, "INCR {a}k | DEL {a}x");
 	reply(&world, "INCR", ":2\r\n");

@@ -1,5 +1,5 @@
-/* Goal: folding keeps the order of each client's requests, whatever stands beside a folded request and wherever its
- * slot moves (law 2), and delays no request without need.
+/* Goal: folding keeps the order of each client's requests, whatever other commands the client sends and wherever
+ * the slot moves (law 2), and delays no request without need.
  *
  * Method: scripts against a core whose engine is the test (tests/lib/fold_stage_world.h). */
 #include "tests/lib/fold_stage_world.h"
@@ -21,10 +21,11 @@ static void test_other_commands_wait_behind_folded_ones(void **state)
 		say(&world, 'A', "INCR {a}k");
 		say(&world, 'B', "INCR {a}k");
 		say(&world, 'A', words[i]);
-		sent(&world, ""); /* while the folded request waits */
+		sent(&world, ""); /* waits while the folded request waits */
 		end_round(&world);
 		sent(&world, "INCRBY {a}k 2");
-		say(&world, 'B', words[i]); /* and while it is in flight */
+		/* B's command waits while the folded request is in flight. */
+		say(&world, 'B', words[i]);
 		end_round(&world);
 		sent(&world, "");
 		reply(&world, "INCRBY", ":2\r\n");
@@ -43,7 +44,8 @@ static void test_other_commands_wait_behind_folded_ones(void **state)
 	}
 }
 
-/* A client that gets the message must find the change. The message goes to partition 0, where the key is. */
+/* A client that gets the message must find the changed value. The message goes to partition 0, where the key
+ * is. */
 static void test_a_message_waits_behind_folded_commands(void **state)
 {
 	static struct world world;
@@ -58,7 +60,7 @@ static void test_a_message_waits_behind_folded_commands(void **state)
 	sent(&world, "SET {a}k 2");
 	reply(&world, "SET", "+OK\r\n");
 	sent(&world, "PUBLISH c {a}k");
-	/* Without other clients it is sent right behind. */
+	/* If no other client waits for the key, the message is sent right after the SET. */
 	say(&world, 'B', "SET {a}k 3");
 	say(&world, 'B', "PUBLISH c {a}k");
 	sent(&world, "SET {a}k 3 | PUBLISH c {a}k");
@@ -85,8 +87,8 @@ static void test_a_transaction_waits_behind_folded_commands(void **state)
 	sent(&world, "INCRBY {a}k 2");
 	reply(&world, "INCRBY", ":2\r\n");
 	sent(&world, "EXEC");
-	/* Folded requests need not wait behind other commands: the batch has the client's id, so the engine keeps
-	 * the order. */
+	/* Folded requests need not wait for other commands in flight: their batch has the client's id, so the
+	 * engine keeps the order. */
 	say(&world, 'A', "INCR {a}k");
 	say(&world, 'A', "INCR {a}k");
 	end_round(&world);
@@ -117,7 +119,8 @@ static void test_folded_commands_go_behind_other_commands(void **state)
 	assert_int_equal(world.ops[1]->client, 1);
 	reply(&world, "INCRBY", ":2\r\n");
 	end_round(&world);
-	sent(&world, "INCRBY {a}k 2"); /* of A and D, while DEL is in flight */
+	/* The batch of A's and D's increments is sent while DEL is in flight. */
+	sent(&world, "INCRBY {a}k 2");
 	assert_true(world.ops[0]->client == world.ops[1]->client);
 	reply(&world, "DEL", ":1\r\n");
 	reply(&world, "INCRBY", ":2\r\n");
@@ -128,7 +131,7 @@ static void test_folded_commands_go_behind_other_commands(void **state)
 	close_world(&world);
 }
 
-/* DEL of client A is in flight, and behind it a batch of INCRs of A and D. */
+/* Opens a world in which DEL of client A is in flight, followed by a batch of INCRs of A and D. */
 static void open_with_a_batch_behind_del(struct world *world)
 {
 	open_world(world);
@@ -146,9 +149,9 @@ static void open_with_a_batch_behind_del(struct world *world)
 	assert_true(world->ops[0]->client == world->ops[1]->client);
 }
 
-/* A batch and the client's other requests in flight have one id, so that the engine keeps their order. When
- * the batch is answered first, the request that is still in flight gets the client's own id back: the
- * client's next request goes under that id, and must not overtake it. */
+/* A batch and its client's other requests in flight have one id, so that the engine keeps their order. If the
+ * batch is answered first, the request still in flight gets the client's own id back. The client's next request
+ * is sent under the client's own id, and must not overtake the request in flight. */
 static void test_the_id_of_a_request_in_flight_is_restored(void **state)
 {
 	static struct world world;
@@ -169,7 +172,7 @@ static void test_the_id_of_a_request_in_flight_is_restored(void **state)
 	close_world(&world);
 }
 
-/* The same if an increment is retried by itself, because its batch was refused. */
+/* A request in flight also gets the client's own id back before an increment of a refused batch is retried. */
 static void test_the_id_is_restored_before_a_retry(void **state)
 {
 	static struct world world;
@@ -220,12 +223,12 @@ static void test_a_client_s_own_waiters_are_released(void **state)
 
 	(void)state;
 	open_world(&world);
-	/* Without other clients: every command as it came, and none waits. */
+	/* Without other clients, every command is sent unchanged and at once. */
 	say(&world, 'A', "INCR {a}k");
 	say(&world, 'A', "INCR {a}k");
 	say(&world, 'A', "DEL {a}k");
 	sent(&world, "INCR {a}k | INCR {a}k | DEL {a}k");
-	/* Commands for other partitions are not affected. */
+	/* Commands for other partitions do not wait. */
 	say(&world, 'B', "INCR {b}k");
 	say(&world, 'B', "GET {a}x");
 	sent(&world, "GET {a}x");
@@ -241,7 +244,8 @@ static void test_a_client_s_own_waiters_are_released(void **state)
 	close_world(&world);
 }
 
-/* Several hot keys in turn, without other clients: waiting would gain nothing. */
+/* A client without others sends increments of two hot keys in turn. Waiting would gain nothing, so they are sent
+ * at once. */
 static void test_a_client_alone_is_not_held_up(void **state)
 {
 	static struct world world;
@@ -266,8 +270,8 @@ static void test_a_client_alone_is_not_held_up(void **state)
 	close_world(&world);
 }
 
-/* A client that pipelines several hot keys among other clients waits once; then its requests are sent at once for a
- * while. */
+/* A client pipelines requests for several hot keys while other clients use them. Its requests wait once, and are
+ * then sent at once for a while. */
 static void test_a_long_pipeline_is_held_up_once(void **state)
 {
 	static struct world world;
@@ -288,13 +292,14 @@ static void test_a_long_pipeline_is_held_up_once(void **state)
 	reply(&world, "INCR", ":1\r\n");
 	end_round(&world);
 	sent(&world, "INCR {a}k");
-	reply(&world, "INCR", ":2\r\n"); /* of A, the first: all others leave the queue */
+	/* This is the reply to A's first request. All others of A are sent. */
+	reply(&world, "INCR", ":2\r\n");
 	assert_int_equal(world.count, 64);
 	take_sent(&world);
 	while (world.count > 0)
 		reply(&world, "INCR", ":3\r\n");
 	take_received(&world, 'A');
-	/* From now on as before. */
+	/* Once the pipeline is done, requests are folded as before. */
 	say(&world, 'A', "INCR {a}k");
 	say(&world, 'B', "INCR {a}k");
 	end_round(&world);
@@ -305,7 +310,7 @@ static void test_a_long_pipeline_is_held_up_once(void **state)
 	close_world(&world);
 }
 
-/* Requests whose clients have other requests in flight join the batch of those that wait. */
+/* A request whose client has other requests in flight joins the batch of the requests that wait for the key. */
 static void test_arrivals_do_not_pass_waiters(void **state)
 {
 	static struct world world;
@@ -318,7 +323,8 @@ static void test_arrivals_do_not_pass_waiters(void **state)
 	say(&world, 'C', "INCR {a}k");
 	reply(&world, "INCR", ":1\r\n");
 	say(&world, 'A', "GET {a}x");
-	say(&world, 'A', "INCR {a}k"); /* in the round in which C's request may be sent */
+	/* A's request comes in the round in which C's request may be sent. */
+	say(&world, 'A', "INCR {a}k");
 	sent(&world, "GET {a}x");
 	end_round(&world);
 	sent(&world, "INCRBY {a}k 2");
@@ -330,7 +336,7 @@ static void test_arrivals_do_not_pass_waiters(void **state)
 	close_world(&world);
 }
 
-/* UNWATCH is answered at once, and still has an operation for the engine. */
+/* The core answers UNWATCH at once, but still sends an operation to the engine. */
 static void test_a_client_s_waiters_are_not_overtaken_after_unwatch(void **state)
 {
 	static struct world world;
@@ -366,7 +372,7 @@ static void test_a_client_s_waiters_are_not_overtaken_after_unwatch(void **state
 	close_world(&world);
 }
 
-/* A client's requests for a key run in order, also when its slot has moved meanwhile. */
+/* A client's requests for a key run in order, even if the key's slot moves in between. */
 static void test_slots_that_move(void **state)
 {
 	static struct world world;
@@ -381,10 +387,11 @@ static void test_slots_that_move(void **state)
 	sent(&world, "SET {a}k 1");
 	reply(&world, "SET", "+OK\r\n");
 	end_round(&world);
-	sent(&world, "SET {a}k 2"); /* and whatever follows from it */
+	sent(&world, "SET {a}k 2"); /* GET's reply is computed from the SET's */
 	reply(&world, "SET", "+OK\r\n");
 	received(&world, 'A', "+OK\r\n+OK\r\n$1\r\n2\r\n");
-	/* Other clients' requests go to the new owner, behind those in flight at the old one. */
+	/* Other clients' requests also wait for the requests in flight at the old owner before they go to the new
+	 * one. */
 	say(&world, 'A', "INCR {a}k");
 	say(&world, 'B', "INCR {a}k");
 	hs_slot_map_set(&world.map, hs_slot_of(HS_LIT("{a}k")), A_PARTITION);
@@ -399,8 +406,8 @@ static void test_slots_that_move(void **state)
 	close_world(&world);
 }
 
-/* A request in flight for a slot that has moved keeps its client's id, and so do those behind it: nothing of the
- * slot is folded before it is answered. */
+/* A request in flight at the old owner of a slot keeps its client's id, and so do the client's later requests.
+ * Nothing of the slot is folded with this client's requests until the old owner has answered. */
 static void test_nothing_is_folded_behind_a_request_at_the_old_owner(void **state)
 {
 	static struct world world;
@@ -415,7 +422,7 @@ static void test_nothing_is_folded_behind_a_request_at_the_old_owner(void **stat
 	say(&world, 'A', "INCR {a}k");
 	say(&world, 'B', "INCR {a}k");
 	end_round(&world);
-	sent(&world, "INCR {a}k"); /* of B */
+	sent(&world, "INCR {a}k"); /* B's increment */
 	assert_int_not_equal(world.ops[0]->client, world.ops[1]->client);
 	assert_int_equal(world.ops[0]->client, client);
 	reply(&world, "MGET", "*2\r\n$-1\r\n$-1\r\n");
@@ -434,7 +441,7 @@ static void test_a_queue_that_has_moved_leaves_room_for_others(void **state)
 
 	(void)state;
 	open_world(&world);
-	/* {b}k moves to where {a}k was. */
+	/* The slot of {b}k moves to the partition where {a}k was. */
 	say(&world, 'A', "INCR {a}k");
 	end_round(&world);
 	sent(&world, "INCR {a}k");

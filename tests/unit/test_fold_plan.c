@@ -1,5 +1,5 @@
-/* Goal: the rules of folding: which commands fold, which batches a queue becomes, and which answer each member gets
- * from a batch's reply or refusal.
+/* Goal: the rules of folding: which commands fold, which batches a queue becomes, and which answer each member
+ * gets from a batch's reply or refusal.
  *
  * Method: queues are written as text, "a:INCR k; b:GET k; c3:TTL k": client, 3 for RESP3, arguments. Plans and
  * answers are compared as text. test_fold_random shows that folded answers are right in every mixture. */
@@ -23,7 +23,7 @@ struct desk {
 	struct hs_fold_member members[ASKS_MAX];
 	struct hs_bytes argv[ASKS_MAX][WORDS_MAX];
 	size_t count;
-	char text[TEXT_MAX];  /* the text of the queue, cut into arguments */
+	char text[TEXT_MAX];  /* the queue's text, which read_ask() cuts into arguments */
 	char shown[TEXT_MAX]; /* a plan or answers as text */
 	struct hs_link plan;
 };
@@ -39,7 +39,7 @@ static void show(struct desk *desk, const char *format, ...)
 	va_end(args);
 }
 
-/* "a3:GET k"; '' is the empty argument. */
+/* Reads a request such as "a3:GET k" into a member; '' is an empty argument. */
 static struct hs_fold_member *read_ask(struct desk *desk, char *line)
 {
 	struct hs_fold_member *ask = &desk->members[desk->count];
@@ -91,7 +91,7 @@ static void drop_plan(struct desk *desk)
 	}
 }
 
-/* The batches to be sent next, as "INCRBY k 2 for a b | TTL k for c". */
+/* Plans the next batches and returns them as text, such as "INCRBY k 2 for a b | TTL k for c". */
 static const char *plan(struct desk *desk)
 {
 	desk->shown[0] = '\0';
@@ -145,7 +145,7 @@ static void on_poll_again(void *context, struct hs_fold_member *ask)
 
 static const struct hs_fold_calls calls = {on_answer, on_poll_again};
 
-/* Answers the first batch of the plan: "a:1, b$1/1, c again". */
+/* Answers the first batch of the plan. Returns the members' answers as text, such as "a:1, b$1/1, c again". */
 static const char *answer(struct desk *desk, const char *reply)
 {
 	struct hs_fold_batch *batch = first_batch(desk);
@@ -161,7 +161,7 @@ static const char *answer(struct desk *desk, const char *reply)
 	return desk->shown;
 }
 
-/* The queue must become one batch. */
+/* Asserts that the queue becomes one batch, and that `reply` gives its members the answers `expected`. */
 #define assert_answers(queue, reply, expected)                                                     \
 	do {                                                                                       \
 		struct desk desk_;                                                                 \
@@ -332,7 +332,7 @@ static void test_equal_reads_share_a_batch(void **state)
 	assert_plan("a:GET k; b3:GET k; c3:GET k", "GET k for a | GET k for b c");
 	assert_plan("a:GETRANGE k 0 12; b:GETRANGE k 01 2; c:GETRANGE k 0 12",
 		    "GETRANGE k 0 12 for a c | GETRANGE k 01 2 for b");
-	/* A write stands between the reads. */
+	/* A batch does not combine reads before and after a write. */
 	assert_plan("a:TTL k; b:INCR k; c:TTL k; d:TTL k",
 		    "TTL k for a | INCR k for b | TTL k for c d");
 }
@@ -346,19 +346,19 @@ static void test_adds_become_one_command(void **state)
 	assert_plan("a:INCRBY k 0; b:DECR k; c:DECR k", "INCRBY k -2 for a b c");
 	assert_plan("a:INCR k; b:DECR k; c:INCR k", "INCRBY k 1 for a b c");
 	assert_plan("a:INCRBY k 3; b:DECRBY k 10; c:INCR k; b:DECR k", "INCRBY k -7 for a b c b");
-	/* A sum of 0 is still sent: the reply says whether the value is a number, and which. */
+	/* INCRBY 0 is still sent: the reply tells whether the value is a number, and which one. */
 	assert_plan("a:INCR k; b:DECR k", "INCRBY k 0 for a b");
 	assert_plan("a:INCRBY k 0; b:INCRBY k 0", "INCRBY k 0 for a b");
 	assert_plan("a:INCR k; b:GET k; c:STRLEN k; d:EXISTS k; e:INCR k",
 		    "INCRBY k 2 for a b c d e");
-	/* Only the last batch takes further members. */
+	/* Only the last batch accepts further members. */
 	assert_plan("a:INCR k; b:TTL k; c:GET k; d:INCR k",
 		    "INCR k for a | TTL k for b | GET k for c | INCR k for d");
-	/* A read before the first increment cannot be answered from the INCRBY's reply. */
+	/* A read before the first increment cannot be computed from INCRBY's reply. */
 	assert_plan("a:GET k; b:INCR k; c:GET k", "GET k for a | INCRBY k 1 for b c");
 }
 
-/* With either sign: a number is never near both limits. */
+/* The absolute amounts of a batch add up to less than 2^62, so a number is never near both limits. */
 static void test_range_of_adds(void **state)
 {
 	(void)state;
@@ -370,7 +370,7 @@ static void test_range_of_adds(void **state)
 		    "INCRBY k -4611686018427387903 for a b | INCRBY k 0 for c d");
 	assert_plan("a:INCRBY k 2305843009213693952; b:DECRBY k 2305843009213693951; c:DECR k",
 		    "INCRBY k 1 for a b | DECR k for c");
-	/* An amount that reaches the limit alone is followed only by members that add nothing. */
+	/* After an amount that reaches 2^62 alone, the batch accepts only members that add nothing. */
 	assert_plan("a:INCRBY k 4611686018427387904; b:GET k; c:INCRBY k 0; d:INCR k",
 		    "INCRBY k 4611686018427387904 for a b | INCRBY k 1 for c d");
 	assert_plan("a:INCRBY k 9223372036854775807; b:INCR k",
@@ -381,7 +381,8 @@ static void test_range_of_adds(void **state)
 		    "INCR k for a | INCRBY k -9223372036854775808 for b");
 }
 
-/* The other sign needs another batch, and a client is in one batch only. */
+/* In one batch, a client either adds or subtracts. A client's amount of the other sign waits for the next batch,
+ * because a client is in one batch only. */
 static void test_a_client_has_one_sign(void **state)
 {
 	struct desk desk;
@@ -395,11 +396,12 @@ static void test_a_client_has_one_sign(void **state)
 	drop_plan(&desk);
 	assert_string_equal(plan(&desk), "INCR k for a");
 	drop_plan(&desk);
-	/* After an add of 0, the client's next add in the batch may have either sign. */
+	/* After adding 0, the client's next amount in the batch may have either sign. */
 	assert_plan("a:INCRBY k 0; a:INCR k; b:INCRBY k 0; b:DECR k", "INCRBY k 0 for a a b b");
-	/* If the value is known, members run in their order. */
+	/* After a SET the value is known, so the batch computes its members in order and a client may both add
+	 * and subtract. */
 	assert_plan("a:SET k 5; a:INCR k; a:DECRBY k 3; b:INCR k", "SET k 4 for a a a b");
-	/* A client whose sign does not fit does not keep other clients out. */
+	/* Clients that add and clients that subtract share a batch. */
 	assert_plan("b:GET k; a:INCR k; c:DECR k", "GET k for b | INCRBY k 0 for a c");
 }
 
@@ -413,7 +415,7 @@ static void test_sets_become_the_last(void **state)
 	assert_plan("a:SET k v; b:INCR k", "SET k v for a b");
 	assert_plan("a:SET k 9223372036854775807; b:INCR k", "SET k 9223372036854775807 for a b");
 	assert_plan("a:INCR k; b:SET k 1; c:INCR k", "INCR k for a | SET k 2 for b c");
-	/* The last SET's expiry, as written; an increment keeps it. */
+	/* The batch has the last SET's expiry as the client wrote it; an increment keeps this expiry. */
 	assert_plan("a:SET k 1 EX 10; b:SET k 2", "SET k 2 for a b");
 	assert_plan("a:SET k 1; b:set k 2 px 7", "set k 2 px 7 for a b");
 	assert_plan("a:SET k 1 EX 10; b:INCR k", "SET k 2 EX 10 for a b");
@@ -435,7 +437,7 @@ static void test_a_client_is_in_one_batch(void **state)
 	drop_plan(&desk);
 	assert_string_equal(plan(&desk), "TTL k for a b c");
 	drop_plan(&desk);
-	/* The client's later requests wait, too; those of other clients pass. */
+	/* A client's later requests wait for its first one. Requests of other clients need not wait for them. */
 	desk_init(&desk, "a:GET k; b:INCR k; a:GET k; c:INCR k; b:TTL k; b:INCR k; d:GET k");
 	assert_string_equal(plan(&desk), "GET k for a | INCRBY k 2 for b c d");
 	drop_plan(&desk);
@@ -445,7 +447,7 @@ static void test_a_client_is_in_one_batch(void **state)
 	drop_plan(&desk);
 	assert_string_equal(plan(&desk), "");
 
-	/* A member moves from one queue to another. */
+	/* One member can move from one queue to another. */
 	hs_fold_init(&other);
 	hs_list_init(&more);
 	hs_fold_add(&other, &desk.members[0]);
@@ -528,7 +530,8 @@ struct crowd {
 	char number[HS_NUM_TEXT_MAX];
 };
 
-/* `kinds` different reads in turn (0: INCR), by as many clients. Returns the number of batches. */
+/* Plans `count` requests of as many clients: `kinds` different reads in turn, or INCR if `kinds` is 0. Returns
+ * the number of batches. */
 static size_t batches_of_crowd(size_t count, size_t kinds)
 {
 	struct crowd *crowd = hs_mem_zalloc(count * sizeof *crowd);
@@ -577,7 +580,7 @@ static void test_many_waiters(void **state)
 	assert_int_equal(batches_of_crowd(20000, 0), 1);
 	assert_int_equal(batches_of_crowd(20000, 1), 1);
 	assert_int_equal(batches_of_crowd(20000, 48), 48);
-	/* Reads beyond what the table holds are batches of their own. */
+	/* A read that does not fit into the table of reads has a batch of its own. */
 	assert_int_equal(batches_of_crowd(4 * 60, 60), 48 + 4 * 12);
 	assert_int_equal(batches_of_crowd(20000, 20000), 20000);
 }
@@ -592,7 +595,7 @@ static void test_answers_of_reads(void **state)
 	assert_answers("a:GET k; b:GET k", "$-1\r\n", "a$-1, b$-1");
 	assert_answers("a3:GET k; b3:GET k", "_\r\n", "a_, b_");
 	assert_answers("a:GET k; b:GET k", "-LOADING soon\r\n", "a-LOADING soon, b-LOADING soon");
-	/* A batch of one is answered with the reply as it came. */
+	/* A batch with one member is answered with the server's reply unchanged. */
 	desk_init(&desk, "a:INCR k");
 	plan(&desk);
 	assert_string_equal(answer(&desk, "-ERR increment or decrement would overflow\r\n"),
@@ -616,7 +619,7 @@ static void test_answers_of_adds(void **state)
 	assert_answers("a:INCRBY k 9223372036854775807; b:GET k", ":9223372036854775807\r\n",
 		       "a:9223372036854775807, b$19/9223372036854775807");
 	assert_answers("a:INCRBY k -9223372036854775808; b:STRLEN k", ":-1\r\n", "a:-1, b:2");
-	/* Sums that rise and fall; also when the sum is 0, the key exists afterwards. */
+	/* The number rises and falls within the batch. Even if it is 0 at the end, the key exists. */
 	assert_answers("a:INCR k; b:GET k; c:DECRBY k 5; d:STRLEN k; e:INCRBY k 2; c:GET k",
 		       ":98\r\n", "a:101, b$3/101, c:96, d:2, e:98, c$2/98");
 	assert_answers("a:INCR k; b:DECR k; c:GET k; d:EXISTS k; e:STRLEN k", ":0\r\n",
@@ -624,13 +627,14 @@ static void test_answers_of_adds(void **state)
 	assert_answers("a:DECR k; b:EXISTS k; c:INCR k", ":0\r\n", "a:-1, b:1, c:0");
 }
 
-/* Increments that do not overflow in the order of the requests, but would in another order. */
+/* Increments that would overflow in the order of the requests. The fold answers as if they ran in an order
+ * without an overflow. */
 static void test_adds_near_the_upper_limit(void **state)
 {
 	(void)state;
 	assert_answers("a:INCR k; b:DECR k", ":9223372036854775807\r\n",
 		       "b:9223372036854775806, a:9223372036854775807");
-	/* In the order of the requests it fits, just. */
+	/* In the order of the requests, these increments just fit. */
 	assert_answers("a:DECR k; b:INCR k", ":9223372036854775807\r\n",
 		       "a:9223372036854775806, b:9223372036854775807");
 	assert_answers("a:INCR k; b:DECR k; c:INCR k; d:DECR k", ":9223372036854775806\r\n",
@@ -640,7 +644,8 @@ static void test_adds_near_the_upper_limit(void **state)
 		       ":9223372036854775806\r\n",
 		       "b:9223372036854775804, b:9223372036854775800, a:9223372036854775805, "
 		       "a:9223372036854775806, c:9223372036854775806");
-	/* With requests behind them, by clients that add, subtract, do neither. The number was at the limit. */
+	/* The number was at the limit. Clients that add, subtract or do neither have further requests after
+	 * these. */
 	assert_answers(
 		"a:INCR k; b:GET k; c:GET k; a:STRLEN k; b:EXISTS k; b:DECRBY k 2; d:DECR k; "
 		"c:EXISTS k; b:GET k; e3:STRLEN k; a:GET k",
@@ -648,7 +653,7 @@ static void test_adds_near_the_upper_limit(void **state)
 		"b$19/9223372036854775807, b:1, b:9223372036854775805, "
 		"d:9223372036854775804, b$19/9223372036854775804, a:9223372036854775805, "
 		"c$19/9223372036854775805, a:19, c:1, e:19, a$19/9223372036854775805");
-	/* From the first number that counts as near the limit, 2^62 + 2, and from the one below it. */
+	/* The number was 2^62 + 1, which does not count as near the limit, and then 2^62 + 2, which does. */
 	assert_answers("a:INCRBY k 2305843009213693952; b:INCRBY k 2305843009213693950; c:DECR k",
 		       ":9223372036854775806\r\n",
 		       "a:6917529027641081857, b:9223372036854775807, c:9223372036854775806");
@@ -721,7 +726,8 @@ static void test_adds_refused(void **state)
 	assert_answers("a:INCR k; b:GET k", "-MISCONF x\r\n", "a-MISCONF x, b again");
 	assert_answers("a:INCR k; b:GET k", "-READONLY x\r\n", "a-READONLY x, b again");
 	assert_answers("a:INCR k; b:GET k", "-NOREPLICAS x\r\n", "a-NOREPLICAS x, b again");
-	/* The server may have, or allow, INCR but not INCRBY. */
+	/* The server may lack INCRBY or forbid it, but accept INCR: the members are retried with their own
+	 * commands. */
 	assert_answers("a:INCR k; b:GET k", "-NOPERM x\r\n", "a again, b again");
 	assert_answers("a:INCR k; b:GET k", "-ERR unknown command 'INCRBY'\r\n",
 		       "a again, b again");
@@ -748,7 +754,7 @@ static void test_every_member_gets_an_error_of_the_batch(void **state)
 		"LOADING x",
 		"BUSY x",
 		"ERR shutting down: the outcome of this command is unknown",
-		/* the error would be a refusal if it did not say that the outcome is unknown */
+		/* MISCONF alone would be a refusal, but this text says that the outcome is unknown. */
 		"MISCONF cannot sync the log: x; whether this was done is unknown",
 	};
 	char reply[200], expected[600];
@@ -761,7 +767,7 @@ static void test_every_member_gets_an_error_of_the_batch(void **state)
 		assert_answers("a:INCR k; b:GET k; c3:INCR k", reply, expected);
 		assert_answers("a:SET k 1; b:GET k; c3:INCR k", reply, expected);
 	}
-	/* RESP3 has errors with a length; a RESP2 client in the batch does not know them. */
+	/* RESP3 has errors with a length, which a RESP2 client does not know. All members get a simple error. */
 	assert_answers("a:INCR k; b3:GET k", "!9\r\nLOADING\r\n\r\n", "a-LOADING  , b-LOADING  ");
 }
 
@@ -790,11 +796,12 @@ static void test_unexpected_replies(void **state)
 	}
 	assert_answers("a:INCR k; b:GET k", "+OK\r\n", all);
 	assert_answers("a:SET k 1; b:GET k", ":1\r\n", all);
-	/* No number precedes such a sum. */
+	/* The smallest number cannot be the sum of a number and two increments. */
 	assert_answers("a:INCR k; b:INCR k", ":-9223372036854775808\r\n", all);
 }
 
-/* A retried request runs later: requests of the same client behind it must not have run before. */
+/* A retried request runs later than its batch. So later requests of the same client in the batch are retried,
+ * too. */
 static void test_retry_keeps_a_client_s_order(void **state)
 {
 	(void)state;

@@ -2,9 +2,9 @@
  *
  * Method: tens of thousands of worlds are drawn from seeds (tests/lib/fold_world.h): queues of every mixture,
  * numbers near both limits that many clients change, values that are no numbers, missing keys and keys of another
- * type, servers that refuse, clients with several requests and of both dialects, writes by other clients in between.
- * Each world runs folded, and then one by one in the order that the fold reports, which must be the right one. A
- * seed that fails is printed; to run it alone, narrow the loop over the seeds. */
+ * type, servers that refuse, clients with several requests and of both dialects, writes by other clients in
+ * between. Each world runs folded, and then one by one in the order that the fold reports, and the replies must
+ * be equal. A seed that fails is printed; to run it alone, narrow the loop over the seeds. */
 #include "tests/lib/fold_world.h"
 
 #include <setjmp.h>
@@ -39,7 +39,7 @@ static void test_folded_replies_equal_single_replies(void **state)
 	(void)state;
 	for (uint64_t seed = 1; seed <= WORLDS; seed++)
 		run_seed(seed, &tally);
-	/* A run in which hardly any request was folded would test nothing. */
+	/* Checks that many requests were folded; otherwise the comparison would be worthless. */
 	assert_true(tally.batches < tally.members * 3 / 4);
 	assert_true(tally.folded > tally.members / 4);
 	assert_true(tally.mixed > tally.members / 50);

@@ -1,5 +1,5 @@
-/* Goal: which requests wait for a hot key, and for how long (absorb/fold/stage.c): joining, one batch in flight at a
- * time, limits, clients that disconnect while they wait, errors, and keys that become hot and cool.
+/* Goal: which requests wait for a hot key, and for how long (absorb/fold/stage.c): joining, one batch in flight
+ * at a time, limits, clients that disconnect while they wait, errors, and keys that become hot and cool.
  *
  * Method: scripts against a core whose engine is the test (tests/lib/fold_stage_world.h). test_fold_plan.c tests
  * what folding makes of requests, test_fold_order.c a client's own order. */
@@ -14,7 +14,8 @@ static void test_a_single_request_is_sent_as_it_came(void **state)
 	(void)state;
 	open_world(&world);
 	say(&world, 'A', "incr {a}k");
-	sent(&world, ""); /* other requests may come in this round */
+	/* The request waits for other requests in this round. */
+	sent(&world, "");
 	end_round(&world);
 	sent(&world, "incr {a}k");
 	reply(&world, "incr", ":1\r\n");
@@ -37,7 +38,7 @@ static void test_one_batch_at_a_time(void **state)
 	sent(&world, "INCRBY {a}k 2");
 	say(&world, 'C', "INCR {a}k");
 	say(&world, 'D', "GET {a}k");
-	say(&world, 'E', "GET {b}k"); /* another key, another queue */
+	say(&world, 'E', "GET {b}k"); /* another key has another queue */
 	end_round(&world);
 	sent(&world, "GET {b}k");
 	assert_int_equal(counted(&stats->waiting), 2);
@@ -78,8 +79,8 @@ static void answer_kind(struct world *world, enum hs_op_kind kind)
 	fail_msg("nothing of that kind is under way");
 }
 
-/* The engine answers UNTRACK before a folded batch that was sent earlier. Both requests are freed: shutdown waits
- * until the core has none in flight. */
+/* The engine answers UNTRACK before a folded batch that was sent earlier. Both requests must be freed, because
+ * shutdown waits until the core has none in flight. */
 static void test_tracking_ends_while_a_batch_is_in_flight(void **state)
 {
 	static struct world world;
@@ -102,7 +103,8 @@ static void test_tracking_ends_while_a_batch_is_in_flight(void **state)
 	close_world(&world);
 }
 
-/* Two requests per command are too few when three are required; folding is tried again later. */
+/* Folding gains two requests per command, but the option requires three. Folding pauses and is tried again
+ * later. */
 static void test_folding_pauses_when_it_gains_nothing(void **state)
 {
 	static struct world world;
@@ -183,7 +185,7 @@ static void test_both_dialects(void **state)
 	close_world(&world);
 }
 
-/* Replies keep the order of requests, whichever finishes first (law 1). */
+/* Replies keep the order of requests, whichever request finishes first (law 1). */
 static void test_replies_in_turn(void **state)
 {
 	static struct world world;
@@ -217,7 +219,7 @@ static void test_reads_at_once_do_not_wait(void **state)
 	say(&world, 'B', "INCR {a}k");
 	say(&world, 'C', "GET {a}k");
 	received(&world, 'C', "$4\r\nread\r\n");
-	say(&world, 'A', "GET {a}k"); /* behind its own write */
+	say(&world, 'A', "GET {a}k"); /* A's own INCR is still in flight */
 	received(&world, 'A', "");
 	end_round(&world);
 	sent(&world, "INCRBY {a}k 2");
@@ -247,10 +249,11 @@ static void test_busy_at_the_limit(void **state)
 	say(&world, 'C', "GET {b}k");
 	assert_int_equal(counted(&hs_fold_stats(world.core)->busy), 1);
 	reply(&world, "GET", "$1\r\n1\r\n");
-	say(&world, 'C', "GET {a}k"); /* those before are not sent yet */
+	/* The waiting requests are not sent yet, so the queue is still full. */
+	say(&world, 'C', "GET {a}k");
 	end_round(&world);
 	sent(&world, "GET {b}k | GET {a}k");
-	say(&world, 'C', "GET {a}k"); /* now there is room */
+	say(&world, 'C', "GET {a}k"); /* the queue has room again */
 	reply(&world, "GET {b}k", "$1\r\nb\r\n");
 	reply(&world, "GET {a}k", "$1\r\n2\r\n");
 	end_round(&world);
@@ -264,7 +267,8 @@ static void test_busy_at_the_limit(void **state)
 	close_world(&world);
 }
 
-/* One reply may exceed the limit; one with further replies behind it may not. */
+/* The first unread reply may exceed the output limit. Once the limit is exceeded, the next reply cuts the client
+ * off. */
 static void test_many_replies_at_once_keep_the_output_limit(void **state)
 {
 	static struct world world;
@@ -287,8 +291,8 @@ static void test_many_replies_at_once_keep_the_output_limit(void **state)
 	close_world(&world);
 }
 
-/* Shared replies wait behind one that is still in flight: the client is disconnected when they reach the limit, and
- * the rest are not even copied. */
+/* Shared replies wait for a reply that is still in flight. When the held replies reach the limit, the core
+ * disconnects the client and copies no further reply. */
 static void test_shared_replies_out_of_turn_keep_the_output_limit(void **state)
 {
 	static struct world world;
@@ -311,7 +315,8 @@ static void test_shared_replies_out_of_turn_keep_the_output_limit(void **state)
 	close_world(&world);
 }
 
-/* A client's own waiters are sent for the sake of its next command, and all are refused inside submit. */
+/* A client's waiting requests are sent because its next command must follow them, and the engine refuses all of
+ * them inside submit. */
 static void test_refusals_in_a_row_keep_the_output_limit(void **state)
 {
 	static struct world world;
@@ -344,7 +349,7 @@ static void test_a_client_that_disconnects_while_waiting_is_left_out(void **stat
 	assert_int_equal(counted(&hs_fold_stats(world.core)->waiting), 2);
 	end_round(&world);
 	sent(&world, "INCRBY {a}k 2");
-	/* The answer of a client that disconnects later is dropped. */
+	/* If a client disconnects while the batch is in flight, its answer is dropped. */
 	say(&world, 'C', "INCR {a}k");
 	leave(&world, 'C');
 	reply(&world, "INCRBY", ":2\r\n");
@@ -367,9 +372,9 @@ static void test_a_client_that_disconnects_before_a_retry_is_left_out(void **sta
 	leave(&world, 'B');
 	reply(&world, "INCRBY", "-ERR increment or decrement would overflow\r\n");
 	sent(&world, "INCR {a}k");
-	say(&world, 'A', "APPEND {a}k x"); /* behind the retry */
+	say(&world, 'A', "APPEND {a}k x"); /* A's command follows its retried INCR */
 	sent(&world, "APPEND {a}k x");
-	say(&world, 'C', "INCR {a}k"); /* which is in flight for the key */
+	say(&world, 'C', "INCR {a}k"); /* C's request waits for the retry in flight */
 	end_round(&world);
 	sent(&world, "");
 	reply(&world, "INCR", ":9\r\n");
@@ -401,12 +406,12 @@ static void test_an_unknown_outcome_is_reported_to_all(void **state)
 	received(&world, 'B', unknown);
 	received(&world, 'C', unknown);
 	end_round(&world);
-	sent(&world, ""); /* nothing is retried */
+	sent(&world, ""); /* no member is retried */
 	assert_int_equal(counted(&hs_core_stats(world.core)->command[HS_CMD_ID_INCR].failed), 2);
 	close_world(&world);
 }
 
-/* An engine may refuse an operation inside submit: requests that waited for it continue. */
+/* An engine may refuse an operation inside submit. Requests that waited for this operation continue. */
 static void test_refused_at_once(void **state)
 {
 	static const char down[] = "-CLUSTERDOWN not sent\r\n";
@@ -415,14 +420,14 @@ static void test_refused_at_once(void **state)
 	(void)state;
 	open_world(&world);
 	world.refusal = down;
-	say(&world, 'A', "INCR {a}k"); /* in one batch */
+	say(&world, 'A', "INCR {a}k"); /* A's and B's INCR are in one batch */
 	say(&world, 'B', "INCR {a}k");
 	say(&world, 'A', "PING");
 	say(&world, 'A', "DEL {a}k");
 	end_round(&world);
 	received(&world, 'A', "-CLUSTERDOWN not sent\r\n+PONG\r\n-CLUSTERDOWN not sent\r\n");
 	received(&world, 'B', down);
-	/* One by one, each with a request behind it that has to wait. */
+	/* Each request is in a batch of its own, and a request that must wait follows each. */
 	say(&world, 'A', "GET {a}k");
 	say(&world, 'B', "INCR {a}k");
 	say(&world, 'A', "DEL {a}k");
@@ -434,7 +439,7 @@ static void test_refused_at_once(void **state)
 		 "sent\r\n");
 	received(&world, 'B', "-CLUSTERDOWN not sent\r\n-CLUSTERDOWN not sent\r\n");
 	assert_int_equal(world.client[0]->in.len, 0);
-	/* Also with a retry. */
+	/* The engine also refuses a retry. */
 	world.refusal = NULL;
 	say(&world, 'A', "INCR {a}k");
 	say(&world, 'B', "INCR {a}k");
@@ -460,16 +465,17 @@ static void test_hot_and_cool(void **state)
 	stats = hs_fold_stats(world.core);
 	say(&world, 'A', "INCR {a}k");
 	say(&world, 'B', "INCR {a}k");
-	sent(&world, "INCR {a}k | INCR {a}k"); /* not hot: sent at once */
+	/* The key is not hot yet, so the requests are sent at once. */
+	sent(&world, "INCR {a}k | INCR {a}k");
 	make_hot(&world, "{a}k");
 	say(&world, 'C', "INCR {a}k");
-	say(&world, 'A', "INCR {a}k"); /* behind A's requests in flight */
+	say(&world, 'A', "INCR {a}k"); /* A's first INCR is still in flight */
 	end_round(&world);
 	sent(&world, "INCRBY {a}k 2");
 	for (int i = 0; i < 2; i++)
 		reply(&world, "INCR", ":1\r\n");
 	reply(&world, "INCRBY", ":4\r\n");
-	/* One request in 15 is too few to become hot, and enough to stay hot. */
+	/* One request in 15 is too few for a key to become hot, but enough to stay hot. */
 	for (int i = 0; i < 150; i++) {
 		for (int j = 0; j < 30; j++) {
 			char words[32];
@@ -483,7 +489,7 @@ static void test_hot_and_cool(void **state)
 		hs_core_tick(world.core, later(&world, 10000));
 	}
 	assert_int_equal(counted(&stats->keys), 1);
-	/* A key with waiting requests does not cool. */
+	/* A key that requests wait for does not cool. */
 	say(&world, 'B', "GET {a}k");
 	end_round(&world);
 	sent(&world, "GET {a}k");
@@ -512,9 +518,9 @@ static void test_folding_is_turned_off_while_requests_wait(void **state)
 	world.options.fold = false;
 	hs_core_configure(world.core, &world.options);
 	hs_core_tick(world.core, later(&world, 100));
-	say(&world, 'D', "INCR {a}k"); /* sent at once */
+	say(&world, 'D', "INCR {a}k"); /* folding is off: sent at once */
 	sent(&world, "INCR {a}k");
-	say(&world, 'B', "INCR {a}k"); /* not before B's first request */
+	say(&world, 'B', "INCR {a}k"); /* B's first request must go first */
 	sent(&world, "");
 	reply(&world, "INCR", ":1\r\n");
 	reply(&world, "INCR", ":2\r\n");

@@ -74,7 +74,7 @@ static void test_composed_greetings(void **state)
 		"*7\r\n$5\r\nHELLO\r\n$1\r\n3\r\n$4\r\nAUTH\r\n$2\r\nme\r\n$3\r\np w\r\n"
 		"$7\r\nSETNAME\r\n$8\r\nheatsink\r\n"
 		"*2\r\n$6\r\nSELECT\r\n$1\r\n7\r\n*2\r\n$7\r\nCLUSTER\r\n$4\r\nMYID\r\n");
-	/* A user without a password is not the default user. */
+	/* A login without a password still sends AUTH, because its user is not the default user. */
 	expect_composed(
 		&(struct hs_greeting_options){.login = &nopass, .resp = 3, .expected_id = ""},
 		"*7\r\n$5\r\nHELLO\r\n$1\r\n3\r\n$4\r\nAUTH\r\n$5\r\nalice\r\n$0\r\n\r\n"
@@ -83,7 +83,7 @@ static void test_composed_greetings(void **state)
 		&(struct hs_greeting_options){
 			.login = &nopass, .resp = 3, .expected_id = "", .any_resp_server = true},
 		"*3\r\n$4\r\nAUTH\r\n$5\r\nalice\r\n$0\r\n\r\n*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n");
-	/* Bare: HELLO alone. */
+	/* With `hello_only`, the greeting is HELLO alone. */
 	expect_composed(
 		&(struct hs_greeting_options){
 			.login = &user, .resp = 3, .expected_id = "", .hello_only = true},
@@ -91,10 +91,11 @@ static void test_composed_greetings(void **state)
 		"$7\r\nSETNAME\r\n$8\r\nheatsink\r\n");
 }
 
-/* The outcome of one greeting, whose answer is given as a piece of `cut` bytes and then pieces of `size` bytes. */
+/* The outcome of one greeting. The server's answer came as a piece of `cut` bytes and then in pieces of `size`
+ * bytes. */
 struct answered {
 	enum hs_greeting_step step;
-	size_t given, used; /* bytes in all; bytes that belong to the greeting */
+	size_t given, used; /* bytes given in all; bytes that belong to the greeting */
 	int64_t server_id;
 	char why[HS_GREETING_WHY_BYTES];
 };
@@ -127,7 +128,8 @@ static struct answered answer(const struct hs_login *who, const char *id, struct
 	return answered;
 }
 
-/* Whole, cut in two anywhere, and byte by byte: READY, with `greeting` of `bytes` used. */
+/* Gives the answer whole, cut in two anywhere, and byte by byte. Each time the greeting is READY after `greeting`
+ * bytes. */
 static void expect_ready(const struct hs_login *who, const char *id, struct hs_bytes bytes,
 			 size_t greeting, int64_t server_id)
 {
@@ -168,12 +170,12 @@ static void test_ready_when_all_is_answered(void **state)
 		     sizeof(HELLO_3 "$40\r\n" MYID "\r\n") - 1, 42);
 	expect_ready(&user, MYID, HS_LIT(HELLO_3 "+OK\r\n$40\r\n" MYID "\r\n"),
 		     sizeof(HELLO_3 "+OK\r\n$40\r\n" MYID "\r\n") - 1, 42);
-	/* A server that sends no client id. */
+	/* This server's HELLO has no client id. */
 	expect_ready(&anybody, "", HS_LIT("%1\r\n$5\r\nproto\r\n:3\r\n"),
 		     sizeof "%1\r\n$5\r\nproto\r\n:3\r\n" - 1, 0);
 }
 
-/* The bytes behind the greeting belong to the first replies. */
+/* Bytes after the greeting belong to the first replies. */
 static void test_bytes_behind_the_greeting(void **state)
 {
 	struct hs_login anybody = login("", "", 0), user = login("me", "pw", 7);
@@ -208,14 +210,14 @@ static void test_the_server_refuses(void **state)
 		      "username-password pair)");
 	expect_failed(&user, "", HS_LIT("-ERR max number of clients reached\r\n"),
 		      HS_GREETING_REFUSED ": ERR max number of clients reached");
-	/* Answers to SELECT and CLUSTER MYID count like HELLO's. */
+	/* An error to SELECT or CLUSTER MYID fails the greeting like an error to HELLO. */
 	expect_failed(&anybody, "", HS_LIT(HELLO_3 "-ERR DB index is out of range\r\n"),
 		      HS_GREETING_REFUSED ": ERR DB index is out of range");
 	expect_failed(&user, MYID, HS_LIT(HELLO_3 "-ERR cluster support disabled\r\n"),
 		      HS_GREETING_REFUSED ": ERR cluster support disabled");
 }
 
-/* The result of a classic greeting, which ends with PING, when a server answers `text`, byte by byte. */
+/* The result of a classic greeting, which ends with PING. The server's answer `text` comes byte by byte. */
 static enum hs_greeting_step answer_classic(const struct hs_login *who, const char *text)
 {
 	struct hs_greeting_options options = {
@@ -256,7 +258,7 @@ static void test_a_classic_greeting_that_is_refused(void **state)
 		assert_int_equal(answer_classic(&anybody, harmless[i]), HS_GREETING_READY);
 	for (size_t i = 0; i < sizeof refuses / sizeof *refuses; i++)
 		assert_int_equal(answer_classic(&anybody, refuses[i]), HS_GREETING_FAILED);
-	/* The same error to AUTH is a failure. */
+	/* An error to AUTH fails the greeting, even if the same error to PING does not. */
 	assert_int_equal(answer_classic(&user, "-MISCONF of AUTH\r\n"), HS_GREETING_FAILED);
 	assert_int_equal(
 		answer_classic(&user,
@@ -293,7 +295,7 @@ static void test_answers_that_are_too_long(void **state)
 	hs_mem_release(bytes);
 }
 
-/* The caller may free its text of the id once the greeting has begun. */
+/* The caller may free its text of the expected id once the greeting has begun. */
 static void test_the_id_is_its_own_copy(void **state)
 {
 	struct hs_login anybody = login("", "", 0);

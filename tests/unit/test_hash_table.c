@@ -1,7 +1,7 @@
 /* Goal: the hash table finds every entry that was added, whatever size it has grown or shrunk to.
  *
- * Method: entries are numbers; every seventh shares a hash with others, so that chains are long. Where the order is
- * free, the test counts how often each entry is returned. */
+ * Method: entries are numbers; every seventh shares a hash with others, so that chains are long. Where the table
+ * may return entries in any order, the test counts how often each entry is returned. */
 #include "base/hash_table.h"
 
 #include <setjmp.h>
@@ -16,7 +16,7 @@ enum { MANY = 5000, ALIKE = 7 };
 
 struct entry {
 	uint32_t number, seen;
-	struct hs_hash_node node; /* not the first member, so that its offset is not 0 */
+	struct hs_hash_node node; /* not the first member, so its offset is not 0 */
 };
 
 struct world {
@@ -64,7 +64,7 @@ static void tear_down(struct world *world)
 	free(world);
 }
 
-/* Checks that the entries in [from, to) are found; of a large range, a sample. */
+/* Checks that the table has the entries in [from, to); in a large range, checks a sample. */
 static void check(struct world *world, uint32_t from, uint32_t to)
 {
 	assert_int_equal(world->table.count, to - from);
@@ -124,7 +124,8 @@ static void test_walk_of_an_empty_table(void **state)
 	tear_down(world);
 }
 
-/* Meanwhile the remaining entries are found, and an entry added again stays. */
+/* While entries are taken one by one, the table still finds the remaining ones. An entry that is added again
+ * stays. */
 static void test_taking_gives_each_entry_once(void **state)
 {
 	struct world *world = set_up(MANY);
@@ -148,7 +149,7 @@ static void test_taking_gives_each_entry_once(void **state)
 	tear_down(world);
 }
 
-/* Every entry is picked sooner or later, also when few of many are left. */
+/* Repeated picks find every entry, even if few of many entries remain. */
 static void test_pick(void **state)
 {
 	enum { LEFT = 20 };
@@ -159,7 +160,7 @@ static void test_pick(void **state)
 	hs_prng_init(&prng, 1);
 	for (uint32_t i = LEFT; i < MANY; i++)
 		hs_hash_table_remove(&world->table, &world->entries[i].node);
-	/* One by one, because pick returns a bucket's first node only. */
+	/* The test removes each picked entry, because pick returns only the first node of a bucket. */
 	for (uint32_t i = 0; i < LEFT; i++) {
 		struct hs_hash_node *node = hs_hash_table_pick(&world->table, &prng);
 		struct entry *entry = hs_hash_entry(node, struct entry, node);

@@ -9,7 +9,7 @@
 
 /* ---- windows and time ---- */
 
-/* Even traffic shows as its rate in both windows, from the beginning. */
+/* Even traffic shows its rate in both windows from the first moment on. */
 static void test_an_even_rate_shows_at_once(void **state)
 {
 	struct fixture *fixture = *state;
@@ -21,7 +21,7 @@ static void test_an_even_rate_shows_at_once(void **state)
 			struct hs_heat_row row = find(fixture, HS_HEAT_KEYS, "even");
 
 			for (enum hs_heat_window w = 0; w < HS_HEAT_WINDOWS; w++) {
-				/* The requests come in steps of a millisecond. */
+				/* The requests come in steps of a millisecond, so the rate is not exact. */
 				assert_true(fabs(row.window[w].ops_low / 2000 - 1) < 0.01);
 				assert_true(fabs(row.window[w].bytes_low / 200000 - 1) < 0.01);
 				assert_near(row.window[w].ops_high, row.window[w].ops_low);
@@ -32,13 +32,13 @@ static void test_an_even_rate_shows_at_once(void **state)
 	}
 }
 
-/* Counts decay by a factor of e per window length, whether or not the worker's clock is set. */
+/* Counts decay by a factor of e per window length, whether or not the worker updates its clock. */
 static void test_windows_decay(void **state)
 {
 	struct fixture *fixture = *state;
 	struct hs_heat_row first, later;
 
-	/* both windows are full: a rate is a count divided by the window */
+	/* After 100 s both windows are full: a rate is the count divided by the window. */
 	pass(fixture, 100 * SECOND);
 	reads_of(fixture, "burst", 5000);
 	first = find(fixture, HS_HEAT_KEYS, "burst");
@@ -61,8 +61,8 @@ static void test_windows_decay(void **state)
 	assert_near(later.window[HS_HEAT_LONG].ops_low, 500 * exp(-1));
 }
 
-/* After ten times the short window, five thousand requests count less than half a request in it; in the long window
- * they stay for much longer. */
+/* After ten times the short window, five thousand requests count as less than half a request in the short window.
+ * In the long window they count for much longer. */
 static void test_cooled_keys_leave_the_list(void **state)
 {
 	struct fixture *fixture = *state;
@@ -103,7 +103,7 @@ static void test_time_stands_still_and_goes_back(void **state)
 	assert_near(row.window[HS_HEAT_LONG].ops_low, 400 / 10.0);
 }
 
-/* A month in one step, and then a century. */
+/* The clock jumps ahead by a month, and then by a century. */
 static void test_time_jumps_ahead(void **state)
 {
 	struct fixture *fixture = *state;
@@ -125,7 +125,7 @@ static void test_time_jumps_ahead(void **state)
 	assert_non_null(listed(fixture, "last"));
 }
 
-/* A reader whose clock is behind the worker's reads the present counts. */
+/* A reader whose clock is behind the worker's clock gets the present counts. */
 static void test_reader_behind_the_worker(void **state)
 {
 	struct fixture *fixture = *state;
@@ -157,7 +157,7 @@ static void test_reset_forgets_tables_and_nothing_else(void **state)
 	hs_heat_read_partition(fixture->heat, access.partition, &before);
 	fixture->now_us += SECOND;
 	hs_heat_reset(fixture->heat, fixture->now_us);
-	/* The worker has not acted on the reset yet: readers already see empty tables. */
+	/* Readers see empty tables even before the worker has acted on the reset. */
 	for (int told = 0; told < 2; told++) {
 		fixture->now_us += SECOND;
 		for (enum hs_heat_what what = 0; what < HS_HEAT_TABLES; what++)
@@ -172,7 +172,7 @@ static void test_reset_forgets_tables_and_nothing_else(void **state)
 	assert_memory_equal(&before, &after, sizeof after);
 	hs_heat_read_ranges(fixture->heat, ranges);
 	assert_int_equal(ranges[access.slot / (HS_SLOTS / HS_HEAT_RANGES)], 1000);
-	/* New requests count from the reset: 300 in three seconds. */
+	/* The rate covers only the time since the reset: 300 requests in three seconds. */
 	for (int i = 0; i < 100; i++) {
 		pass(fixture, 10 * MS);
 		reads_of(fixture, "user:1", 3);
@@ -189,7 +189,7 @@ static void test_noted_requests_count_when_settled(void **state)
 	struct hs_heat_access access = to(HS_LIT("noted:1"));
 	struct hs_heat_partition sum = {0};
 
-	hs_heat_settle(fixture->heat, 1000); /* nothing noted */
+	hs_heat_settle(fixture->heat, 1000); /* nothing is noted */
 	assert_int_equal(top(fixture, HS_HEAT_KEYS, HS_HEAT_BY_OPS, HS_HEAT_LONG), 0);
 	for (int round = 0; round < 2; round++) {
 		for (int i = 0; i < HS_HEAT_NOTES_MAX; i++)
@@ -204,7 +204,7 @@ static void test_noted_requests_count_when_settled(void **state)
 	assert_int_equal(sum.time_ns, (uint64_t)2 * HS_HEAT_NOTES_MAX * 7000);
 }
 
-/* Equal notes of one key in a row count together; different and failed requests count by themselves. */
+/* Equal notes of one key in a row count together. Notes that differ, or that missed, count separately. */
 static void test_several_notes_before_settling(void **state)
 {
 	struct fixture *fixture = *state;
@@ -234,13 +234,13 @@ static void test_several_notes_before_settling(void **state)
 	assert_int_equal(sum.histogram[hs_coarse_histogram_bucket(1)], sum.reads);
 }
 
-/* A run counts equal accesses as one, and loses none that differ in key, time or outcome. */
+/* A run counts equal accesses together, and loses no access that differs in key, time or outcome. */
 static void test_runs(void **state)
 {
 	struct fixture *fixture = *state;
 	struct hs_heat_access one = to(HS_LIT("row:1")), missed = one;
 	struct hs_heat_partition sum = {0};
-	struct hs_heat_warmth warmth = hs_heat_run_end(fixture->heat); /* nothing in the run */
+	struct hs_heat_warmth warmth = hs_heat_run_end(fixture->heat); /* the run is empty */
 
 	assert_int_equal(warmth.key.len, 0);
 	missed.missed = true;
@@ -285,7 +285,7 @@ static void test_partitions_count_exactly(void **state)
 	hs_heat_inflight(fixture->heat, 3, -2);
 	hs_heat_inflight(fixture->heat, 4, -1);
 	hs_heat_read_partition(fixture->heat, 3, &sum);
-	/* Added to the earlier counts. */
+	/* The requests without a key are added to the earlier counts. */
 	assert_int_equal(sum.reads, 1000 + 10 + 1);
 	assert_int_equal(sum.writes, 4 + 1);
 	assert_int_equal(sum.errors, 4 + 1);
@@ -298,7 +298,7 @@ static void test_partitions_count_exactly(void **state)
 	hs_heat_read_partition(fixture->heat, 4, &sum);
 	assert_int_equal(sum.reads, 0);
 	assert_int_equal(sum.inflight, -1);
-	/* Requests without a key are in no table. */
+	/* Requests without a key are in no table of keys. */
 	assert_int_equal(top(fixture, HS_HEAT_KEYS, HS_HEAT_BY_OPS, HS_HEAT_LONG), 1);
 	assert_int_equal(fixture->rows[0].partition, 3);
 }
@@ -325,7 +325,7 @@ static void test_ranges_of_slots(void **state)
 	}
 }
 
-/* All memory that it will ever use. */
+/* Returns how much memory the heat of one worker uses. It never grows. */
 static size_t bytes_of(const struct hs_heat *heat)
 {
 	return sizeof *heat + malloc_usable_size(heat->memory);

@@ -1,9 +1,9 @@
 /* Goal: whatever the stream of requests, every interval that heat shows contains the exact value.
  *
  * Method: streams are drawn from seeds: all kinds of keys, all shapes of popularity, values from nothing to half a
- * gigabyte, silence, workers that share the keys, split them or stand still. Beside the tables (1 to 64, of 8 to
- * 4096 entries) everything is counted exactly (tests/lib/exact.h). Then every key, prefix and slot is looked up,
- * tracked or not, and every list of the hottest is read. */
+ * gigabyte, silence, workers that share the keys, split them or stand still. There are 1 to 64 tables of 8 to
+ * 4096 entries each; in addition, the test counts every access exactly (tests/lib/exact.h). Then every key,
+ * prefix and slot is looked up, tracked or not, and every list of the hottest is read. */
 #include "base/mem.h"
 #include "base/prng.h"
 #include "base/slot.h"
@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-/* One thread: the thread sanitizer can find nothing here and takes fifty times as long. */
+/* This test has one thread, so the thread sanitizer finds nothing here and takes fifty times as long. */
 #if defined(__SANITIZE_THREAD__)
 enum { SLOWER = 20 };
 #elif defined(__SANITIZE_ADDRESS__)
@@ -34,7 +34,7 @@ enum {
 	KEY_BYTES_MAX = 400,
 	PARTITIONS = 8,
 	SCENARIOS = 60 / SLOWER,
-	MS = 1000, /* in microseconds */
+	MS = 1000, /* one millisecond, in microseconds */
 };
 
 struct world {
@@ -50,8 +50,8 @@ struct world {
 
 /* ---- keys ---- */
 
-/* Keys of every kind: flat, of tenants, tagged, long ones that differ only beyond the stored prefix, bytes that are
- * no text, the empty key. */
+/* Makes keys of every kind: flat keys, keys of tenants, keys with hash tags, long keys that differ only after the
+ * stored prefix, bytes that are no text, and the empty key. */
 static size_t write_key(char *key, size_t number)
 {
 	unsigned n = (unsigned)number;
@@ -83,7 +83,7 @@ static void world_init(struct world *world, uint64_t seed, size_t tables, uint32
 {
 	*world = (struct world){.count = tables, .keys_count = keys_count};
 	hs_prng_init(&world->prng, seed);
-	/* Long after the machine started, or soon after. */
+	/* The test starts long after the machine's start, or soon after it. */
 	world->now_us = hs_prng_below(&world->prng, 2)
 				? (1 + hs_prng_below(&world->prng, 1u << 30)) * MS
 				: MS;
@@ -127,7 +127,7 @@ static void add(struct world *world, size_t table, const struct hs_heat_access *
 	exact_add(&world->exact, access, 1, world->now_us);
 }
 
-/* Before any time has passed there is no rate. */
+/* Compares every row with the exact counts. Before any time has passed there is no rate to compare. */
 static void check(const struct world *world, uint64_t later_us)
 {
 	if (world->now_us + later_us > world->exact.start_us)
@@ -144,12 +144,13 @@ struct phase {
 	enum shape shape;
 	enum sizes sizes;
 	enum dealing dealing;
-	double writes;	  /* share */
-	uint64_t per_ms;  /* accesses */
+	double writes;	  /* the share of writes */
+	uint64_t per_ms;  /* accesses per millisecond */
 	uint64_t step_ms; /* length of one step of the clock */
 	size_t accesses;
-	size_t key, burst, table; /* the key or table that is hot, bursts, or gets every access */
-	bool noted;		  /* counted in batches */
+	/* The key that is hot or bursts, the rest of the burst, and the table that gets every access. */
+	size_t key, burst, table;
+	bool noted; /* accesses are noted and counted in batches */
 };
 
 static uint64_t below(struct world *world, uint64_t bound)
@@ -188,7 +189,7 @@ static size_t draw_key(struct world *world, struct phase *phase, size_t i)
 	size_t any = (size_t)below(world, keys);
 
 	switch (phase->shape) {
-	case ZIPF: /* the exponential of a uniform number: each power of two as often as the next */
+	case ZIPF: /* each power of two as likely as the next */
 		return (size_t)pow((double)keys, hs_prng_unit(&world->prng)) - 1;
 	case BURSTS:
 		if (phase->burst == 0) {
@@ -197,7 +198,7 @@ static size_t draw_key(struct world *world, struct phase *phase, size_t i)
 		}
 		phase->burst--;
 		return phase->key;
-	case ROTATING: { /* five keys take most accesses for 40 ms; then five others do */
+	case ROTATING: { /* five keys are hot for 40 ms, then five others */
 		size_t era = (size_t)(world->now_us / (40 * MS));
 
 		return chance(world, 0.8) ? (era * 31 + (size_t)below(world, 5)) % keys : any;
@@ -253,7 +254,7 @@ static void run_phase(struct world *world, struct phase *phase)
 			       : phase->dealing == BY_KEY  ? key % world->count
 							   : phase->table;
 
-		if (!phase->noted) /* notes are counted at one time */
+		if (!phase->noted) /* the notes of a batch are counted at one time */
 			world->now_us += below(world, 20);
 		access.bytes = draw_bytes(world, phase, key);
 		access.write = chance(world, phase->writes);
@@ -310,7 +311,7 @@ static void run_scenario(uint64_t seed)
 		}
 	}
 	exact_check_tops(&world.exact, world.heats, world.count, world.now_us + MS);
-	/* No worker's clock is set from here on. */
+	/* From here on no worker updates its clock. */
 	for (size_t i = 0; i < 5; i++)
 		check(&world, later_ms[i] * MS);
 	world_deinit(&world);
@@ -325,7 +326,7 @@ static void test_any_stream(void **state)
 	}
 }
 
-/* Tiny values, then huge ones, then tiny ones again, each for long enough that the tables follow, while keys come
+/* Values are tiny, then huge, then tiny again, each for long enough that the tables adapt. Meanwhile keys come
  * and go in a table that is much too small. */
 static void test_sizes_that_change(void **state)
 {
@@ -353,8 +354,8 @@ static void test_sizes_that_change(void **state)
 	}
 }
 
-/* Batches in which entries appear, become known, are evicted and return, in a table of eight: an entry that a note
- * refers to must still be valid when the note is counted. */
+/* Within a batch, entries of a table of eight are created, get their name, are evicted and return. An entry that
+ * a note refers to must still be valid when the note is counted. */
 static void test_within_a_batch(void **state)
 {
 	(void)state;
@@ -382,7 +383,8 @@ static void test_within_a_batch(void **state)
 	}
 }
 
-/* More keys than tags can distinguish go through eight entries; two with equal tags must not be confused. */
+/* More keys than tags can distinguish pass through eight entries. Two keys with equal tags must not be
+ * confused. */
 static void test_many_distinct_keys(void **state)
 {
 	struct world world;
@@ -413,8 +415,8 @@ static void add_times(struct world *world, const struct hs_heat_access *access, 
 	exact_add(&world->exact, access, times, world->now_us);
 }
 
-/* One key gets a million requests a second for longer than the long window: so many additions that a sum in single
- * precision could drift. */
+/* One key gets a million requests per second for longer than the long window: so many additions that a sum in
+ * single precision could drift. */
 static void test_a_very_hot_key(void **state)
 {
 	struct world world;
@@ -436,8 +438,8 @@ static void test_a_very_hot_key(void **state)
 	world_deinit(&world);
 }
 
-/* A key with small values and now and then a giant one: beside the giants' sum a small value is below single
- * precision. */
+/* A key has small values and now and then a giant one. In single precision, a small value would be lost in the
+ * sum of the giants. */
 static void test_small_values_after_a_giant(void **state)
 {
 	struct world world;
@@ -456,7 +458,7 @@ static void test_small_values_after_a_giant(void **state)
 	world_deinit(&world);
 }
 
-/* Two requests of each worker, as a rate. */
+/* The rate of two requests in each worker. */
 static double two_requests(const struct world *world, enum hs_heat_window window)
 {
 	double full = -expm1(-(double)(world->now_us - world->exact.start_us) / 1e6 /
@@ -465,8 +467,8 @@ static double two_requests(const struct world *world, enum hs_heat_window window
 	return 2 * (double)world->count / exact_window_s(window) / full;
 }
 
-/* Bounds that are always right could be useless. While all keys fit, they are exact except for the request that
- * created the entry. */
+/* Bounds that are always right could still be too wide to be useful. While all keys fit, they are exact except
+ * for the request that created the entry. */
 static void test_exact_while_all_keys_fit(void **state)
 {
 	struct world world;
@@ -497,7 +499,7 @@ static void test_exact_while_all_keys_fit(void **state)
 
 			assert_true(row.window[w].ops_low >= ops * (1 - EXACT_SLACK) - more);
 			assert_true(row.window[w].ops_high <= ops * (1 + EXACT_SLACK) + more);
-			more *= 1000; /* bytes: several times those of a request */
+			more *= 1000; /* in bytes: much more than two requests have */
 			assert_true(row.window[w].bytes_low >= bytes * (1 - EXACT_SLACK) - more);
 			assert_true(row.window[w].bytes_high <= bytes * (1 + EXACT_SLACK) + more);
 		}
@@ -505,8 +507,8 @@ static void test_exact_while_all_keys_fit(void **state)
 	world_deinit(&world);
 }
 
-/* With a hundred times more keys than entries, the rates of the hottest keys are within a few per cent, and
- * untracked keys are known to be below them. */
+/* With a hundred times more keys than entries, the rates of the hottest keys are within a few per cent. Untracked
+ * keys are known to be cooler. */
 static void test_tight_where_it_matters(void **state)
 {
 	struct world world;

@@ -43,7 +43,8 @@ static void test_any_bytes_are_a_name(void **state)
 	}
 }
 
-/* Of a long key, the row has the beginning and the length; two keys with the same beginning are two rows. */
+/* A row of a long key has the key's first bytes and its length. Two long keys with the same first bytes have two
+ * rows. */
 static void test_long_names_are_cut(void **state)
 {
 	struct fixture *fixture = *state;
@@ -122,7 +123,7 @@ static void test_prefixes_have_three_levels(void **state)
 	assert_int_equal(find(fixture, HS_HEAT_PREFIXES, "a:b:c:d:").workers, 0);
 }
 
-/* Colons are searched up to a limit, and not beyond it. */
+/* The search for colons in a key ends at a limit. */
 static void test_prefixes_far_into_a_key(void **state)
 {
 	struct fixture *fixture = *state;
@@ -143,7 +144,7 @@ static void test_prefixes_far_into_a_key(void **state)
 	assert_int_equal(fixture->rows[0].name[0], 'o');
 }
 
-/* A tenant that is hot through a thousand keys shows as one prefix. */
+/* A tenant with a thousand keys is hot as a prefix and has one row. */
 static void test_a_tenant_shows_as_one_line(void **state)
 {
 	struct fixture *fixture = *state;
@@ -217,7 +218,7 @@ static void test_reads_and_writes_apart(void **state)
 	assert_true(row_is(&fixture->rows[0], "written"));
 }
 
-/* A huge value matters also at a few requests a second. */
+/* A key with a huge value is listed even at a few requests per second. */
 static void test_a_rare_large_value_stays_listed(void **state)
 {
 	struct fixture *fixture = *state;
@@ -265,7 +266,7 @@ static void test_misses_and_conflicts(void **state)
 	assert_near(fixture->rows[0].window[HS_HEAT_SHORT].misses, 0);
 }
 
-/* Percentiles are right within the width of a histogram bucket. */
+/* Percentiles are exact to the width of a histogram bucket. */
 static void test_percentiles(void **state)
 {
 	struct fixture *fixture = *state;
@@ -284,7 +285,7 @@ static void test_percentiles(void **state)
 	assert_true(fixture->rows[1].p99_us >= 4 && fixture->rows[1].p99_us <= 8);
 	row = find(fixture, HS_HEAT_KEYS, "unknown");
 	assert_true(row.p50_us == 0 && row.p99_us == 0);
-	/* Slow requests of long ago do not count. */
+	/* Slow requests of long ago have no effect. */
 	for (int i = 0; i < 100; i++) {
 		pass(fixture, SECOND);
 		reads_of(fixture, "slow", 50);
@@ -293,7 +294,7 @@ static void test_percentiles(void **state)
 	assert_true(row.p99_us <= 8);
 }
 
-/* So many that a small counter would overflow. */
+/* So many requests that a small counter would overflow. */
 static void test_percentiles_of_many(void **state)
 {
 	struct fixture *fixture = *state;
@@ -333,7 +334,8 @@ static void test_workers_add_up(void **state)
 	assert_int_equal(row.workers, 2);
 	assert_int_equal(row.total_reads, 20);
 	assert_near(row.window[HS_HEAT_SHORT].ops_low, 20 / SHORT_S);
-	/* Each worker may have missed the request that created its entry. */
+	/* The upper bound includes one request per worker, because a worker may have missed the request that
+	 * created its entry. */
 	assert_true(row.window[HS_HEAT_SHORT].ops_high >= row.window[HS_HEAT_SHORT].ops_low);
 	assert_true(row.window[HS_HEAT_SHORT].ops_high <= 24 / SHORT_S);
 	assert_near(hs_heat_total(heats, 3, HS_HEAT_SHORT, START + 100 * SECOND), 30 / SHORT_S);
@@ -367,7 +369,8 @@ static void test_an_array_of_few_rows(void **state)
 	assert_int_equal(hs_heat_top(&fixture->heat, 1, &query, START, fixture->rows, 21), 20);
 }
 
-/* Eight entries, a thousand keys: the two hot ones stay, and no other key is shown as hot as the first. */
+/* A thousand keys share eight entries. The two hot keys keep theirs, and no other key is shown as hot as the
+ * first. */
 static void test_a_table_much_too_small(void **state)
 {
 	struct fixture *fixture = *state;
@@ -398,8 +401,8 @@ static void test_a_table_much_too_small(void **state)
 	}
 }
 
-/* The bound on missed requests decays like the counts: two minutes after a storm of keys no key can have had more
- * than a trace of it, whether or not the set was touched again. */
+/* The bound on missed requests decays like the counts. Two minutes after a storm of keys, a key can have had only
+ * a trace of it, whether or not a request has touched the key's set since. */
 static void test_missed_requests_decay(void **state)
 {
 	struct fixture *fixture = *state;
@@ -427,7 +430,7 @@ static void test_missed_requests_decay(void **state)
 	}
 }
 
-/* A new key that becomes hot in a full and busy table gets its name, totals and times. */
+/* A new key that becomes hot in a full and busy table gets its name, totals and response times. */
 static void test_newcomers_get_their_name(void **state)
 {
 	struct fixture *fixture = *state;

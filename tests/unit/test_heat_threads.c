@@ -1,10 +1,10 @@
 /* Goal: any thread may read heat while its worker goes on counting; every row that it reads is consistent.
  *
  * Method: each writer hammers its own table, with keys that come and go in tables much too small for them, so that
- * entries change owners all the time. A name says where it belongs: "w2:00123_00123_00123_…" repeats its number, and
- * has the slot, partition and request size that follow from the number, so that a row mixed from two keys is
- * detected. Readers list, look up and reset meanwhile. One table is stuck: its worker stopped after a first run. The
- * thread sanitizer runs this test, too. */
+ * entries change owners all the time. A key's name determines all numbers of its row: "w2:00123_00123_00123_…"
+ * repeats the key's number, from which its slot, partition and request size follow. So the test detects a row
+ * mixed from two keys. Readers list, look up and reset meanwhile. One table is stuck: its worker stopped after a
+ * first run. The thread sanitizer runs this test, too. */
 #include "heat/heat.h"
 
 #include "base/prng.h"
@@ -24,20 +24,20 @@
 
 enum {
 	WRITERS = 3,
-	STUCK = WRITERS, /* the number of the table whose worker has stopped */
+	STUCK = WRITERS, /* the table whose worker has stopped */
 	TABLES = WRITERS + 1,
 	READERS = 3,
 	KEYS = 2000,
 	PARTITIONS = 8,
 #ifdef __SANITIZE_THREAD__
-	LISTS = 8, /* read by each reader of large tables; writers continue until all are read */
+	LISTS = 8, /* lists that each reader reads; writers continue until then */
 #elif defined(__SANITIZE_ADDRESS__)
 	LISTS = 25,
 #else
 	LISTS = 150,
 #endif
 	LISTS_MOST = 1000000,
-	FIRST = 5000, /* least number of accesses of a worker */
+	FIRST = 5000, /* fewest accesses of a worker */
 	PER_MS = 200,
 	LATE_US = 50000, /* more than half a short window */
 	ROWS = 400,
@@ -49,13 +49,13 @@ enum {
 struct shared {
 	struct hs_heat *heats[TABLES];
 	_Atomic uint64_t now_us; /* the latest time of any writer */
-	_Atomic int reading;	 /* readers that are not finished */
+	_Atomic int reading;	 /* readers that have not finished */
 	_Atomic uint64_t written;
 	_Atomic uint64_t answers;
 	_Atomic uint64_t complaints;
-	const char *_Atomic complaint; /* the last one */
-	int lists;		       /* read by each reader */
-	bool resets;		       /* readers reset now and then */
+	const char *_Atomic complaint; /* the last complaint */
+	int lists;		       /* how many lists each reader reads */
+	bool resets;		       /* readers sometimes reset the tables */
 };
 
 struct party {
@@ -99,8 +99,8 @@ static struct hs_heat_access access_to(char text[KEY_BYTES + 1], size_t writer, 
 	};
 }
 
-/* Hot keys change every 2 ms: a few at a time, and between them any key. Continues while a reader is active, and for
- * at least `least` accesses. */
+/* Writes accesses. A few keys are hot and change every 2 ms; any other key comes in between. Continues while a
+ * reader is active, and for at least `least` accesses. */
 static void write_some(struct shared *shared, size_t table, struct hs_prng *prng, size_t least)
 {
 	char text[HS_HEAT_NOTES_MAX][KEY_BYTES + 1];
@@ -151,8 +151,8 @@ static void *writer(void *argument)
 
 static void check_numbers(struct shared *shared, uint64_t now_us, const struct hs_heat_row *row)
 {
-	/* All writers together make this many a second. The rate looks higher right behind a reset, when hardly any
-	 * time has passed, and when time has passed since the reader read the clock. */
+	/* All writers together make at most this many accesses per second. A rate looks higher just after a
+	 * reset, when hardly any time has passed, and if time has passed since the reader read the clock. */
 	bool late = shared->now_us - now_us > LATE_US;
 	const double ops_max = shared->resets || late ? INFINITY : 1000.0 * PER_MS * TABLES * 20;
 
@@ -171,7 +171,7 @@ static void check_numbers(struct shared *shared, uint64_t now_us, const struct h
 	expect(shared, row->p50_us <= row->p99_us);
 }
 
-/* The name was made by a writer, and all numbers of the row belong to it. */
+/* Checks that a writer made the name, and that all numbers of the row belong to the name. */
 static void check_key(struct shared *shared, const struct hs_heat_row *row)
 {
 	struct hs_bytes name = {row->name, row->name_len};
@@ -192,7 +192,7 @@ static void check_key(struct shared *shared, const struct hs_heat_row *row)
 	expect(shared, number < KEYS);
 	expect(shared, row->slot == hs_slot_of(name));
 	expect(shared, row->partition == row->slot * PARTITIONS / HS_SLOTS);
-	/* Every request for the key has the same size. */
+	/* Every access of the key has the same size. */
 	bytes = (row->total_reads + row->total_writes) * size_of((unsigned)number);
 	expect(shared, row->total_bytes <= bytes + 1000 * 100);
 	expect(shared, bytes <= row->total_bytes + 1000 * 100);
@@ -200,8 +200,8 @@ static void check_key(struct shared *shared, const struct hs_heat_row *row)
 		double size = (double)size_of((unsigned)number);
 		double mean = row->window[w].bytes_low / row->window[w].ops_low;
 
-		/* The numbers are counted one after the other: a few requests may be in one and not in the other.
-		 * Right behind a reset there are only a few. */
+		/* A worker updates these numbers one after the other, so a few accesses may be in one and not in
+		 * the other. Just after a reset there are only a few accesses. */
 		expect(shared, shared->resets || row->window[w].ops_low < 2000 ||
 				       (mean > 0.5 * size && mean < 2 * size));
 	}
@@ -224,13 +224,14 @@ static void check_list(struct shared *shared, struct hs_heat *const *heats, size
 		for (size_t j = 0; j < i; j++)
 			expect(shared, rows[i].id != rows[j].id);
 		if ((i + now_us / 1000) % 4 != 0)
-			continue; /* a few lookups are enough: lists are to be read often */
+			continue; /* few lookups, so that readers read many lists */
 		hs_heat_find(heats, count, query->what, name, rows[i].slot, now_us, &same);
-		/* While a reset is in progress on some workers, the size of tables is unknown. */
+		/* While a reset has reached only some workers, the size of the tables is unknown, and a lookup
+		 * may find nothing. */
 		expect(shared, same.id == rows[i].id || (shared->resets && same.workers == 0));
 		check_numbers(shared, now_us, &same);
 	}
-	/* The stuck table, which has no writer, is read easily. */
+	/* Counts only rows from tables with a running writer: the stuck table is easy to read. */
 	if (count == 1 && heats[0] != shared->heats[STUCK])
 		shared->answers += found;
 }
@@ -263,7 +264,7 @@ static void *reader(void *argument)
 	uint64_t seen = 0;
 
 	hs_prng_init(&prng, 100 + party->number);
-	/* And on until a table with a running writer was read; but not for ever. */
+	/* The reader continues until it has read a table with a running writer, at most LISTS_MOST times. */
 	for (int i = 0; i < shared->lists || (shared->answers == 0 && i < LISTS_MOST); i++) {
 		struct hs_heat_query query = {
 			.what = (enum hs_heat_what)hs_prng_below(&prng, HS_HEAT_TABLES),
@@ -339,7 +340,7 @@ static void test_reading_while_counting(void **state)
 	destroy(&shared);
 }
 
-/* One set: a list reads this set only, and every new key evicts another one. */
+/* Each table has a single set: a list reads only this set, and every new key evicts another key. */
 static void test_reading_a_single_set(void **state)
 {
 	struct shared shared = {.lists = LISTS * 30};
@@ -358,8 +359,8 @@ static void test_resetting_while_counting(void **state)
 	destroy(&shared);
 }
 
-/* Rates of a stuck worker decay when other threads read them; hs_heat_seen_us stays behind and shows that it is
- * stuck. */
+/* The rates of a stuck worker decay when other threads read them. hs_heat_seen_us stays behind, which shows that
+ * the worker is stuck. */
 static void test_a_stuck_worker_cools(void **state)
 {
 	struct shared shared = {.lists = LISTS};

@@ -1,5 +1,5 @@
-/* Goal: percentiles are within 1 % of the exact ones, whatever the distribution, and merged histograms equal one
- * that recorded every value.
+/* Goal: percentiles are within 1 % of the exact percentiles, whatever the distribution, and merged histograms
+ * equal a histogram that recorded every value.
  *
  * Method: the exact percentiles come from sorting the same values. */
 #include "base/histogram.h"
@@ -24,7 +24,7 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Uniform over `bits` powers of two: as many values around a microsecond as around a second. */
+/* A value whose logarithm is uniform: as many values around a microsecond as around a second. */
 static uint64_t draw(struct hs_prng *prng, unsigned bits)
 {
 	return hs_prng_next(prng) >> (64 - 1 - hs_prng_below(prng, bits));
@@ -52,7 +52,7 @@ static void test_percentiles_are_within_a_hundredth(void **state)
 	}
 	qsort(values, VALUES, sizeof *values, by_size);
 	for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
-		/* VALUES makes every rank an integer. */
+		/* VALUES is chosen so that every rank is an integer. */
 		size_t rank = (size_t)(shares[i] * VALUES + 0.5);
 		size_t at = rank ? rank - 1 : 0;
 
@@ -63,7 +63,8 @@ static void test_percentiles_are_within_a_hundredth(void **state)
 	free(values);
 }
 
-/* Both edges of every bucket: a value between two others is returned. */
+/* Records 0, a value at or next to a power of two, and the largest value. The median is the value in the
+ * middle. */
 static void test_around_every_power_of_two(void **state)
 {
 	(void)state;
@@ -99,9 +100,9 @@ static void test_merged_equals_one_histogram(void **state)
 
 	(void)state;
 	hs_prng_init(&prng, 3);
-	hs_histogram_merge(&merged, &parts[0]); /* empty into empty */
+	hs_histogram_merge(&merged, &parts[0]); /* merges empty with empty */
 	for (int i = 0; i < VALUES; i++) {
-		uint64_t value = 5 + draw(&prng, 50); /* some are beyond the last bucket */
+		uint64_t value = 5 + draw(&prng, 50); /* some exceed the last bucket */
 
 		hs_histogram_add(&one, value);
 		hs_histogram_add(&parts[i % 3], value);

@@ -1,8 +1,9 @@
 /* Goal: the sums of a HOTKEYS session include the requests since START and no others, from whichever worker. The
- * session ends on time, the slots it names exclude other keys, and many light keys do not push out the heavy ones.
+ * session ends on time, the slots it names exclude other keys, and many keys with little traffic do not push out
+ * the keys with much traffic.
  *
- * Method: the heat of one or several workers, fed access by access at times that the test sets. With few keys, each
- * is hot from its first access, so sums are compared exactly. */
+ * Method: the heat of one or several workers, fed access by access at times that the test sets. With few keys,
+ * each is hot from its first access, so sums are compared exactly. */
 #include "telemetry/hotkeys.h"
 
 #include "base/err.h"
@@ -25,7 +26,7 @@ struct world {
 	size_t count;
 	struct hs_hotkeys *hotkeys;
 	uint64_t now_us;
-	uint64_t cpu_us; /* user time; the system time is a third of it */
+	uint64_t cpu_us; /* user CPU time; the system time is a third of it */
 };
 
 static void world_init(struct world *world, size_t workers)
@@ -100,7 +101,7 @@ static void start(struct world *world, struct hs_hotkeys_options options)
 	assert_int_equal(hs_hotkeys_start(world->hotkeys, &options, now(world), cpu(world)), 0);
 }
 
-/* The sum of a key in a list; 0: not listed. */
+/* Returns the sum of a key in a list; 0: the key is not listed. */
 static uint64_t sum_of(const struct world *world, enum hs_hotkeys_metric metric, const char *name)
 {
 	struct hs_hotkeys_key keys[HS_HOTKEYS_COUNT_MAX];
@@ -140,7 +141,7 @@ static void test_start_stop_and_reset(void **state)
 	assert_int_equal(hs_hotkeys_stop(world.hotkeys), HS_ENOTFOUND);
 	assert_false(hs_hotkeys_active(world.hotkeys));
 
-	/* The results stay, and do not change any more. */
+	/* After STOP, the results stay and do not change. */
 	pass(&world, SECOND);
 	add(&world, 0, "a", 1, 10, 20);
 	read_it(&world);
@@ -201,7 +202,7 @@ static void test_lists_are_in_order_and_as_long_as_asked_for(void **state)
 	(void)state;
 	world_init(&world, 1);
 	start(&world, options_of(HS_HOTKEYS_COUNT_MAX));
-	/* The more bytes, the less time; one key takes no bytes and one no time. */
+	/* A key with more bytes has less time; one key has no bytes, and one has no time. */
 	for (uint64_t i = 0; i < 100; i++) {
 		snprintf(name, sizeof name, "k%02u", (unsigned)i);
 		add(&world, 0, name, (uint16_t)i, i, 99 - i);
@@ -247,7 +248,7 @@ static void test_duration_ends_it(void **state)
 	read_it(&world);
 	assert_true(hs_hotkeys_active(world.hotkeys));
 
-	/* It ends on time, although it was read just before. */
+	/* The session ends on time, although the test read it just before. */
 	add(&world, 0, "a", 1, 1, 1);
 	pass(&world, 1500);
 	assert_true(hs_hotkeys_due(world.hotkeys, now(&world)));
@@ -297,7 +298,7 @@ static void test_slots_exclude_other_keys(void **state)
 	world_deinit(&world);
 }
 
-/* A slot is hot through thousands of keys that are not: it counts all the same. */
+/* A slot with thousands of keys that are not hot still counts all their requests. */
 static void test_a_slot_counts_all_its_keys(void **state)
 {
 	struct hs_hotkeys_options options = options_of(10);
@@ -351,8 +352,8 @@ static void test_runs_of_slots(void **state)
 	assert_false(hs_hotkeys_slots(&options, &first, &last));
 }
 
-/* More keys than the session can sum up, other ones at every reading; the heavy keys come when the table is full,
- * from the worker that is read last. */
+/* The session gets more keys than it can sum up, and other ones at every reading. The heavy keys come when the
+ * table is full, from the worker that is read last. */
 static void test_heavy_keys_are_found_among_many(void **state)
 {
 	enum { READINGS = 10, SMALL = 170 * WORKERS_MAX, HEAVY = 100 };
@@ -377,7 +378,7 @@ static void test_heavy_keys_are_found_among_many(void **state)
 		read_it(&world);
 		pass(&world, SECOND);
 	}
-	/* The first accesses came before the keys were hot. */
+	/* The first accesses of the heavy keys are missing, because they came before the keys were hot. */
 	assert_true(hs_hotkeys_top(world.hotkeys, HS_HOTKEYS_NET, keys) == 10);
 	assert_memory_equal(keys[0].name, "bytes", 5);
 	assert_in_range(keys[0].sums[HS_HOTKEYS_NET], most * 9 / 10, most);
@@ -389,7 +390,8 @@ static void test_heavy_keys_are_found_among_many(void **state)
 	world_deinit(&world);
 }
 
-/* HEAT RESET during a session loses only the requests since the last reading; here there are none. */
+/* HEAT RESET during a session loses only the requests since the last reading. Here the test reads just before the
+ * reset. */
 static void test_a_reset_of_the_tables_is_survived(void **state)
 {
 	struct world world;
@@ -413,7 +415,8 @@ static void test_a_reset_of_the_tables_is_survived(void **state)
 	world_deinit(&world);
 }
 
-/* A key with much past traffic drops out of the tables; when it returns during a session, its past does not count. */
+/* A key with much past traffic drops out of the tables. If the key returns during a session, its past requests do
+ * not count. */
 static void test_traffic_before_the_session_does_not_count(void **state)
 {
 	struct world world;
@@ -422,7 +425,7 @@ static void test_traffic_before_the_session_does_not_count(void **state)
 	world_init(&world, 1);
 	for (int i = 0; i < 100000; i++)
 		add(&world, 0, "quiet", 1, 100, 100);
-	/* An idle worker does not even read the clock. */
+	/* An idle worker does not read the clock, so its table still has the old rates. */
 	world.now_us += 300 * (uint64_t)SECOND;
 	start(&world, options_of(10));
 	pass(&world, SECOND);
@@ -431,15 +434,15 @@ static void test_traffic_before_the_session_does_not_count(void **state)
 		pass(&world, SECOND);
 		read_it(&world);
 	}
-	/* Its first access of the session brought it back into the list, or into the table. */
+	/* The first access of the session brought the key back into the table, and may be missing. */
 	assert_in_range(sum_of(&world, HS_HOTKEYS_NET, "quiet"), 400, 500);
 	world_deinit(&world);
 }
 
 enum { KEYS = 40, ROUNDS = 20000 };
 
-/* Random traffic on few keys over several workers, with idle times, resets and sessions. `truth` gets the exact sums
- * of the last session. */
+/* Makes random traffic on few keys over several workers, with idle times, resets and sessions. Writes the exact
+ * sums of the last session to `truth`. */
 static void run_random(struct world *world, uint64_t idle_us_max,
 		       uint64_t truth[HS_HOTKEYS_METRICS][KEYS])
 {
@@ -490,7 +493,8 @@ static void test_random_sessions_are_exact(void **state)
 	world_deinit(&world);
 }
 
-/* After long silences keys are out of the tables when a session starts; their earlier requests do not count. */
+/* After a long silence, keys are out of the tables when a session starts. Requests before the silence do not
+ * count. */
 static void test_silent_keys_never_count_too_much(void **state)
 {
 	uint64_t truth[HS_HOTKEYS_METRICS][KEYS] = {{0}};

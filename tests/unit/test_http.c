@@ -60,7 +60,7 @@ static unsigned compose_sorry(void *context, const struct hs_http_request *reque
 	return 503;
 }
 
-/* Answers with the number of requests so far. */
+/* Writes the number of requests so far into the answer. */
 static unsigned compose_count(void *context, const struct hs_http_request *request,
 			      struct hs_buf *body)
 {
@@ -114,8 +114,8 @@ static const struct hs_http_route rows[] = {
 struct world {
 	struct hs_http *http;
 	uint64_t now_us;
-	struct hs_buf asked; /* a letter for each time /shared was composed */
-	struct hs_buf heard; /* the bytes that the last `hear` read, zero terminated */
+	struct hs_buf asked; /* one letter for each answer of /shared */
+	struct hs_buf heard; /* bytes of the last hear(), zero terminated */
 };
 
 static int setup(void **state)
@@ -152,7 +152,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Runs until nothing is readable and no deadline is due. */
+/* Runs the loop until nothing is readable and no deadline is due. */
 static void run(struct world *world)
 {
 	struct pollfd fd = {.fd = hs_http_fd(world->http), .events = POLLIN};
@@ -168,7 +168,7 @@ static int connect_to(struct world *world)
 	int fds[2], small = 64 * 1024;
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
-	/* A small buffer, so that a large answer does not fit on any system. */
+	/* The socket buffer is small, so that a large answer does not fit into it on any system. */
 	assert_int_equal(setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &small, sizeof small), 0);
 	hs_http_add(world->http, fds[1], &nowhere, sizeof nowhere, world->now_us);
 	run(world);
@@ -181,7 +181,7 @@ static void say(struct world *world, int fd, const char *text)
 	run(world);
 }
 
-/* Reads all bytes there are. Returns whether the other side has closed. */
+/* Reads all bytes there are. Returns whether the server has closed the connection. */
 static bool hear(struct world *world, int fd)
 {
 	ssize_t got;
@@ -203,7 +203,7 @@ static void assert_heard(const struct world *world, const char *part)
 		fail_msg("no %s in:\n%s", part, world->heard.data);
 }
 
-/* One request on a connection of its own. */
+/* Sends one request on a new connection, and reads the answer. */
 static void ask(struct world *world, const char *request)
 {
 	int fd = connect_to(world);
@@ -256,7 +256,7 @@ static void test_many_requests_on_a_connection(void **state)
 	say(world, fd, GET("/small") GET("/echo?text=b"));
 	hear(world, fd);
 	assert_heard(world, "{\"a\":1}HTTP/1.1 200 OK\r\n");
-	/* Errors leave the connection open, and so does an unwanted body. */
+	/* A connection stays open after an error, and after a request with an unwanted body. */
 	say(world, fd, GET("/nosuch") GET("/echo?what=1"));
 	assert_false(hear(world, fd));
 	say(world, fd, "GET /small HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc");
@@ -284,7 +284,7 @@ static void test_missing_pages(void **state)
 	assert_int_equal(hs_http_stats(world->http)->errors, 3);
 }
 
-/* No decoded byte of a path is skipped, not even a zero byte. */
+/* A path is compared with all of its decoded bytes, zero bytes included. */
 static void test_paths_are_compared_whole(void **state)
 {
 	static const char *const wrong[] = {
@@ -299,7 +299,7 @@ static void test_paths_are_compared_whole(void **state)
 		say(world, fd, wrong[i]);
 		assert_false(hear(world, fd));
 		assert_heard(world, "HTTP/1.1 404 Not Found\r\n");
-		/* The next request is parsed on its own. */
+		/* The path of the next request is decoded correctly. */
 		say(world, fd, GET("/sm%61ll"));
 		assert_false(hear(world, fd));
 		assert_heard(world, "{\"a\":1}");
@@ -386,7 +386,8 @@ static void test_a_second_host_header(void **state)
 	assert_heard(world, "400 Bad Request\r\n");
 }
 
-/* Connections without a request, and those with half of one, are closed when others need room. */
+/* When a new connection needs room, the server closes a connection without a request or with an incomplete
+ * one. */
 static void test_idle_connections_make_room(void **state)
 {
 	struct world *world = *state;
@@ -394,7 +395,7 @@ static void test_idle_connections_make_room(void **state)
 
 	for (int i = 0; i < CONNECTIONS; i++)
 		fds[i] = connect_to(world);
-	say(world, fds[0], GET("/small")); /* the one active last */
+	say(world, fds[0], GET("/small")); /* fds[0] is active last */
 	hear(world, fds[0]);
 	say(world, fds[1], "GET /small HTTP/1.1\r\nHost:");
 	for (int i = 0; i < 2; i++) {
@@ -402,13 +403,14 @@ static void test_idle_connections_make_room(void **state)
 		say(world, more[i], GET("/small"));
 		assert_false(hear(world, more[i]));
 		assert_heard(world, "HTTP/1.1 200 OK\r\n");
-		/* Connections without a request are closed before those with half of one. */
+		/* The server closes connections without a request before those with an incomplete one. */
 		assert_true(hear(world, fds[2 + i]));
 		assert_int_equal(world->heard.len, 0);
 	}
 	assert_false(hear(world, fds[0]));
 	assert_false(hear(world, fds[1]));
-	/* Half a request each: the oldest one is closed, and health checks are answered. */
+	/* Every new connection has an incomplete request. The server closes the oldest one, and answers health
+	 * checks. */
 	for (int i = 2; i < 2 * CONNECTIONS; i++) {
 		more[i] = connect_to(world);
 		say(world, more[i], "GET /small HTTP/1.1\r\n");
@@ -428,8 +430,8 @@ static void test_idle_connections_make_room(void **state)
 	assert_int_equal(hs_http_stats(world->http)->connections, 0);
 }
 
-/* Every connection has an unread answer: health checks are answered in the reserved places, other requests are told
- * to retry, and a place that becomes free is used. */
+/* Every connection has an unread answer. The server answers health checks in the reserved places, and tells other
+ * clients to retry. A new connection can use a place that becomes free. */
 static void test_busy_connections_leave_places_for_probes(void **state)
 {
 	struct world *world = *state;
@@ -449,7 +451,7 @@ static void test_busy_connections_leave_places_for_probes(void **state)
 		assert_heard(world, "\r\n\r\nall connections are busy with answers: try again\n");
 	}
 	assert_int_equal(hs_http_stats(world->http)->refused, 3 * RESERVED);
-	/* Idle connections do not hold the reserved places, either. */
+	/* Idle connections do not keep the reserved places from health checks. */
 	for (int i = 0; i < RESERVED; i++)
 		idle[i] = connect_to(world);
 	ask(world, GET("/probe"));
@@ -470,7 +472,7 @@ static void test_busy_connections_leave_places_for_probes(void **state)
 	assert_int_equal(hs_http_stats(world->http)->connections, 0);
 }
 
-/* Health checks that do not read their answers hold the reserved places until they time out. */
+/* Clients that send health checks but do not read the answers hold the reserved places until they time out. */
 static void test_one_connection_too_many(void **state)
 {
 	struct world *world = *state;
@@ -495,7 +497,7 @@ static void test_one_connection_too_many(void **state)
 	assert_int_equal(hs_http_stats(world->http)->connections, 0);
 }
 
-/* Lets time pass up to the next deadline, as a loop would. */
+/* Advances the clock to the next deadline, as an event loop would. */
 static void wait_out(struct world *world)
 {
 	int64_t wait_ms = hs_http_wait_ms(world->http, world->now_us);
@@ -562,7 +564,7 @@ static void test_a_connection_that_never_reads_is_closed(void **state)
 
 	say(world, fd, GET("/large"));
 	assert_int_equal(hs_http_stats(world->http)->unread_bytes, LARGE);
-	/* Another client is served meanwhile. */
+	/* While one client does not read, the server serves another client. */
 	ask(world, GET("/small"));
 	assert_heard(world, "200 OK");
 	wait_out(world);
@@ -596,7 +598,7 @@ static void test_answers_are_bounded(void **state)
 	ask(world, GET("/large?size=2097153"));
 	assert_heard(world, "HTTP/1.1 500 ");
 	assert_heard(world, "the answer has 2097153 bytes, at most 2097152 are sent");
-	/* There is room for three unread answers. */
+	/* The limit has room for three unread answers. */
 	for (int i = 0; i < 3; i++) {
 		fds[i] = connect_to(world);
 		say(world, fds[i], GET("/large"));
@@ -605,7 +607,7 @@ static void test_answers_are_bounded(void **state)
 	ask(world, GET("/large"));
 	assert_heard(world, "HTTP/1.1 503 ");
 	assert_heard(world, "3145728 bytes of other answers are still being sent");
-	/* A health check is answered all the same. */
+	/* A small answer is still sent. */
 	ask(world, GET("/small"));
 	assert_heard(world, "200 OK");
 	hear(world, fds[0]);
@@ -617,7 +619,7 @@ static void test_answers_are_bounded(void **state)
 	assert_int_equal(hs_http_stats(world->http)->unread_bytes, 0);
 }
 
-/* Requests that come together share an answer; a later one gets a new answer. */
+/* Requests that come together share an answer. A later request gets a new answer. */
 static void test_simultaneous_requests_share_an_answer(void **state)
 {
 	struct world *world = *state;

@@ -60,7 +60,7 @@ static void test_an_etag_is_the_values(void **state)
 	char a[HS_KV_ETAG_BYTES], b[HS_KV_ETAG_BYTES];
 
 	(void)state;
-	hs_kv_etag(HS_LIT("hello"), a); /* the first half of its SHA-256 */
+	hs_kv_etag(HS_LIT("hello"), a); /* the first half of the value's SHA-256 */
 	assert_string_equal(a, "\"2cf24dba5fb0a30e26e83b2ac5b9e29e\"");
 	hs_kv_etag(HS_LIT(""), b);
 	assert_string_equal(b, "\"e3b0c44298fc1c149afbf4c8996fb924\"");
@@ -82,7 +82,7 @@ static void test_lists_of_etags(void **state)
 		{"\"a\",W/\"x\"", true},
 		{"\"a\"\t,\t\"b\" , \"x\"", true},
 		{",,\"x\",", true},
-		{"\"a,b\", \"x\"", true}, /* a comma inside the tag */
+		{"\"a,b\", \"x\"", true}, /* a tag with a comma inside */
 		{"", false},
 		{"x", false},
 		{"\"x", false},
@@ -95,7 +95,7 @@ static void test_lists_of_etags(void **state)
 		{"W/", false},
 		{"W", false},
 		{"\"a\"\"x\"", false},
-		{"\"a\", *", false}, /* a star is valid alone only */
+		{"\"a\", *", false}, /* a star is valid only alone */
 		{"*, \"a\"", false},
 		{"\"*\"", false},
 		{"bad, \"x\"", false},
@@ -103,7 +103,7 @@ static void test_lists_of_etags(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		/* At the end of its allocation, so that a sanitizer reports a read beyond it. */
+		/* The list ends with its allocation, so that a sanitizer reports a read beyond the end. */
 		size_t len = strlen(cases[i].list);
 		char *list = malloc(len > 0 ? len : 1);
 
@@ -130,14 +130,14 @@ static void test_cache_control(void **state)
 	(void)state;
 	expect_control((struct hs_rule){.stale_us = 5 * S, .ttl_us = 60 * S},
 		       "public, max-age=5, must-revalidate");
-	/* Rounded down, never up. */
+	/* max-age is rounded down, never up. */
 	expect_control((struct hs_rule){.stale_us = 100000, .ttl_us = 60 * S},
 		       "public, max-age=0, must-revalidate");
 	expect_control((struct hs_rule){.stale_us = 2 * S - 1,
 					.ttl_us = 60 * S,
 					.stale_while_revalidate_us = S - 1},
 		       "public, max-age=1, must-revalidate");
-	/* Downstream caches store the value no longer than the rule's `ttl`. */
+	/* A downstream cache stores the value no longer than the rule's `ttl`. */
 	expect_control((struct hs_rule){.stale_us = 5 * S, .ttl_us = 3 * S},
 		       "public, max-age=3, must-revalidate");
 	expect_control((struct hs_rule){.stale_us = 100000,

@@ -1,5 +1,5 @@
-/* Goal: a route that answers later delays no other request, and each of its requests is answered once, also if the
- * client has disconnected or the HTTP side shuts down.
+/* Goal: a route that answers later delays no other request. Each request of the route is answered once, even if
+ * its client has disconnected or the HTTP side shuts down.
  *
  * Method: socket pairs and a time set by the test, as in test_http.c. The route records its requests, and the test
  * answers them when it wants. */
@@ -92,7 +92,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Runs until nothing is readable and no deadline is due. */
+/* Runs the loop until nothing is readable and no deadline is due. */
 static void run(struct world *world)
 {
 	struct pollfd fd = {.fd = hs_http_fd(world->http), .events = POLLIN};
@@ -156,7 +156,7 @@ static void test_in_any_order(void **state)
 	ask(world, b, "/v/b%2f%00?", "");
 	ask(world, c, "/v", "");
 	assert_int_equal(world->count, 2);
-	assert_string_equal(world->suffix[1], "b%2f%00"); /* as it was sent */
+	assert_string_equal(world->suffix[1], "b%2f%00"); /* the path as the client sent it */
 	assert_string_equal(hear(world, a), "");
 	assert_non_null(strstr(hear(world, c), "plain\n"));
 	give(world, 1, 200, "second", "\"t\"");
@@ -203,7 +203,7 @@ static void test_not_modified(void **state)
 	assert_null(strstr(world->heard, "value"));
 	assert_non_null(strstr(world->heard, "ETag: \"t\""));
 	assert_int_equal(hs_http_stats(world->http)->not_modified, 1);
-	/* Only an existing value can be unmodified. */
+	/* A missing value is never answered with 304. */
 	ask(world, fd, "/v/x", "If-None-Match: *\r\n");
 	give(world, 1, 404, "none", "");
 	assert_non_null(strstr(hear(world, fd), " 404 "));
@@ -228,8 +228,8 @@ static void test_too_large(void **state)
 	run(world);
 }
 
-/* The library does not check connections of waiting requests: a disconnected client is noticed when its request is
- * answered. */
+/* While a request waits for its answer, the HTTP library does not watch its connection. The server notices a
+ * disconnected client when the request is answered. */
 static void test_clients_that_left_or_are_late(void **state)
 {
 	struct world *world = *state;
@@ -248,7 +248,7 @@ static void test_clients_that_left_or_are_late(void **state)
 	close(late);
 }
 
-/* Requests answered at shutdown still reach their clients. */
+/* An answer given at shutdown still reaches its client. */
 static void test_shutdown(void **state)
 {
 	struct world *world = *state;

@@ -1,5 +1,5 @@
-/* Goal: invalidation pushes are parsed: every key of a well-formed one, none of a malformed one. A key missed here
- * would be served stale from a cache for ever.
+/* Goal: invalidation pushes are parsed: every key of a well-formed push, no key of a malformed push. A key missed
+ * here would be served stale from a cache for ever.
  *
  * Method: a table of texts as servers send them, and malformed ones. */
 #include "engine/redis/invalidation.h"
@@ -12,7 +12,8 @@
 
 #include <cmocka.h>
 
-/* The result as text: "a b ." for keys, with a point at the end; "all"; "a !" if the rest is malformed. */
+/* Asserts the parsed result as text: "a b ." for keys, with a point at the end; "all" for all keys; "a !" if the
+ * push is malformed after a. */
 static void says(const char *text, const char *wanted)
 {
 	struct hs_invalidation invalidation;

@@ -29,13 +29,13 @@ struct world {
 	struct hs_host host;
 	struct hs_worker workers[WORKERS];
 	struct hs_key_reader *fetch;
-	int fds[ENDS_MAX]; /* the workers' ends, in order of arrival */
+	int fds[ENDS_MAX]; /* the workers' ends of the channels, in order of arrival */
 	size_t fds_count;
 	size_t ended;
 	struct {
 		enum hs_key_read_outcome outcome;
 		char key[16], value[64], error_word[16];
-	} ends[ENDS_MAX]; /* by request number, which is the request's context */
+	} ends[ENDS_MAX]; /* by the request's number, which is its context */
 };
 
 static void on_wake(uv_async_t *wake)
@@ -168,8 +168,9 @@ static void test_each_kind_of_answer(void **state)
 
 		get(world, i);
 		snprintf(key, sizeof key, "k%zu", i);
-		expect_asked(world, 0, key); /* requests one after another need one channel */
-		/* Byte by byte. */
+		/* Requests one after another share one channel. */
+		expect_asked(world, 0, key);
+		/* The worker sends its reply byte by byte. */
 		for (size_t at = 0; cases[i].reply[at]; at++) {
 			assert_int_equal(world->ended, i);
 			say(world, 0, (char[2]){cases[i].reply[at], '\0'});
@@ -208,20 +209,22 @@ static void test_a_worker_that_ends_an_idle_channel(void **state)
 	(void)state;
 	get(world, 0);
 	say(world, 0, "$1\r\na\r\n");
-	/* The worker closed the idle channel unnoticed: the request is retried on a new one. */
+	/* The worker has closed the idle channel, but the reader has not noticed. The reader retries the request
+	 * on a new channel. */
 	hang_up(world, 0);
 	get(world, 1);
 	run(world);
 	assert_int_equal(world->ended, 1);
 	assert_int_equal(world->fds_count, 2);
 	expect_asked(world, 1, "k1");
-	/* If the new channel closes, too, the fetch ends: the request may be the cause. */
+	/* If the new channel closes, too, the fetch fails, because the request may be the cause. */
 	hang_up(world, 1);
 	run(world);
 	assert_int_equal(world->ended, 2);
 	assert_int_equal(world->ends[1].outcome, HS_KEY_READ_CONNECTION_LOST);
 	assert_int_equal(world->fds_count, 2);
-	/* Closed, and noticed while idle: no retry is needed. */
+	/* The worker closes an idle channel, and the reader notices. The next request uses a new channel at
+	 * once. */
 	get(world, 2);
 	say(world, 2, "$1\r\nc\r\n");
 	hang_up(world, 2);
@@ -243,7 +246,7 @@ static void test_malformed_replies(void **state)
 		assert_int_equal(world->ends[i].outcome, HS_KEY_READ_CONNECTION_LOST);
 		assert_int_equal(world->ended, i + 1);
 	}
-	/* A channel that gets bytes without a request is closed. */
+	/* The reader closes a channel that gets bytes without a request. */
 	get(world, 5);
 	say(world, 3, "$1\r\na\r\n");
 	say(world, 3, "$1\r\na\r\n");
@@ -268,7 +271,7 @@ static void test_too_many(void **state)
 	for (size_t i = 0; i < HS_HTTP_KEY_READS_MAX; i++)
 		say(world, i, "$-1\r\n");
 	assert_int_equal(world->ended, HS_HTTP_KEY_READS_MAX + 1);
-	/* Few channels stay open. */
+	/* After a burst of requests, only a few idle channels stay open. */
 	for (size_t i = 0; i < HS_HTTP_KEY_READS_MAX; i++) {
 		char text[128];
 
@@ -301,7 +304,8 @@ static void test_too_large(void **state)
 
 	(void)state;
 	get(world, 0);
-	say(world, 0, "$536870912\r\n"); /* the announced length is enough to refuse it */
+	/* The announced length is enough to refuse the value. */
+	say(world, 0, "$536870912\r\n");
 	assert_int_equal(world->ends[0].outcome, HS_KEY_READ_TOO_LARGE);
 	assert_int_equal(world->ended, 1);
 	destroy(world);

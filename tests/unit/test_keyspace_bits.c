@@ -82,7 +82,7 @@ static bool bit(const unsigned char *value, int at)
 	return value[at / 8] >> (7 - at % 8) & 1;
 }
 
-/* All ranges of bits of values with long uniform stretches, where whole words are skipped. */
+/* Tests all ranges of bits in values with long uniform stretches, in which the code skips whole words. */
 static void test_ranges_of_bits(void **state)
 {
 	enum { BYTES = 40 };

@@ -1,5 +1,5 @@
-/* Goal: a key exists until its expiry and is missing for every command in the millisecond after. Writers replace an
- * expired record, the sweep removes the others, and the index of expiries always agrees with the keys.
+/* Goal: a key exists until its expiry and is missing for every command from the next millisecond on. Writers
+ * replace an expired record, the sweep removes the others, and the index of expiries always agrees with the keys.
  *
  * Method: scripts on a store in memory whose clock only the test moves. After each test the index is compared with
  * the keys. */
@@ -119,12 +119,12 @@ static void test_expired_in_the_millisecond_after(void **state)
 		    {"DBSIZE", ":0\r\n"}, {"DEL a", ":0\r\n"}, {"PERSIST a", ":0\r\n"},
 		    {"EXPIRE a 10", ":0\r\n"}, {"RENAME a {a}", "-ERR no such key\r\n"},
 		    {"COPY a {a}", ":0\r\n"}, {"GETDEL a", "$-1\r\n"}, {"SET a 1 XX", "$-1\r\n"});
-	/* None of these commands had to write, so the record is still stored. */
+	/* These commands did not write, so the expired record is still stored. */
 	assert_int_equal(stored(store), 1);
 	assert_int_equal(store->counts.expired, 0);
 }
 
-/* Each writer finds the key missing and writes a new value, without the old expiry. */
+/* Each writer finds the expired key missing, and writes a new value without the old expiry. */
 static void test_writers_replace_an_expired_value(void **state)
 {
 	static const struct test_line lines[] = {

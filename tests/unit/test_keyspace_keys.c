@@ -118,14 +118,14 @@ static void test_idle_time_is_since_the_last_write(void **state)
 	TEST_SCRIPT(store, {"GET a", "$1\r\n1\r\n"}, {"OBJECT IDLETIME a", ":5\r\n"},
 		    {"APPEND a 1", ":2\r\n"}, {"OBJECT IDLETIME a", ":0\r\n"},
 		    {"OBJECT IDLETIME b", "$-1\r\n"}, {"OBJECT FREQ b", "$-1\r\n"});
-	store->ks.now_ms -= 50000; /* a clock set back */
+	store->ks.now_ms -= 50000; /* the clock is set back */
 	assert_string_equal(test_run(store, "OBJECT IDLETIME a"), ":0\r\n");
-	/* The caller that runs commands provides the access frequency. */
+	/* The caller of the command provides the access frequency, which the store does not know. */
 	store->ks.frequency = 42;
 	assert_string_equal(test_run(store, "OBJECT FREQ a"), ":42\r\n");
 }
 
-/* The record of a list, as a later version might have written it. */
+/* The record of a list, as a later version of heatsink might write it. */
 static const struct hs_bytes list_record = HS_LIT("\2\0\0\0\0\0members");
 
 static void test_strings_are_not_lists(void **state)
@@ -161,7 +161,7 @@ static void test_values_of_unknown_types_are_not_overwritten(void **state)
 		    {"EXISTS {t}1 {t}2 {t}3", ":2\r\n"});
 }
 
-/* Changes the last byte of a key's record and leaves its checksum. */
+/* Changes the last byte of a key's record, and leaves the checksum unchanged. */
 static void flip_record(struct test_store *store, const char *key)
 {
 	struct hs_kv *kv = store->ks.kv;
@@ -220,7 +220,7 @@ static void test_a_full_store_fails_writes_alone(void **state)
 		    {"DEL b", ":1\r\n"}, {"SET a 333", "+OK\r\n"});
 }
 
-/* Earlier bytes in the reply buffer stay, also when a command fails. */
+/* Bytes that are already in the reply buffer stay there, even if a command fails. */
 static void test_earlier_replies_stay(void **state)
 {
 	struct test_store *store = *state;

@@ -1,5 +1,5 @@
-/* Goal: SCAN returns every key that exists from its beginning to its end exactly once, whatever changes meanwhile,
- * and looks at about COUNT keys per call; KEYS, DBSIZE, RANDOMKEY and FLUSHALL are correct for the whole store.
+/* Goal: SCAN returns every key that exists during the whole scan exactly once, whatever else changes, and looks
+ * at about COUNT keys per call; KEYS, DBSIZE, RANDOMKEY and FLUSHALL are correct for the whole store.
  *
  * Method: a few thousand keys in a store in memory; cursors and keys are parsed from the replies. */
 #include "base/num.h"
@@ -43,7 +43,7 @@ static void fill(struct test_store *store, const char *prefix)
 	}
 }
 
-/* Reads one element of a reply and moves on behind it. */
+/* Reads one element of a reply, and sets `at` to its end. */
 static struct hs_parsed_reply take(const char **at)
 {
 	struct hs_parsed_reply answer;
@@ -54,7 +54,7 @@ static struct hs_parsed_reply take(const char **at)
 	return answer;
 }
 
-/* Runs SCAN once, marks the keys named prefix<number>, returns the next cursor. */
+/* Runs SCAN once. Marks the keys named prefix<number> in `seen`, and returns the next cursor. */
 static uint64_t scan(struct test_store *store, uint64_t cursor, const char *options, int *seen,
 		     size_t prefix_len, int64_t *count)
 {
@@ -113,7 +113,7 @@ static void test_every_key_of_one_slot_once(void **state)
 	check_whole_scan(*state, "{t}", 10, "");
 }
 
-/* Half of the keys are removed and others written during the scan. */
+/* During the scan, half of the keys are removed and new keys are written. */
 static void test_keys_that_stay_are_seen_once(void **state)
 {
 	struct test_store *store = *state;
@@ -192,7 +192,7 @@ static void test_the_empty_key(void **state)
 		    {"RANDOMKEY", "$0\r\n\r\n"});
 }
 
-/* Draws random keys of a store and counts how often each was returned. */
+/* Draws random keys of a store, and counts in `seen` how often each was returned. */
 static void draw(struct test_store *store, int draws, size_t prefix_len, int *seen)
 {
 	for (int i = 0; i < draws; i++) {
@@ -214,7 +214,7 @@ static void check_randomness(struct test_store *store, const char *prefix)
 		different += seen[i] > 0;
 		most = seen[i] > most ? seen[i] : most;
 	}
-	/* Perfectly even draws would return 63 of 100 keys. */
+	/* Perfectly even draws would return 63 % of the keys at least once. */
 	assert_true(different > KEYS / 2);
 	assert_true(most < 20);
 	free(seen);

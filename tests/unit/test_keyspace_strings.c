@@ -1,7 +1,7 @@
 /* Goal: commands on strings, numbers and ranges give exactly Redis 7.0's replies.
  *
- * Method: scripts of commands with their whole replies, taken from a Redis server, on a store in memory whose clock
- * stands still. */
+ * Method: scripts of commands with their whole replies, taken from a Redis server, on a store in memory whose
+ * clock stands still. */
 #include "tests/lib/store.h"
 
 #include <setjmp.h>

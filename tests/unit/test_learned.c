@@ -1,5 +1,5 @@
 /* Goal: a server's reply to COMMAND becomes rows for commands that the table lacks. Malformed, odd or too large
- * replies are refused, or do no harm.
+ * replies are refused or do no harm.
  *
  * Method: tests/lib/described.h writes the reply in both dialects, as Redis 6 and 7 send it; the rows are then
  * looked up. */
@@ -40,7 +40,7 @@ static const struct hs_command *find(const struct hs_learned *learned, const cha
 	return hs_learned_find(learned, hs_bytes_of(name));
 }
 
-/* A request given as words. */
+/* A request that is given as words. */
 struct request {
 	struct hs_bytes argv[32];
 	size_t argc;
@@ -68,7 +68,7 @@ static const struct hs_command *resolve(const struct hs_learned *learned, const 
 	return hs_learned_resolve(learned, request.argc, request.argv, &parent);
 }
 
-/* The keys of a request with the kind of access to each: "a:r b:w c:rw d:". */
+/* Returns the keys of a request with the kind of access to each, such as "a:r b:w c:rw d:". */
 static const char *keys_of(const struct hs_learned *learned, const char *text)
 {
 	static char found[512];
@@ -89,7 +89,7 @@ static const char *keys_of(const struct hs_learned *learned, const char *text)
 					request.argv[at].data, access & HS_KEY_READS ? "r" : "",
 					access & HS_KEY_WRITES ? "w" : "");
 	}
-	assert_int_equal(hs_keys_next(&walk), 0); /* and no more */
+	assert_int_equal(hs_keys_next(&walk), 0); /* no further key */
 	return found;
 }
 
@@ -100,7 +100,7 @@ static void test_rows(void **state)
 		struct hs_learned *learned = learn(resp, 7);
 		const struct hs_command *row = find(learned, "hget");
 
-		assert_null(find(learned, "get")); /* a command of the table */
+		assert_null(find(learned, "get")); /* the built-in table has GET */
 		assert_null(find(learned, "client"));
 		assert_null(find(learned, "hge"));
 		assert_null(find(learned, "hgets"));
@@ -115,14 +115,15 @@ static void test_rows(void **state)
 		assert_string_equal(row->categories, "@read @hash @fast");
 		assert_string_equal(row->group, "hash");
 		assert_true(row->id >= HS_CMD_IDS && row->id < HS_CMD_IDS_ALL);
-		assert_null(row->key_specs); /* NULL: a plain range of keys */
+		assert_null(row->key_specs); /* NULL: the keys are a plain range */
 		assert_int_equal(find(learned, "blpop")->flags,
 				 HS_CMD_WRITE | HS_CMD_NOSCRIPT | HS_CMD_BLOCKING);
-		/* the row claims neither reads nor writes, and has keys */
+		/* The server's row of EVAL claims neither reads nor writes, but has keys. The learned row assumes
+		 * both. */
 		assert_true(find(learned, "eval")->flags & HS_CMD_WRITE);
 		assert_true(find(learned, "eval")->flags &
-			    HS_CMD_EFFECT_UNKNOWN);    /* and may read */
-		assert_null(find(learned, "publish")); /* a command of the table */
+			    HS_CMD_EFFECT_UNKNOWN);    /* EVAL may read, too */
+		assert_null(find(learned, "publish")); /* the built-in table has PUBLISH */
 		hs_learned_destroy(&learned);
 		assert_null(learned);
 	}
@@ -134,7 +135,7 @@ static void test_places_and_merges(void **state)
 		const char *request;
 		enum hs_command_place place;
 		enum hs_command_merge merge;
-		int since; /* the first Redis version that has the command */
+		int since; /* the first Redis version with the command */
 	} cases[] = {
 		{"publish c m", HS_PLACE_ANY, HS_MERGE_NONE, 6},
 		{"spublish c m", HS_PLACE_PARTITION, HS_MERGE_NONE, 7},
@@ -149,11 +150,11 @@ static void test_places_and_merges(void **state)
 		{"memory stats", HS_PLACE_ANY, HS_MERGE_NONE, 6},
 		{"script", HS_PLACE_PARENT, HS_MERGE_NONE, 7},
 		{"function load x", HS_PLACE_ALL, HS_MERGE_ALL_SUCCEEDED, 7},
-		/* the table's row serves instead */
+		/* The built-in table also has a row for this command; the server's row wins. */
 		{"function flush", HS_PLACE_ALL, HS_MERGE_ALL_SUCCEEDED, 7},
 		{"monitor", HS_PLACE_REFUSED, HS_MERGE_NONE, 6},
 		{"subscribe c", HS_PLACE_CORE, HS_MERGE_NONE, 6},
-		/* a command of the table */
+		/* The built-in table has the next commands. */
 		{"client tracking on", HS_PLACE_CORE, HS_MERGE_NONE, 6},
 		{"client id", HS_PLACE_CORE, HS_MERGE_NONE, 6},
 		{"get k", HS_PLACE_PARTITION, HS_MERGE_NONE, 6},
@@ -177,7 +178,7 @@ static void test_places_and_merges(void **state)
 	}
 }
 
-/* Which requests need a server connection of their own. */
+/* Checks which requests may block and so need a server connection of their own. */
 static void test_which_requests_block(void **state)
 {
 	static const struct {
@@ -185,14 +186,14 @@ static void test_which_requests_block(void **state)
 		bool blocks;
 	} cases[] = {
 		{"blpop a 0", true},
-		{"wait 1 0", true}, /* although no server marks it as blocking */
+		{"wait 1 0", true}, /* no server marks WAIT as blocking */
 		{"hget a b", false},
 		{"get a", false},
 		{"xread streams a 0", false},
 		{"xread count 1 block 0 streams a 0", true},
 		{"XREAD BLOCK 0 STREAMS a 0", true},
 		{"xread streams block 0", false},
-		{"xread count block streams a 0", false}, /* a count named "block" */
+		{"xread count block streams a 0", false}, /* the count is named "block" */
 		{"xreadgroup group g c streams a 0", false},
 		{"xreadgroup group g c block 0 streams a 0", true},
 		{"xreadgroup block 0 group g c streams a 0", true},
@@ -233,7 +234,7 @@ static void test_unknown_commands(void **state)
 	request = words("nosuch load");
 	assert_null(hs_learned_resolve(learned, 2, request.argv, &parent));
 	assert_null(parent);
-	/* without a server: only the rows of the table */
+	/* Without a server there are only the rows of the built-in table. */
 	assert_null(hs_learned_find(NULL, HS_LIT("hget")));
 	assert_int_equal(hs_learned_count(NULL), 0);
 	assert_null(hs_learned_name(NULL, HS_CMD_IDS));
@@ -242,8 +243,8 @@ static void test_unknown_commands(void **state)
 	hs_learned_destroy(&learned);
 }
 
-/* Commands whose effects their arguments do not show: those that run other commands, install code, or name no keys
- * although they use some. An unknown scripting command is one of them. */
+/* Commands whose arguments do not show their effects: commands that run other commands, install code, or use keys
+ * without naming them. An unknown command of the category scripting is one of them, too. */
 static void test_commands_whose_effects_are_unchecked(void **state)
 {
 	static const char *const lines[] = {
@@ -300,7 +301,7 @@ static void test_keys(void **state)
 	} cases[] = {
 		{"set a 1", "a:w", 6},
 		{"set a 1 get", "a:rw", 6},
-		{"set a get", "a:w", 6}, /* a value named "get" */
+		{"set a get", "a:w", 6}, /* the value is the word "get" */
 		{"copy a b", "a:r b:w", 6},
 		{"exists a b", "a: b:", 6},
 		{"hget a f", "a:r", 6},
@@ -309,7 +310,7 @@ static void test_keys(void **state)
 		{"lmove a b left right", "a:rw b:w", 7},
 		{"blpop a b c 0", "a:rw b:rw c:rw", 6},
 		{"bitop and d a b", "d:w a:r b:r", 7},
-		{"bitop and d a b", "d:rw a:rw b:rw", -6}, /* Redis 6 does not report the access */
+		{"bitop and d a b", "d:rw a:rw b:rw", -6}, /* Redis 6 has no kind of access */
 		{"bitfield a get u8 0", "a:r", 7},
 		{"bitfield a get u8 0 incrby u8 0 1", "a:rw", 7},
 		{"eval s 2 a b x", "a:rw b:rw", 6},
@@ -318,7 +319,7 @@ static void test_keys(void **state)
 		{"eval s -1 a b", "", 6},
 		{"eval s 9223372036854775807 a b", "", 6},
 		{"eval s x a b", "", 6},
-		/* with the keys that servers find; then they refuse it */
+		/* A malformed count: the keys are those that servers find before they refuse the request. */
 		{"eval s 1.5 a b", "a:rw", 6},
 		{"eval s +2x a b", "a:rw b:rw", 6},
 		{"eval s -1x a b", "", 6},
@@ -367,7 +368,7 @@ static void test_keys(void **state)
 	}
 }
 
-/* Positions that no server would send: no key is found out of bounds. */
+/* The key positions are odd, as no server sends them. The walk never returns a key out of bounds. */
 static void test_odd_specs(void **state)
 {
 	static const char *const lines[] = {
@@ -398,21 +399,21 @@ static void test_odd_specs(void **state)
 
 			for (size_t i = 0; i < sizeof rests / sizeof *rests; i++) {
 				snprintf(request, sizeof request, "%c%s", name, rests[i]);
-				keys_of(learned, request); /* checks the bounds */
+				keys_of(learned, request); /* keys_of() checks the bounds */
 			}
 		}
 		hs_learned_destroy(&learned);
 	}
 }
 
-/* Names are compared to their end, and specs that only look like a range stay separate. */
+/* Names that differ only at their end are distinct, and key specs that only look like a range stay separate. */
 static void test_long_names_and_two_keys(void **state)
 {
 	static const char *const lines[] = {
 		"module.with-a-long-name1 1 - 0 0 0 - - -",
 		"module.with-a-long-name2 1 - 0 0 0 - - -",
 		"two -4 write 1 3 2 - - OW,update:1:0/1/0;RO,access:3:0/1/0",
-		"far -2 - 0 0 0 - - RO:4294967297:0/1/0", /* would be 1 in 32 bits */
+		"far -2 - 0 0 0 - - RO:4294967297:0/1/0", /* the position would be 1 in 32 bits */
 	};
 	struct hs_learned *learned = learn_lines(lines, 4, 2, 7, NULL);
 
@@ -430,7 +431,7 @@ static void test_asking_again(void **state)
 {
 	static const char *const later[] = {
 		"brandnew 1 - 0 0 0 - - -",
-		"hget -3 readonly 1 1 1 @read - RO,access:1:0/1/0", /* changed */
+		"hget -3 readonly 1 1 1 @read - RO,access:1:0/1/0", /* the arity has changed */
 		("lmove 5 write,denyoom 1 2 1 @write,@list,@slow - "
 		 "RW,access,delete:1:0/1/0;RW,insert:2:0/1/0"),
 	};
@@ -448,14 +449,16 @@ static void test_asking_again(void **state)
 	assert_int_equal(find(second, "brandnew")->id - HS_CMD_IDS, hs_learned_count(first));
 	assert_null(hs_learned_name(first, find(second, "brandnew")->id));
 	third = learn_lines(described_redis, described_redis_count, 2, 7, second);
-	assert_ptr_equal(find(third, "hget"), old); /* an unchanged command keeps the earlier row */
+	assert_ptr_equal(find(third, "hget"), old); /* an unchanged row is shared */
 	hs_learned_destroy(&first);
 	hs_learned_destroy(&second);
-	assert_int_equal(old->arity, 3); /* a row lives as long as any set that has it */
+	/* A row lives as long as any set that refers to it. */
+	assert_int_equal(old->arity, 3);
 	hs_learned_destroy(&third);
 }
 
-/* More commands than identifiers: the rest share the last identifier and are still found. */
+/* The server has more commands than there are identifiers. The other commands share the last identifier and are
+ * still found. */
 static void test_more_than_identifiers(void **state)
 {
 	enum { MANY = HS_LEARNED_MAX + 200 };
@@ -466,7 +469,7 @@ static void test_more_than_identifiers(void **state)
 
 	(void)state;
 	for (int i = 0; i < MANY; i++) {
-		/* two containers with two subcommands each, beyond the last identifier */
+		/* The last six are two containers with two subcommands each. */
 		bool sub = i >= MANY - 6 && i % 3 != 2;
 
 		snprintf(text[i], sizeof text[i], "%scmd%d -2 - 0 0 0 - - -", sub ? " " : "",
@@ -497,7 +500,7 @@ static void test_more_than_identifiers(void **state)
 	hs_learned_destroy(&learned);
 }
 
-/* Learns `count` commands named by numbers; all the same if `step` is 0. */
+/* Learns `count` commands whose names are numbers. `step` 0: all have the same name. */
 static struct hs_learned *learn_numbers(int first, int count, int step, struct hs_learned *before)
 {
 	struct hs_buf reply = {0};
@@ -524,14 +527,15 @@ static void test_too_many_rows(void **state)
 	(void)state;
 	assert_null(learn_numbers(0, HS_LEARNED_ROWS_MAX + 1, 1, NULL));
 	assert_null(learn_numbers(0, HS_LEARNED_ROWS_MAX + 1, 0, NULL));
-	/* Over all sets, also those freed meanwhile. */
+	/* The limit counts the rows of all sets together, also of sets that were freed. */
 	first = learn_numbers(0, HALF, 1, NULL);
 	second = learn_numbers(HALF, HALF, 1, first);
 	assert_non_null(second);
 	assert_null(learn_numbers(2 * HALF, 1, 1, second));
 	hs_learned_destroy(&first);
 	assert_null(learn_numbers(2 * HALF, 1, 1, second));
-	first = learn_numbers(0, HALF, 1, second); /* known already */
+	/* These rows are known already, so they need no further room. */
+	first = learn_numbers(0, HALF, 1, second);
 	assert_non_null(first);
 	hs_learned_destroy(&first);
 	hs_learned_destroy(&second);
@@ -572,7 +576,7 @@ static void test_malformed_tables(void **state)
 	hs_learned_destroy(&before);
 }
 
-/* Every field may be of any type. */
+/* Every field of an entry may have an unexpected type. */
 static void test_odd_entries(void **state)
 {
 	static const char *const odd[] = {"*0\r\n", "$-1\r\n", ":5\r\n", "%1\r\n+a\r\n*1\r\n_\r\n",
@@ -598,9 +602,9 @@ static void test_odd_entries(void **state)
 /* --- for tests/integration/test_learned_commands.py -----------------------------------------------------
  */
 
-/* Answers COMMAND over what a real server sent: the reply to COMMAND is in the file; the questions are lines on
- * standard input, a dialect and words with tabs between; the answers go to standard output as they would to a
- * client. */
+/* Answers the command COMMAND from a real server's reply to COMMAND, which is in the file `path`. Reads the
+ * requests from standard input: one per line, the dialect and the words separated by tabs. Writes the answers to
+ * standard output. */
 static int answer_questions(const char *path)
 {
 	static char reply_bytes[4 << 20], line[64 << 10];

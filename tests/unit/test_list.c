@@ -77,7 +77,7 @@ static void *send_all(void *context)
 {
 	struct sender *sender = context;
 
-	/* Two at a time: a chain from the newest to the oldest. */
+	/* Pushes two parcels at a time, as a chain from the newer to the older one. */
 	for (int i = 0; i < PARCELS; i += 2) {
 		struct parcel *older = &sender->parcels[i], *newer = older + 1;
 

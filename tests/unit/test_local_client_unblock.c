@@ -1,9 +1,10 @@
 /* Goal: CLIENT UNBLOCK finds a client that is blocked in the engine, on whatever worker, and the engine ends the
  * wait. A client that is not blocked is left alone.
  *
- * Method: two cores with an engine behind shared connections, played by the test: it holds submitted operations and
- * records which one it is told to unblock. A blocking command is put into a session as core/dispatch.c would, with a
- * row of this test: the command table has none. */
+ * Method: two cores with an engine behind shared connections, played by the test: the test holds submitted
+ * operations and records which one the core asks it to unblock. A blocking command is put into a session as
+ * core/dispatch.c would, with a command row of the test's own, because the command table has no blocking
+ * command. */
 #include "stages/stages.h"
 
 #include "core/dispatch.h"
@@ -36,13 +37,13 @@ struct world {
 	struct hs_core_calls calls;
 	struct hs_log log;
 	_Atomic uint64_t slowlog_ids;
-	struct hs_op *asked[16]; /* parts of commands for other workers, not delivered yet */
+	struct hs_op *asked[16]; /* parts for other workers, not delivered yet */
 	size_t asked_count;
-	struct hs_op *held;	 /* the operation that the engine has */
-	struct hs_op *unblocked; /* the operation that it was told to end */
+	struct hs_op *held;	 /* the operation that the engine holds */
+	struct hs_op *unblocked; /* the operation that the core asked the engine to end */
 	struct hs_op *cancelled;
 	bool with_error;
-	bool waits; /* the result of unblock */
+	bool waits; /* the engine's answer to unblock */
 };
 
 static enum hs_submit submit(void *context, struct hs_op *op)
@@ -114,7 +115,7 @@ static struct hs_session *connect_to(struct world *world, uint32_t worker, uint6
 	return hs_core_connect(world->cores[worker], now, &client);
 }
 
-/* A session's reply to a command, after the workers' parts were delivered. */
+/* Sends a command, delivers the parts for other workers, and returns the session's reply. */
 static const char *ask(struct world *world, struct hs_session *session, const char *words)
 {
 	static char heard[1024];
@@ -190,7 +191,7 @@ static void test_on_any_worker(void **state)
 		assert_false(world.with_error);
 		assert_string_equal(ask(&world, asks, "CLIENT UNBLOCK 4 error"), ":1\r\n");
 		assert_true(world.with_error);
-		/* The engine ends the wait: the client gets the engine's reply. */
+		/* The engine ends the wait, and the client gets the engine's reply. */
 		hs_buf_append(world.held->out, "*-1\r\n", 5);
 		hs_core_complete(world.cores[worker], now, world.held);
 		assert_int_equal(blocked(&world, worker), 0);
@@ -218,11 +219,11 @@ static void test_clients_that_do_not_wait(void **state)
 	assert_string_equal(ask(&world, asks, "CLIENT UNBLOCK 99"), ":0\r\n");
 	assert_string_equal(ask(&world, asks, "CLIENT UNBLOCK -1 ERROR"), ":0\r\n");
 	assert_null(world.unblocked);
-	/* A request that the engine has not sent yet, or has answered already. */
+	/* The engine says that the operation does not wait: not sent yet, or answered already. */
 	block(&world, 1, waits);
 	world.waits = false;
 	assert_string_equal(ask(&world, asks, "CLIENT UNBLOCK 2"), ":0\r\n");
-	/* The client is gone, and its operation waits for the engine. */
+	/* The client has disconnected, but its operation still waits in the engine. */
 	world.waits = true;
 	world.unblocked = NULL;
 	hs_core_disconnect(world.cores[1], waits);
@@ -233,8 +234,8 @@ static void test_clients_that_do_not_wait(void **state)
 	close_world(&world);
 }
 
-/* A client closes its side while it is blocked: earlier replies are still sent, then the connection closes, and the
- * wait ends with it, so that no element is taken for a client that is gone. */
+/* A client closes its side while it is blocked. The core still sends earlier replies, then closes the connection
+ * and cancels the wait, so that the server takes no element for a client that is gone. */
 static void test_a_disconnected_client_does_not_wait(void **state)
 {
 	struct world world;
@@ -249,13 +250,14 @@ static void test_a_disconnected_client_does_not_wait(void **state)
 	assert_true(hs_session_closing(waits));
 	assert_false(hs_session_cut(waits));
 	assert_null(world.cancelled);
-	hs_core_disconnect(world.cores[0], waits); /* as the server does when everything is sent */
+	/* The server disconnects a session when it has sent everything. */
+	hs_core_disconnect(world.cores[0], waits);
 	assert_ptr_equal(world.cancelled, world.held);
 	hs_buf_append(world.held->out, "-GONE\r\n", 7);
 	hs_core_complete(world.cores[0], now, world.held);
 	assert_int_equal(blocked(&world, 0), 0);
 	world.cancelled = NULL;
-	/* Commands that wait for no other worker are answered first. */
+	/* A command that does not block is answered before the connection closes. */
 	asks = connect_to(&world, 0, 5);
 	assert_string_equal(ask(&world, asks, "GET a"), "");
 	hs_core_end(world.cores[0], asks);

@@ -1,5 +1,5 @@
-/* Goal: the answers of CLUSTER: known, unknown and announced addresses, with TLS and without, and an engine that has
- * no partitions yet.
+/* Goal: the answers of CLUSTER: known, unknown and announced addresses, with TLS and without, and an engine that
+ * has no partitions yet.
  *
  * Method: a core, one session, one request, and the bytes that come back. */
 #include "stages/stages.h"
@@ -40,7 +40,7 @@ struct setting {
 	const struct hs_slot_map *slots;
 };
 
-/* The whole answer to one request, zero terminated. */
+/* Returns the whole answer to one request, zero terminated. */
 static char *answer(const struct setting *setting, const char *request, char *text, size_t size)
 {
 	static const struct hs_core_calls calls = {.submit = submit, .mono_us = mono_us};
@@ -97,7 +97,8 @@ static void test_places(void **state)
 	} cases[] = {
 		{{.local_address = "10.0.0.1:6380"}, "10.0.0.1", "port", 6380},
 		{{.local_address = "[fe80::1]:6380"}, "fe80::1", "port", 6380},
-		/* Unknown: an empty host tells a client to stay at the address it has. */
+		/* If the address is unknown, an empty host tells a client to use the address that it is connected
+		 * to. */
 		{{.local_address = "?"}, "", "port", 0},
 		{{.local_address = "10.0.0.1:6380", .announce_host = "a.example"},
 		 "a.example",
@@ -139,7 +140,7 @@ static void test_places(void **state)
 	}
 }
 
-/* An engine whose servers have not answered yet: the cluster state is fail. */
+/* The engine's servers have not answered yet, so the cluster state is fail. */
 static void test_no_partitions_yet(void **state)
 {
 	static struct hs_slot_map slots;
@@ -159,7 +160,7 @@ static void test_no_partitions_yet(void **state)
 	assert_non_null(strstr(text, "cluster_slots_fail:0\r\n"));
 }
 
-/* Some slots are not served: CLUSTER INFO shows it, however many others are. */
+/* If some slots are not served, CLUSTER INFO reports the state fail, however many other slots are served. */
 static void test_slots_that_fail(void **state)
 {
 	static struct hs_slot_map slots;

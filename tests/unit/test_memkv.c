@@ -1,4 +1,4 @@
-/* Goal: the store in memory keeps order, undoes aborted changes, and is full at its limit.
+/* Goal: the store in memory returns keys in order, undoes aborted changes, and is full at its limit.
  *
  * Method: random changes beside a plain array, with aborts in between. */
 #include "sim/memkv.h"
@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-enum { SPACE = 64 }; /* keys are one byte, values one byte; 0: absent */
+enum { SPACE = 64 }; /* number of keys; a key and a value are one byte, 0: absent */
 
 struct model {
 	unsigned char value[SPACE];
@@ -147,7 +147,7 @@ static void test_full_until_aborted(void **state)
 	assert_int_equal(kv->calls->del(kv, HS_KV_KEYS, HS_LIT("b")), 0);
 	assert_int_equal(put(map, "a", "333"), 0);
 	hs_memkv_commit(map);
-	/* With a limit below its size the store may shrink, not grow. */
+	/* If the limit is below the store's size, a value may shrink but not grow. */
 	hs_memkv_limit(map, 1);
 	hs_memkv_begin(map);
 	assert_int_equal(put(map, "a", "22"), 0);

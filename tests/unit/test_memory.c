@@ -1,4 +1,5 @@
-/* Goal: memory that a burst has left free is returned to the system, once; memory in use is left alone.
+/* Goal: memory that is free after a burst of requests is returned to the system once. Memory that is used again
+ * stays.
  *
  * Method: measurements with made-up numbers. */
 #include "base/limits.h"
@@ -28,13 +29,13 @@ static void test_a_burst_is_returned_once(void **state)
 
 	(void)state;
 	assert_int_equal(looks(&memory, LOOKS, HS_GIB), 1);
-	/* Some of it cannot be returned. */
+	/* 100 MiB cannot be returned, so no further attempt is made. */
 	assert_int_equal(looks(&memory, 10 * LOOKS, 100 * HS_MIB), 0);
-	/* A second burst on top of that can. */
+	/* 50 MiB more are free after a second burst: a new attempt is made. */
 	assert_int_equal(looks(&memory, LOOKS, 150 * HS_MIB), 1);
 }
 
-/* Replies reuse it: at one of the measurements it is in use. */
+/* Replies use the free memory again and again, so some of the measurements find little free memory. */
 static void test_reused_memory_stays(void **state)
 {
 	struct hs_memory memory = {0};

@@ -1,4 +1,4 @@
-/* Goal: several partial replies become one, and errors win.
+/* Goal: each way of merging makes one reply of several partial replies, also if parts are errors.
  *
  * Method: each way of merging, with its parts given as reply bytes. */
 #include "route/merge.h"
@@ -80,7 +80,7 @@ static void test_the_first_that_is_not_null(void **state)
 
 	(void)state;
 	check(&merge, 2, "$1\r\na\r\n");
-	merge.first = 1; /* its value is null: the next part counts */
+	merge.first = 1; /* this part is null, so the next one counts */
 	check(&merge, 2, "$1\r\nc\r\n");
 	merge.first = 2;
 	check(&merge, 2, "$1\r\nc\r\n");
@@ -171,7 +171,7 @@ static void test_maps_and_sets(void **state)
 	check(&sets, 3, "~1\r\n+a\r\n");
 }
 
-/* A reply that the merge does not expect from a server becomes an error. */
+/* If a server's reply does not fit the way of merging, the client gets an error. */
 static void test_parts_that_do_not_fit(void **state)
 {
 	static const enum hs_command_merge ways[] = {
@@ -234,7 +234,7 @@ static void check_cursor(const char *part, uint64_t next, const char *expected)
 	hs_buf_deinit(&out);
 }
 
-/* SCAN continues in the next partition when one is finished. */
+/* When one partition is finished, SCAN continues in the next one. */
 static void test_cursors(void **state)
 {
 	(void)state;

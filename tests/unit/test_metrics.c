@@ -89,7 +89,7 @@ static void test_numbers(void **state)
 	}
 }
 
-/* Each bucket holds exactly the times up to its bound; the last one holds all. */
+/* Each bucket counts the times up to its bound; the last bucket counts all. */
 static void test_coarse_histogram(void **state)
 {
 	uint64_t counts[HS_COARSE_HISTOGRAM_BUCKETS] = {0};

@@ -1,5 +1,5 @@
-/* Goal: numbers are parsed and formatted as in Redis. A text that Redis refuses as an integer must be refused here,
- * or INCR and protocol lengths would differ.
+/* Goal: heatsink parses and formats numbers as Redis does. If it accepted an integer that Redis refuses, INCR
+ * and protocol lengths would differ.
  *
  * Method: tables of texts. */
 #include "base/num.h"
@@ -97,7 +97,7 @@ static void test_formatting_is_read_back(void **state)
 
 		if (i < sizeof edges / sizeof *edges)
 			value = edges[i];
-		else /* of all magnitudes */
+		else /* numbers of all magnitudes */
 			value = (int64_t)hs_prng_next(&prng) >> hs_prng_below(&prng, 64);
 		len = hs_num_format_int(value, text);
 		snprintf(expected, sizeof expected, "%lld", (long long)value);

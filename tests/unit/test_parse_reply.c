@@ -1,8 +1,8 @@
-/* Goal: the reply parser recognises and measures every type of RESP2 and RESP3, wherever the bytes stop, and refuses
- * malformed replies without using much memory or stack.
+/* Goal: the reply parser recognises and measures every type of RESP2 and RESP3, wherever the bytes stop, and
+ * refuses malformed replies without using much memory or stack.
  *
- * Method: one table of whole replies. Each is cut at every byte: the parser must ask for more, never fail and never
- * report a whole reply. */
+ * Method: one table of whole replies. Each is cut at every byte: the parser must ask for more, never fail and
+ * never report a whole reply. */
 #include "wire/parse_reply.h"
 
 #include "base/err.h"
@@ -19,9 +19,10 @@
 struct sample {
 	struct hs_bytes bytes;
 	enum hs_parsed_reply_type type;
-	const char *text; /* NULL: not compared */
-	int64_t number;	  /* integer or number of elements */
-	size_t head;	  /* bytes of the first element; 0: all */
+	const char *text; /* the expected text; NULL: the test does not compare it */
+	int64_t number;	  /* the expected integer or number of elements */
+	/* Bytes that the parser reads for the first element (for an aggregate: the header); 0: all bytes. */
+	size_t head;
 };
 
 static const struct sample samples[] = {
@@ -76,7 +77,8 @@ static void test_every_type(void **state)
 	}
 }
 
-/* Each piece lies in an allocation of its own length, so that the sanitizer reports a read beyond it. */
+/* Each part of the reply lies in an allocation of exactly its length, so that the sanitizer reports a read
+ * beyond the end. */
 static void test_every_split(void **state)
 {
 	(void)state;
@@ -154,7 +156,7 @@ static void test_malformed_replies(void **state)
 		assert_int_equal(hs_parse_reply_length(wrong[i], strlen(wrong[i])), HS_EPROTO);
 }
 
-/* A line without an end is refused once it is longer than any line of a server. */
+/* The parser refuses a line without an end once the line is longer than any line that a server sends. */
 static void test_endless_line(void **state)
 {
 	size_t len = (size_t)1 << 20;
@@ -184,7 +186,7 @@ static void test_deep_nesting_costs_no_stack(void **state)
 	free(bytes);
 }
 
-/* Headers that announce more elements than a counter holds: the parser still only asks for more. */
+/* Some headers announce more elements than a counter holds: the parser only asks for more bytes. */
 static void test_huge_announced_lengths(void **state)
 {
 	struct hs_bytes promise = HS_LIT("%2147483647\r\n%2147483647\r\n*2147483647\r\n:1\r\n");
@@ -193,7 +195,8 @@ static void test_huge_announced_lengths(void **state)
 	assert_int_equal(hs_parse_reply_length(promise.data, promise.len), 0);
 }
 
-/* The parser takes a list apart element by element, a nested aggregate as one element. A scalar has no elements. */
+/* The parser takes a list apart element by element, a nested aggregate as one element. A scalar has no
+ * elements. */
 static void test_elements(void **state)
 {
 	static const char *const wanted[] = {":1\r\n", "*2\r\n+a\r\n+b\r\n", "$-1\r\n"};
@@ -210,7 +213,7 @@ static void test_elements(void **state)
 	assert_int_equal(element.len, 0);
 	rest = hs_parse_reply_elements(HS_LIT("%1\r\n+key\r\n+val"));
 	assert_true(hs_parse_reply_take(&rest, &element));
-	assert_false(hs_parse_reply_take(&rest, &element)); /* cut short */
+	assert_false(hs_parse_reply_take(&rest, &element)); /* the second element is cut short */
 	assert_int_equal(rest.len, 4);
 	assert_int_equal(hs_parse_reply_elements(HS_LIT("+OK\r\n")).len, 0);
 }

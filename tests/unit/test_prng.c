@@ -1,5 +1,5 @@
-/* Goal: a seed gives the same stream for ever (recorded schedules depend on it), draws stay within their bounds and
- * are evenly distributed.
+/* Goal: a seed gives the same stream for ever (recorded schedules depend on it), draws stay within their bounds
+ * and are evenly distributed.
  *
  * Method: a published test vector, and counts of many draws. */
 #include "base/prng.h"

@@ -112,7 +112,7 @@ static void test_shard_channels_are_apart(void **state)
 	received(client, SMESSAGE("s") MESSAGE("m"));
 	ask(client, "SUNSUBSCRIBE");
 	received(client, "*3\r\n$12\r\nsunsubscribe\r\n$1\r\na\r\n:0\r\n");
-	ask(client, "GET x"); /* still subscribed to a channel */
+	ask(client, "GET x"); /* refused: a RESP2 client that is subscribed to a channel */
 	assert_memory_equal(client->received.data, "-ERR Can't execute 'get': only (P|S)", 36);
 	client->received.len = 0;
 	close_world(&world);
@@ -188,12 +188,12 @@ static void test_commands_a_subscriber_may_send(void **state)
 	ask(modern, "PING");
 	ask(modern, "GET nope");
 	ask(modern, "PUBLISH a x");
-	/* Its own message comes before the number. */
+	/* The publishing client is subscribed: it gets the message before the reply of PUBLISH, the number 2. */
 	received(modern, "+PONG\r\n_\r\n" MESSAGE3("x") ":2\r\n");
 	close_world(&world);
 }
 
-/* Confirmations and messages are pushes: CLIENT REPLY does not suppress them. */
+/* Confirmations and messages are push messages, not replies: CLIENT REPLY OFF does not suppress them. */
 static void test_client_reply_off(void **state)
 {
 	struct hs_sim_world *world = open_world();
@@ -230,7 +230,7 @@ static void test_client_list_and_kill(void **state)
 	hs_buf_append(&other->received, "", 1);
 	text = strstr(other->received.data, "id=");
 	assert_non_null(strstr(text, " flags=P db=0 sub=2 psub=1 ssub=1 multi=-1 "));
-	assert_null(strstr(text + 3, "\nid=")); /* one line */
+	assert_null(strstr(text + 3, "\nid=")); /* CLIENT LIST has a single line */
 	other->received.len = 0;
 	ask(other, "CLIENT LIST TYPE normal");
 	hs_buf_append(&other->received, "", 1);
@@ -280,7 +280,7 @@ static void test_pubsub_looks_at_all_workers(void **state)
 
 /* ---- order ---- */
 
-/* A client that gets the message finds the write done. */
+/* A client that gets the published message can read the writes that the publisher sent before it. */
 static void test_a_message_waits_for_the_writes_before_it(void **state)
 {
 	struct hs_sim_world *world = open_world();
@@ -326,7 +326,8 @@ static void test_a_pause_of_writes_also_pauses_messages(void **state)
 	close_world(&world);
 }
 
-/* A confirmation has its place among the replies, and no message comes before it. */
+/* The confirmation of SUBSCRIBE comes after the replies to earlier requests, and no message comes before the
+ * confirmation. */
 static void test_subscribe_waits_for_requests_in_flight(void **state)
 {
 	struct hs_sim_world *world = open_world();
@@ -337,7 +338,8 @@ static void test_subscribe_waits_for_requests_in_flight(void **state)
 	hs_sim_engine_stall(world->engine, FOO_PARTITION);
 	hs_sim_client_request(client, "SET foo 1");
 	hs_sim_client_request(client, "SUBSCRIBE a");
-	hs_sim_client_request(client, "PUBLISH a x"); /* its own message comes to it, too */
+	/* The publisher is subscribed, too, and gets this message. */
+	hs_sim_client_request(client, "PUBLISH a x");
 	hs_sim_world_settle(world);
 	ask(speaker, "PUBLISH a y");
 	received(speaker, ":0\r\n");
@@ -346,7 +348,7 @@ static void test_subscribe_waits_for_requests_in_flight(void **state)
 	hs_sim_world_settle(world);
 	received(client,
 		 "+OK\r\n>3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n" MESSAGE3("x") ":1\r\n");
-	/* A change of dialect waits for requests in flight in the old one. */
+	/* HELLO 2 changes the protocol only after the replies to earlier requests, which are still RESP3. */
 	hs_sim_engine_stall(world->engine, FOO_PARTITION);
 	hs_sim_client_request(client, "GETDEL foo");
 	hs_sim_client_request(client, "HELLO 2");
@@ -382,7 +384,7 @@ static void test_publish_in_a_transaction(void **state)
 	hs_sim_client_request(speaker, "EXEC");
 	hs_sim_client_request(speaker, "PUBLISH a 3");
 	hs_sim_world_settle(world);
-	silent(client); /* the transaction has not run yet */
+	silent(client); /* EXEC waits: the transaction has not run yet */
 	hs_sim_engine_go_on(world->engine, FOO_PARTITION);
 	hs_sim_world_settle(world);
 	received(client, MESSAGE("1") MESSAGE("2") MESSAGE("3"));
@@ -391,7 +393,8 @@ static void test_publish_in_a_transaction(void **state)
 	close_world(&world);
 }
 
-/* A message may come at any time: also between the commit and the last message of the transaction. */
+/* A message from another client arrives between the commit and the last message of the transaction: the worker
+ * delivers it after the messages of the transaction. */
 static void test_messages_after_a_transaction_come_after_its_own(void **state)
 {
 	bool over = false;
@@ -448,8 +451,8 @@ static void test_an_aborted_transaction_publishes_nothing(void **state)
 	close_world(&world);
 }
 
-/* As in Redis: a confirmation for each channel, the transaction's own messages inside, other clients' messages
- * behind. */
+/* As in Redis, the reply of EXEC contains a confirmation for each channel and the messages of the transaction;
+ * messages of other clients come after the reply. */
 static void test_subscribe_in_a_transaction(void **state)
 {
 	struct hs_sim_world *world = open_world();
@@ -486,7 +489,7 @@ static void test_messages_of_other_clients_come_after_the_transaction(void **sta
 
 	(void)state;
 	options.workers = 2;
-	options.peer_us_max = 1000; /* messages between workers take long */
+	options.peer_us_max = 1000; /* a message between workers takes up to a millisecond */
 	world = hs_sim_world_create(&options);
 	client = hs_sim_client_connect(world, 0);
 	speaker = hs_sim_client_connect(world, 0);
@@ -495,7 +498,8 @@ static void test_messages_of_other_clients_come_after_the_transaction(void **sta
 	ask(client, "PUBLISH b x");
 	client->received.len = 0;
 	hs_sim_client_request(client, "EXEC");
-	/* Until it has subscribed and waits for the workers' parts of PUBLISH. */
+	/* Run the world until the client is subscribed; its EXEC then waits for the other worker to count the
+	 * receivers. */
 	while (hs_push_of(hs_sim_world_core(world, 0))->topics.named.count == 0)
 		assert_true(hs_sim_world_step(world));
 	silent(client);
@@ -548,14 +552,15 @@ static void test_a_slow_subscriber_is_disconnected(void **state)
 	hs_buf_printf(&text, "PUBLISH a %03000d", 1);
 	for (int i = 0; i < 3; i++)
 		ask(speaker, text.data);
-	assert_non_null(reading_paused->session); /* three messages fit */
+	assert_non_null(reading_paused->session); /* three messages fit into the output limit */
 	ask(speaker, text.data);
 	assert_null(reading_paused->session);
 	assert_true(reading_paused->cut);
-	received(speaker, ":2\r\n:2\r\n:2\r\n:1\r\n"); /* the last message did not reach it */
+	/* The fourth message did not reach the disconnected client. */
+	received(speaker, ":2\r\n:2\r\n:2\r\n:1\r\n");
 	assert_int_equal(hs_counter_get(&hs_sim_world_core(world, 0)->stats.cut_output), 1);
 	assert_non_null(client->session);
-	/* A message larger than the limit is delivered if no other waits. */
+	/* A message larger than the limit is delivered if no other message waits in the output. */
 	client->received.len = 0;
 	text.len = 0;
 	hs_buf_printf(&text, "PUBLISH a %030000d", 1);
@@ -567,8 +572,8 @@ static void test_a_slow_subscriber_is_disconnected(void **state)
 	close_world(&world);
 }
 
-/* Subscribes to `count` channels with names of `len` bytes, numbered from `first`. The bytes go to the core in one
- * piece, because the world's small pieces would take long. */
+/* The client subscribes to `count` channels with names of `len` bytes, numbered from `first`. The test passes
+ * the commands to the core in one piece, because the small pieces of the simulated world would take long. */
 static void subscribe_many(struct hs_sim_client *client, uint32_t first, uint32_t count, size_t len)
 {
 	struct hs_core *core = hs_sim_world_core(client->world, client->worker);
@@ -588,7 +593,7 @@ static void subscribe_many(struct hs_sim_client *client, uint32_t first, uint32_
 		hs_buf_append(&bytes, "\r\n", 2);
 	}
 	hs_core_receive(core, client->session, client->world->now, bytes.data, bytes.len);
-	hs_sim_client_pause_reading(client, false); /* reads its replies */
+	hs_sim_client_pause_reading(client, false); /* the client reads all its replies */
 	hs_buf_deinit(&bytes);
 }
 
@@ -611,7 +616,8 @@ static void test_subscriptions_are_limited(void **state)
 		assert_true(ENDS_WITH(clients[i], ":262144\r\n"));
 		clients[i]->received.len = 0;
 	}
-	ask(clients[0], "SUBSCRIBE 00000000"); /* subscribed already */
+	/* The client is subscribed to this channel already. */
+	ask(clients[0], "SUBSCRIBE 00000000");
 	assert_true(ENDS_WITH(clients[0], ":262144\r\n"));
 	clients[0]->received.len = 0;
 	ask(clients[0], "PSUBSCRIBE more");
@@ -620,7 +626,8 @@ static void test_subscriptions_are_limited(void **state)
 	received(clients[4], "-ERR too many subscriptions: at most 1048576 for one worker\r\n");
 	assert_int_equal(hs_push_of(core)->topics.named.count, HS_SESSION_SUBSCRIPTIONS_MAX);
 	assert_int_equal(hs_push_of(core)->topics.pairs.count, HS_WORKER_SUBSCRIPTIONS_MAX);
-	/* If there is room for one subscription, the first client gets it, whichever it is. */
+	/* Only one subscription is left of the limit: the first channel of the command gets it, the second is
+	 * refused. */
 	ask(clients[3], "UNSUBSCRIBE 00000000");
 	ask(clients[4], "SUBSCRIBE x y");
 	received(clients[4],
@@ -676,7 +683,7 @@ static void test_an_idle_subscriber_stays_connected(void **state)
 	close_world(&world);
 }
 
-/* ---- channels are no keys ---- */
+/* ---- channels do not count as hot keys ---- */
 
 static void test_channels_are_not_heat(void **state)
 {

@@ -1,10 +1,11 @@
-/* Goal: publish and subscribe in front of servers: when the engine is told to subscribe and unsubscribe, which
- * clients wait for that, how its events become messages, and how the counts in its replies are corrected.
+/* Goal: publish and subscribe in front of servers: when the core tells the engine to subscribe and unsubscribe,
+ * which clients wait for the engine's answer, how the engine's events become messages, and how the core
+ * corrects the counts in the replies to PUBLISH.
  *
- * Method: cores driven by hand. The engine is a list of operations that the test answers; workers' parts of a
- * command (HS_OP_PEER) are done automatically. At the end a random run is compared with a model: the engine
- * subscribes to every topic with a confirmed client, every message reaches exactly the subscribed clients, and
- * nothing is left. */
+ * Method: the test drives cores by hand. The engine is a list of operations that the test answers; the test
+ * performs the workers' parts of a command (HS_OP_PEER) automatically. At the end a random run is compared with
+ * a model: the engine subscribes to every topic with a confirmed client, every message reaches exactly the
+ * subscribed clients, and no subscription remains. */
 #include "push/push.h"
 #include "stages/stages.h"
 #include "wire/compose.h"
@@ -33,7 +34,7 @@ struct place {
 struct town {
 	struct place places[WORKERS];
 	struct hs_now now;
-	struct hs_op *ops[OPS_MAX]; /* in flight at the engine, oldest first */
+	struct hs_op *ops[OPS_MAX]; /* operations in flight at the engine, oldest first */
 	size_t ops_count;
 	struct hs_op *peers[OPS_MAX];
 	size_t peers_count;
@@ -55,7 +56,7 @@ static enum hs_submit submit(void *context, struct hs_op *op)
 	}
 	if (op->kind == HS_OP_SUBSCRIBE || op->kind == HS_OP_UNSUBSCRIBE) {
 		assert_int_equal(op->argc, 2);
-		/* There are never two operations about one topic at once. */
+		/* The core must never send the engine two operations about the same topic at once. */
 		for (size_t i = 0; i < town->ops_count; i++) {
 			const struct hs_op *other = town->ops[i];
 
@@ -137,7 +138,7 @@ static void take_output(struct town *town)
 	}
 }
 
-/* Runs the workers' parts and what follows from them. */
+/* Runs the operations between workers (HS_OP_PEER) until none is left, and the cores' work that follows. */
 static void settle(struct town *town)
 {
 	while (town->peers_count > 0) {
@@ -184,7 +185,7 @@ static void say(struct town *town, struct hs_sim_client *client, const char *wor
 	settle(town);
 }
 
-/* The engine answers its operation number `index`. */
+/* The engine answers the operation `index` of those in flight. */
 static void answer_op(struct town *town, size_t index, const char *reply)
 {
 	struct hs_op *op = town->ops[index];
@@ -192,7 +193,7 @@ static void answer_op(struct town *town, size_t index, const char *reply)
 	town->ops_count--;
 	memmove(town->ops + index, town->ops + index + 1,
 		(town->ops_count - index) * sizeof *town->ops);
-	/* The engine may hand the reply over in either of two ways. */
+	/* An engine hands a reply over in one of two ways; the test alternates between the two. */
 	if (town->now.mono_us++ % 2 == 0)
 		op->answer = hs_bytes_of(reply);
 	else
@@ -201,7 +202,7 @@ static void answer_op(struct town *town, size_t index, const char *reply)
 	settle(town);
 }
 
-/* Checks that this is the engine's oldest operation, and answers it. */
+/* Checks that the oldest operation in flight is the expected one, and answers it. */
 static void engine(struct town *town, enum hs_op_kind kind, uint32_t worker, const char *words,
 		   const char *reply)
 {
@@ -267,14 +268,15 @@ static void test_a_confirmation_waits_for_the_engine(void **state)
 	two = join(&town, 0);
 	far = join(&town, 1);
 	say(&town, one, "SUBSCRIBE a");
-	say(&town, one, "PING"); /* waits behind it */
+	say(&town, one, "PING"); /* PING waits for the confirmation of SUBSCRIBE */
 	say(&town, two, "SUBSCRIBE a");
 	say(&town, far, "SUBSCRIBE a");
 	silent(one);
 	tell(&town, (struct hs_event){.kind = HS_EVENT_MESSAGE,
 				      .channel = HS_LIT("a"),
 				      .payload = HS_LIT("0")});
-	assert_int_equal(town.ops_count, 2); /* one of each worker */
+	/* One operation of each worker, although two clients of worker 0 subscribe. */
+	assert_int_equal(town.ops_count, 2);
 	engine(&town, HS_OP_SUBSCRIBE, 0, "SUBSCRIBE a", "+OK\r\n");
 	received(one, SUBSCRIBED("a", 1, 1) "*2\r\n$4\r\npong\r\n$0\r\n\r\n");
 	received(two, SUBSCRIBED("a", 1, 1));
@@ -282,7 +284,7 @@ static void test_a_confirmation_waits_for_the_engine(void **state)
 	engine(&town, HS_OP_SUBSCRIBE, 1, "SUBSCRIBE a", "+OK\r\n");
 	received(far, SUBSCRIBED("a", 1, 1));
 	say(&town, one, "UNSUBSCRIBE");
-	idle(&town); /* the other client is still subscribed */
+	idle(&town); /* no operation: client `two` is still subscribed */
 	received(one, UNSUBSCRIBED("a", 1, 0));
 	say(&town, two, "UNSUBSCRIBE");
 	tell(&town, (struct hs_event){.kind = HS_EVENT_MESSAGE,
@@ -291,7 +293,7 @@ static void test_a_confirmation_waits_for_the_engine(void **state)
 	silent(two);
 	received(far, MESSAGE("x"));
 	engine(&town, HS_OP_UNSUBSCRIBE, 0, "SUBSCRIBE a", "+OK\r\n");
-	/* no client of this worker is subscribed any more */
+	/* This was the last subscribed client of worker 0. */
 	received(two, UNSUBSCRIBED("a", 1, 0));
 	idle(&town);
 	/* The worker does not stop before the engine has unsubscribed. */
@@ -359,7 +361,8 @@ static void test_an_engine_that_cannot_subscribe(void **state)
 	engine(&town, HS_OP_SUBSCRIBE, 0, "SUBSCRIBE b", "-NOPERM not you\r\n");
 	received(other, "-NOPERM not you\r\n");
 	say(&town, other, "PING");
-	received(other, "+PONG\r\n"); /* it has no subscription */
+	/* The refused client has no subscription and may send any command. */
+	received(other, "+PONG\r\n");
 	silent(client);
 	engine(&town, HS_OP_SUBSCRIBE, 0, "SUBSCRIBE c", "+OK\r\n");
 	received(client, SUBSCRIBED("a", 1, 1) "-NOPERM not you\r\n-NOPERM not you\r\n" SUBSCRIBED(
@@ -368,14 +371,14 @@ static void test_an_engine_that_cannot_subscribe(void **state)
 	assert_null(hs_topic_find(&hs_push_of(town.places[0].core)->topics, HS_TOPIC_CHANNEL,
 				  HS_LIT("b")));
 	assert_int_equal(hs_counter_get(&town.places[0].core->stats.errors), 3);
-	say(&town, client, "SUBSCRIBE b"); /* tries again */
+	say(&town, client, "SUBSCRIBE b"); /* the client tries the refused channel again */
 	engine(&town, HS_OP_SUBSCRIBE, 0, "SUBSCRIBE b", "+OK\r\n");
 	received(client, SUBSCRIBED("b", 1, 3));
 	close_town(&town);
 }
 
-/* One client unsubscribes while another subscribes: the engine gets the operations in an order that leaves no doubt
- * about the result. */
+/* One client unsubscribes while another subscribes: the worker sends the engine one operation after the other,
+ * so that the engine ends up subscribed. */
 static void test_unsubscribing_and_subscribing_do_not_race(void **state)
 {
 	struct town town;
@@ -414,7 +417,8 @@ static void test_a_client_disconnects_while_the_engine_subscribes(void **state)
 	disconnect(&town, one);
 	engine(&town, HS_OP_SUBSCRIBE, 0, "SUBSCRIBE a", "+OK\r\n");
 	engine(&town, HS_OP_SUBSCRIBE, 0, "SUBSCRIBE b", "-ERR no\r\n");
-	engine(&town, HS_OP_UNSUBSCRIBE, 0, "SUBSCRIBE a", "+OK\r\n"); /* no client wants it */
+	/* No connected client is subscribed. */
+	engine(&town, HS_OP_UNSUBSCRIBE, 0, "SUBSCRIBE a", "+OK\r\n");
 	idle(&town);
 	silent(one);
 	assert_int_equal(hs_push_of(town.places[0].core)->topics.named.count, 0);
@@ -491,16 +495,17 @@ static void test_a_shard_channel_whose_slot_moves(void **state)
 	received(one, "*3\r\n$12\r\nsunsubscribe\r\n$1\r\na\r\n:1\r\n");
 	received(two, ">3\r\n$12\r\nsunsubscribe\r\n$1\r\na\r\n:0\r\n");
 	engine(&town, HS_OP_UNSUBSCRIBE, 0, "SSUBSCRIBE a", "+OK\r\n");
-	tell(&town, gone); /* no trace of it is left */
+	tell(&town, gone); /* the worker has forgotten the topic: a second event has no effect */
 	silent(one);
-	/* The engine loses the topic while it is subscribing: it is told to subscribe again. */
+	/* The engine loses the topic while the worker subscribes to it: the worker subscribes again. */
 	say(&town, two, "SSUBSCRIBE a");
 	tell(&town, gone);
 	engine(&town, HS_OP_SUBSCRIBE, 0, "SSUBSCRIBE a", "+OK\r\n");
 	silent(two);
 	engine(&town, HS_OP_SUBSCRIBE, 0, "SSUBSCRIBE a", "+OK\r\n");
 	received(two, ">3\r\n$10\r\nssubscribe\r\n$1\r\na\r\n:1\r\n");
-	/* The engine loses the topic while a client that waits for another one was about to be confirmed. */
+	/* The engine loses topic a while client `one`, subscribing to a and {a}3, waits for the confirmation of
+	 * {a}3: the subscription to a fails. */
 	say(&town, one, "SSUBSCRIBE a {a}3");
 	tell(&town, gone);
 	received(two, ">3\r\n$12\r\nsunsubscribe\r\n$1\r\na\r\n:0\r\n");
@@ -538,13 +543,15 @@ static void test_publish_does_not_count_heatsink_s_own_connections(void **state)
 	listen_here(&town, two, "PSUBSCRIBE a* ?");
 	listen_here(&town, two, "SUBSCRIBE a");
 	say(&town, speaker, "PUBLISH a x");
-	/* The server counts heatsink's own connection for a, a* and ?, and five others. Of heatsink's clients, five
-	 * subscriptions match. */
+	/* The server counts 8 receivers: heatsink's own connection for a, a* and ?, and five other connections.
+	 * Five subscriptions of heatsink's clients match, so the reply is 10. */
 	engine(&town, HS_OP_COMMAND, 0, "PUBLISH a x", ":8\r\n");
 	received(speaker, ":10\r\n");
-	silent(one); /* the message comes as an event, for all clients alike */
+	/* heatsink's clients get the message only when it arrives from the server as an event. */
+	silent(one);
 	say(&town, speaker, "PUBLISH a x");
-	/* less than heatsink's own connection: possible in a Cluster */
+	/* In a Cluster the number may be lower than heatsink's own subscriptions: only heatsink's clients count
+	 * then. */
 	engine(&town, HS_OP_COMMAND, 0, "PUBLISH a x", ":1\r\n");
 	received(speaker, ":5\r\n");
 	say(&town, speaker, "PUBLISH a x");
@@ -553,7 +560,8 @@ static void test_publish_does_not_count_heatsink_s_own_connections(void **state)
 	listen_here(&town, two, "SSUBSCRIBE a");
 	say(&town, speaker, "SPUBLISH a x");
 	assert_int_equal(town.ops[0]->slot, hs_slot_of(HS_LIT("a")));
-	engine(&town, HS_OP_COMMAND, 0, "SPUBLISH a x", ":2\r\n"); /* patterns do not count */
+	/* SPUBLISH does not count pattern subscriptions. */
+	engine(&town, HS_OP_COMMAND, 0, "SPUBLISH a x", ":2\r\n");
 	received(speaker, ":2\r\n");
 	close_town(&town);
 }
@@ -618,9 +626,11 @@ static void test_publish_waits_for_other_partitions_only(void **state)
 	client = join(&town, 0);
 	assert_int_not_equal(hs_slot_partition(slot, PARTITIONS), 0);
 	say(&town, client, "SET foo 1");
-	say(&town, client, "SPUBLISH foo x"); /* the same server: sent in order */
+	/* Same slot as SET, so the server keeps the order: both are sent at once. */
+	say(&town, client, "SPUBLISH foo x");
 	assert_int_equal(town.ops_count, 2);
-	say(&town, client, "PUBLISH a x"); /* another server */
+	/* PUBLISH goes to another server: it waits for both replies. */
+	say(&town, client, "PUBLISH a x");
 	assert_int_equal(town.ops_count, 2);
 	engine(&town, HS_OP_COMMAND, 0, "SET foo 1", "+OK\r\n");
 	assert_int_equal(town.ops_count, 1);
@@ -651,8 +661,9 @@ static void test_a_transaction_with_both(void **state)
 	assert_int_equal(town.ops_count, 1);
 	exec = town.ops[0];
 	assert_int_equal(exec->tx->count, 4);
-	assert_int_equal(exec->tx->commands[1].answered.len, 0); /* the server publishes */
-	assert_true(exec->tx->commands[2].answered.len > 0);	 /* heatsink subscribes */
+	assert_int_equal(exec->tx->commands[1].answered.len, 0); /* PUBLISH: the server runs it */
+	/* SUBSCRIBE: heatsink answers it. */
+	assert_true(exec->tx->commands[2].answered.len > 0);
 	engine(&town, HS_OP_EXEC, 0, "EXEC", "*4\r\n+OK\r\n:3\r\n+LATER\r\n:3\r\n");
 	silent(client);
 	tell(&town, (struct hs_event){.kind = HS_EVENT_MESSAGE,
@@ -674,7 +685,7 @@ struct model {
 	struct hs_sim_client *clients[CLIENTS];
 	bool waits[CLIENTS];
 	bool hears[CLIENTS][TOPICS];
-	bool listens[WORKERS][TOPICS]; /* the engine's subscriptions */
+	bool listens[WORKERS][TOPICS]; /* true: the engine is subscribed to the topic */
 	uint32_t refusals;
 };
 
@@ -683,7 +694,7 @@ static uint64_t below(struct model *model, uint64_t limit)
 	return hs_prng_below(&model->prng, limit);
 }
 
-/* Reads what client `who` received: confirmations change the model, messages are counted. */
+/* Reads the bytes that client `who` received: confirmations change the model, messages are counted. */
 static uint32_t hear(struct model *model, int who)
 {
 	struct hs_buf *got = &model->clients[who]->received;
@@ -783,7 +794,8 @@ static void client_acts(struct model *model)
 		 (char)('a' + below(model, TOPICS)));
 	model->waits[who] = true;
 	if (text[0] == 'U')
-		model->hears[who][strchr(text, ' ')[1] - 'a'] = false; /* from here on */
+		/* No message is expected from here on. */
+		model->hears[who][strchr(text, ' ')[1] - 'a'] = false;
 	say(&model->town, model->clients[who], text);
 }
 

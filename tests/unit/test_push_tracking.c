@@ -1,9 +1,9 @@
-/* Goal: CLIENT TRACKING in the core: which reads are tracked, which clients are told of a change, and above all the
- * place of the invalidation among the replies.
+/* Goal: CLIENT TRACKING in the core: which reads are tracked, which clients are told of a change, and above all
+ * the position of an invalidation among the replies of a client.
  *
- * Method: scripts against the simulated world. foo and bar live on different partitions of four: 2 and 1.
- * tests/integration/test_tracking.py compares commands and errors with Redis; sim/client_caches.c runs thousands of
- * schedules. */
+ * Method: scripts against the simulated world. foo lives on partition 2, bar on partition 1, of four.
+ * tests/integration/test_tracking.py compares commands and errors with Redis; sim/client_caches.c runs
+ * thousands of schedules. */
 #include "stages/stages.h"
 #include "wire/compose.h"
 
@@ -52,7 +52,7 @@ static void forget(struct hs_sim_client *client)
 	client->received.len = 0;
 }
 
-/* A RESP3 connection that has sent `words`. */
+/* A RESP3 connection that has sent the command `words`. */
 static struct hs_sim_client *tracking(struct hs_sim_world *world, uint32_t worker,
 				      const char *words)
 {
@@ -74,11 +74,11 @@ static void test_a_read_key_is_invalidated_once(void **state)
 	(void)state;
 	ask(reader, "GET foo");
 	received(reader, "_\r\n");
-	ask(writer, "SET bar 1"); /* which the reader has not read */
+	ask(writer, "SET bar 1"); /* the reader has not read bar */
 	silent(reader);
 	ask(writer, "SET foo 1");
 	received(reader, TOLD_FOO);
-	ask(writer, "SET foo 2"); /* which the reader has not read since */
+	ask(writer, "SET foo 2"); /* the reader has not read foo since the last invalidation */
 	silent(reader);
 	ask(reader, "MGET foo bar");
 	received(reader, "*2\r\n$1\r\n2\r\n$1\r\n1\r\n");
@@ -86,9 +86,9 @@ static void test_a_read_key_is_invalidated_once(void **state)
 	assert_int_equal(reader->received.len, 2 * strlen(TOLD_FOO));
 	forget(reader);
 	ask(reader, "STRLEN foo");
-	ask(reader, "SETNX foo 3"); /* its own write: the message follows the reply */
+	ask(reader, "SETNX foo 3"); /* the reader's own write: the invalidation follows the reply */
 	received(reader, ":0\r\n:1\r\n" TOLD_FOO);
-	ask(reader, "GETDEL foo"); /* a command that writes does not track */
+	ask(reader, "GETDEL foo"); /* a command that writes does not track its key */
 	ask(writer, "SET foo 4");
 	received(reader, "$1\r\n3\r\n");
 	assert_int_equal(hs_counter_get(&push_stats(world)->tracking_messages), 4);
@@ -96,7 +96,8 @@ static void test_a_read_key_is_invalidated_once(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* The most important case: the old value first, then the message, whichever finishes first. */
+/* The most important case: the client gets the reply with the old value first, then the invalidation, in
+ * whatever order the engine finishes. */
 static void test_an_invalidation_stays_behind_replies_in_flight(void **state)
 {
 	struct hs_sim_world *world = open_world(1, 4);
@@ -108,14 +109,16 @@ static void test_an_invalidation_stays_behind_replies_in_flight(void **state)
 	ask(idle, "GET bar");
 	forget(idle);
 	hs_sim_engine_stall(world->engine, FOO_PARTITION);
-	hs_sim_client_request(reader, "SET foo 1"); /* stuck */
-	hs_sim_client_request(reader, "GET bar");   /* answered, but not delivered yet */
+	hs_sim_client_request(reader, "SET foo 1"); /* waits for the stalled partition */
+	/* Has its reply, which waits for the reply of SET foo. */
+	hs_sim_client_request(reader, "GET bar");
 	ask(writer, "SET bar 1");
-	received(idle, TOLD_BAR); /* nothing in flight: delivered at once */
+	/* This client has no request in flight: the invalidation comes at once. */
+	received(idle, TOLD_BAR);
 	silent(reader);
-	ask(reader, "ECHO x"); /* comes behind the message */
+	ask(reader, "ECHO x"); /* its reply comes after the invalidation */
 	ask(reader, "GET bar");
-	ask(writer, "SET bar 2"); /* it has read bar again, so the change is reported again */
+	ask(writer, "SET bar 2"); /* the reader has read bar again: the change is reported again */
 	silent(reader);
 	hs_sim_engine_go_on(world->engine, FOO_PARTITION);
 	hs_sim_world_settle(world);
@@ -123,7 +126,7 @@ static void test_an_invalidation_stays_behind_replies_in_flight(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* Reads that wait in the engine are tracked from the moment they are sent. */
+/* A read is tracked from the moment it is sent to the engine, before the engine has run it. */
 static void test_a_read_in_flight_is_tracked(void **state)
 {
 	struct hs_sim_world_options options = hs_sim_world_defaults(1);
@@ -136,7 +139,7 @@ static void test_a_read_in_flight_is_tracked(void **state)
 	world = hs_sim_world_create(&options);
 	reader = tracking(world, 0, "CLIENT TRACKING ON");
 	core = hs_sim_world_core(world, 0);
-	hs_sim_client_request(reader, "GET foo"); /* not run yet */
+	hs_sim_client_request(reader, "GET foo"); /* the engine has not run GET yet */
 	hs_core_event(core, world->now,
 		      &(struct hs_event){
 			      .kind = HS_EVENT_CHANGED, .keys = &HS_LIT("foo"), .keys_count = 1});
@@ -157,7 +160,7 @@ static void test_a_read_in_flight_is_tracked(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* A read behind CLIENT TRACKING ON does not run before the engine reports changes. */
+/* A read after CLIENT TRACKING ON waits until the engine has agreed to report changes. */
 static void test_on_waits_for_the_engine(void **state)
 {
 	struct hs_sim_world *world = open_world(1, 4);
@@ -170,7 +173,8 @@ static void test_on_waits_for_the_engine(void **state)
 	ask(second, "HELLO 3");
 	forget(first);
 	forget(second);
-	hs_sim_engine_stall(world->engine, 0); /* where the engine is told to report */
+	/* The request to report changes waits at this partition. */
+	hs_sim_engine_stall(world->engine, 0);
 	ask(first, "SET foo 1");
 	received(first, "+OK\r\n");
 	ask(first, "CLIENT TRACKING ON");
@@ -180,7 +184,7 @@ static void test_on_waits_for_the_engine(void **state)
 	silent(first);
 	silent(second);
 	assert_int_equal(hs_sim_store_trackers(world->store), 0);
-	hs_sim_client_disconnect(gone); /* while it waits */
+	hs_sim_client_disconnect(gone); /* the client disconnects while CLIENT TRACKING ON waits */
 	hs_sim_engine_go_on(world->engine, 0);
 	hs_sim_world_settle(world);
 	received(first, "+OK\r\n$1\r\n1\r\n");
@@ -190,7 +194,7 @@ static void test_on_waits_for_the_engine(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* The engine reports changes as long as one connection of one worker tracks, and no longer. */
+/* The engine reports changes as long as any connection of any worker tracks, and stops with the last one. */
 static void test_the_engine_tracks_from_first_to_last_client(void **state)
 {
 	struct hs_sim_world *world = open_world(2, 4);
@@ -207,7 +211,7 @@ static void test_the_engine_tracks_from_first_to_last_client(void **state)
 	received(a, "_\r\n+OK\r\n+OK\r\n");
 	assert_int_equal(hs_sim_store_trackers(world->store), 2);
 	assert_int_equal(hs_counter_get(&push_stats(world)->tracking_keys),
-			 1); /* an entry without tracking clients */
+			 1); /* the entry of foo remains, without tracking clients */
 	ask(b, "SET foo 1");
 	received(b, "+OK\r\n");
 	silent(a);
@@ -218,11 +222,13 @@ static void test_the_engine_tracks_from_first_to_last_client(void **state)
 	hs_sim_world_settle(world);
 	assert_int_equal(hs_sim_store_trackers(world->store), 0);
 	ask(a, "CLIENT TRACKING ON");
-	ask(a, "CLIENT TRACKING ON NOLOOP"); /* changes its options, and is counted once */
+	/* Changes the options; the client is still counted once. */
+	ask(a, "CLIENT TRACKING ON NOLOOP");
 	received(a, "+OK\r\n+OK\r\n");
 	assert_int_equal(hs_counter_get(&push_stats(world)->tracking_clients), 1);
 	assert_int_equal(hs_sim_store_trackers(world->store), 1);
-	hs_sim_client_request(a, "CLIENT TRACKING OFF"); /* off and on again at once */
+	/* The client turns tracking off and at once on again. */
+	hs_sim_client_request(a, "CLIENT TRACKING OFF");
 	hs_sim_client_request(a, "CLIENT TRACKING ON");
 	ask(a, "GET foo");
 	ask(b, "SET foo 2");
@@ -241,13 +247,14 @@ static void test_prefixes(void **state)
 	struct hs_sim_client *writer = hs_sim_client_connect(world, 1);
 
 	(void)state;
-	ask(writer, "MSET user:1 1 user:2 2 use 3"); /* no client has read any of them */
+	/* Clients with BCAST need not have read the keys. */
+	ask(writer, "MSET user:1 1 user:2 2 use 3");
 	received(some, ">2\r\n$10\r\ninvalidate\r\n*2\r\n$6\r\nuser:1\r\n$6\r\nuser:2\r\n");
 	received(all,
 		 ">2\r\n$10\r\ninvalidate\r\n*3\r\n$6\r\nuser:1\r\n$6\r\nuser:2\r\n$3\r\nuse\r\n");
 	received(loud,
 		 ">2\r\n$10\r\ninvalidate\r\n*3\r\n$6\r\nuser:1\r\n$6\r\nuser:2\r\n$3\r\nuse\r\n");
-	ask(writer, "SET user:1 1"); /* and again */
+	ask(writer, "SET user:1 1"); /* BCAST reports every change, not only the first one */
 	received(some, TOLD(6, "user:1"));
 	ask(loud, "SET x 1");
 	received(some, TOLD(1, "x"));
@@ -263,7 +270,8 @@ static void test_prefixes(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* With NOLOOP, a client that changed a key itself gets a message about the next change by another client. */
+/* With NOLOOP, a client gets no message about its own write, but gets one about the next write by another
+ * client. */
 static void test_noloop(void **state)
 {
 	struct hs_sim_world *world = open_world(1, 4);
@@ -281,7 +289,8 @@ static void test_noloop(void **state)
 	ask(other, "SET foo 2");
 	received(own, TOLD_FOO);
 	received(other, "+OK\r\n");
-	/* Both changed it, in one batch: the message is sent to be safe. */
+	/* The event names no writer, as when several clients changed the key in one batch: heatsink sends the
+	 * invalidation in spite of NOLOOP, to be safe. */
 	ask(own, "GET foo");
 	forget(own);
 	hs_core_event(hs_sim_world_core(world, 0), world->now,
@@ -290,7 +299,8 @@ static void test_noloop(void **state)
 	hs_sim_client_request(own, "PING");
 	received(own, TOLD_FOO "+PONG\r\n");
 	ask(own, "GET foo");
-	ask(own, "FLUSHALL"); /* everything is reported, as in Redis */
+	/* As in Redis, NOLOOP does not suppress the invalidation of everything. */
+	ask(own, "FLUSHALL");
 	assert_true(own->received.len > strlen("$1\r\n2\r\n+OK\r\n"));
 	hs_sim_world_destroy(&world);
 }
@@ -312,27 +322,27 @@ static void test_optin_and_optout(void **state)
 	ask(in, "CLIENT CACHING YES");
 	ask(in, "CLIENT ID"); /* CLIENT commands do not use up CACHING YES */
 	ask(in, "GET foo");
-	ask(in, "GET bar"); /* CACHING YES does not apply to this one */
+	ask(in, "GET bar"); /* not tracked: CACHING YES applied to GET foo only */
 	ask(out, "GET foo");
 	forget(in);
 	forget(out);
 	ask(writer, "MSET foo 2 bar 2");
 	received(in, TOLD_FOO);
 	received(out, TOLD_FOO);
-	ask(in, "CLIENT CACHING YES"); /* applies to a whole transaction */
+	ask(in, "CLIENT CACHING YES"); /* applies to all commands of the transaction */
 	ask(in, "MULTI");
 	ask(in, "GET foo");
 	ask(in, "STRLEN foo");
 	ask(in, "EXEC");
 	ask(in, "CLIENT CACHING YES");
-	ask(in, "NOPE"); /* uses it up */
+	ask(in, "NOPE"); /* an unknown command uses up CACHING YES */
 	ask(in, "GET bar");
 	forget(in);
 	ask(writer, "MSET foo 3 bar 3");
 	received(in, TOLD_FOO);
 	ask(in, "MULTI");
 	ask(in, "GET {bar}x");
-	ask(in, "CLIENT CACHING YES"); /* applies to the command behind it */
+	ask(in, "CLIENT CACHING YES"); /* inside a transaction, applies to the next command only */
 	ask(in, "STRLEN bar");
 	ask(in, "EXEC");
 	forget(in);
@@ -356,7 +366,7 @@ static void test_client_reply_off(void **state)
 	ask(reader, "GET foo");
 	ask(writer, "FLUSHALL");
 	received(reader, TOLD_ALL);
-	ask(writer, "SET foo 1"); /* everything was reported before: no key is tracked */
+	ask(writer, "SET foo 1"); /* the message for FLUSHALL covered foo: no key is tracked */
 	silent(reader);
 	hs_sim_world_destroy(&world);
 }
@@ -393,10 +403,10 @@ static void test_asleep_and_in_other_dialects(void **state)
 	hs_sim_client_request(writer, "SET foo 1");
 	hs_sim_world_settle(world);
 	received(reader,
-		 /* the client sleeps: the message follows its reply, which is still sent */
+		 /* The reply to DEBUG SLEEP is still to be sent: the invalidation follows it. */
 		 "+OK\r\n" TOLD_FOO);
 	ask(reader, "GET foo");
-	ask(reader, "HELLO 2"); /* RESP2 has no way to send the message */
+	ask(reader, "HELLO 2"); /* a RESP2 connection cannot receive invalidations */
 	forget(reader);
 	ask(writer, "SET foo 2");
 	silent(reader);
@@ -410,7 +420,7 @@ static void test_asleep_and_in_other_dialects(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* A core with an operation of its own in flight does not stop. */
+/* A core does not stop while an operation that it sent to the engine itself, for no client, is in flight. */
 static void test_shutting_down_waits_for_the_engine(void **state)
 {
 	struct hs_sim_world *world = open_world(1, 4);
@@ -450,7 +460,8 @@ static void check_redirect(uint32_t worker)
 	ask(reader, "GET foo");
 	forget(reader);
 	ask(writer, "SET foo 1");
-	silent(listener); /* speaks RESP2 without a redirect: gets no messages */
+	/* The listener speaks RESP2 and has not subscribed to __redis__:invalidate: it gets no messages. */
+	silent(listener);
 	ask(listener, "SUBSCRIBE __redis__:invalidate");
 	forget(listener);
 	ask(reader, "MGET foo bar");
@@ -463,7 +474,7 @@ static void check_redirect(uint32_t worker)
 	ask(writer, "SET bar 1");
 	received(listener, TOLD_BAR);
 	received(reader, "*2\r\n$1\r\n1\r\n_\r\n");
-	/* Not before the client that read has its old value. */
+	/* The listener gets the invalidation only after the reader has the reply with the old value. */
 	hs_sim_engine_stall(world->engine, FOO_PARTITION);
 	hs_sim_client_request(reader, "SET foo 9");
 	hs_sim_client_request(reader, "GET bar");
@@ -473,7 +484,7 @@ static void check_redirect(uint32_t worker)
 	hs_sim_world_settle(world);
 	received(listener, TOLD_BAR);
 	received(reader, "+OK\r\n$1\r\n1\r\n");
-	/* The target is gone: reported at the next invalidation. */
+	/* The listener disconnects: the reader learns it at the next invalidation, as tracking-redir-broken. */
 	ask(reader, "GET foo");
 	forget(reader);
 	hs_sim_client_disconnect(listener);
@@ -511,7 +522,8 @@ static void test_redirect_to_oneself(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* Above the limit keys are evicted and reported, but never before the reply that carries their value. */
+/* Above the limit the worker evicts keys from the tracking table and sends their invalidations, but never
+ * before the reply that carries the value of the key. */
 static void test_the_table_is_bounded(void **state)
 {
 	struct hs_sim_world_options options = hs_sim_world_defaults(1);
@@ -520,7 +532,7 @@ static void test_the_table_is_bounded(void **state)
 
 	(void)state;
 	options.core.tracking_keys_max = 4;
-	options.workers = 2; /* two keys for each */
+	options.workers = 2; /* two keys for each worker */
 	world = hs_sim_world_create(&options);
 	reader = tracking(world, 0, "CLIENT TRACKING ON");
 	ask(reader, "GET a");
@@ -609,7 +621,8 @@ static void test_prefixes_are_bounded(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* Messages count towards the output limit: those that wait for a reply as well as unread ones. */
+/* Invalidations count towards the output limit of a client: those that wait for an earlier reply as well as
+ * those that the client has not read. */
 static void test_messages_reach_the_output_limit(void **state)
 {
 	struct hs_sim_world_options options = hs_sim_world_defaults(1);
@@ -637,7 +650,7 @@ static void test_messages_reach_the_output_limit(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* An engine that cannot report changes refuses, and no key is tracked. */
+/* The engine cannot report changes and refuses the operation: no key is tracked. */
 static enum hs_submit refuse(void *context, struct hs_op *op)
 {
 	struct hs_reply reply = {.out = op->out, .resp = op->resp};

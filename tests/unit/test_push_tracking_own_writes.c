@@ -1,9 +1,9 @@
-/* Goal: in front of servers, a connection that tracks is told of its own write directly behind the reply, whatever
- * path the write takes (alone, split, in a transaction, folded) and however it ends. A value that it read behind the
- * write stays tracked.
+/* Goal: in front of servers, a tracking client that writes a key it has read gets the invalidation right after
+ * the reply to the write, whatever path the write takes (alone, split, in a transaction, folded) and however
+ * the write ends. A value that the client reads after the write stays tracked.
  *
- * Method: a core with an engine behind shared connections, played by the test: it holds operations, answers them and
- * reports changes when the script says so. */
+ * Method: a core on top of an engine with shared connections; the test is the engine: it holds operations back,
+ * answers them and reports changes. */
 #include "stages/stages.h"
 
 #include "core/dispatch.h"
@@ -26,7 +26,7 @@ enum { OPS_MAX = 64 };
 #define TOLD_ALL ">2\r\n$10\r\ninvalidate\r\n_\r\n"
 #define UNKNOWN "-UNKNOWN the connection was lost\r\n"
 
-/* The keys of a script, as a server describes them: they follow their number. */
+/* The keys of a script command, as a server describes them: an argument holds their number, the keys follow. */
 static const struct hs_key_spec script_keys = {
 	.search = HS_KEY_SEARCH_INDEX,
 	.index = 2,
@@ -51,7 +51,7 @@ struct world {
 	struct hs_core_calls calls;
 	struct hs_log log;
 	_Atomic uint64_t slowlog_ids;
-	struct hs_op *ops[OPS_MAX]; /* in flight, oldest first */
+	struct hs_op *ops[OPS_MAX]; /* operations in flight, oldest first */
 	size_t count;
 	struct hs_session *client;
 	uint64_t last_id;
@@ -109,7 +109,7 @@ static void receives(struct hs_session *session, const char *text)
 	assert_string_equal(received, text);
 }
 
-/* Answers the operation at index `at` of those in flight. */
+/* Answers the operation in flight at `at`. */
 static void answer(struct world *world, size_t at, const char *reply)
 {
 	struct hs_op *op = world->ops[at];
@@ -120,7 +120,7 @@ static void answer(struct world *world, size_t at, const char *reply)
 	hs_core_complete(world->core, now, op);
 }
 
-/* The server's own invalidation. */
+/* The server reports that the key has changed. */
 static void changed(struct world *world, const char *key)
 {
 	struct hs_bytes keys[] = {hs_bytes_of(key)};
@@ -164,7 +164,8 @@ static void close_world(struct world *world)
 	while (!hs_list_empty(sessions))
 		hs_core_disconnect(world->core,
 				   hs_list_entry(sessions->next, struct hs_session, all));
-	while (world->count > 0) /* the engine may stop tracking */
+	/* Answers the operation by which the worker stops tracking, if there is one. */
+	while (world->count > 0)
 		answer(world, 0, "+OK\r\n");
 	hs_core_destroy(&world->core);
 }
@@ -187,19 +188,22 @@ static void test_invalidation_comes_with_the_reply(void **state)
 	receives(world.client, "");
 	answer(&world, 0, "+OK\r\n");
 	receives(world.client, "+OK\r\n" TOLD_A);
-	changed(&world, "a"); /* the server's message: the client has not read the key since */
+	/* The server reports the same write: the client has not read the key since, so it gets no message. */
+	changed(&world, "a");
 	receives(world.client, "");
-	say(&world, world.client, "SET a 3"); /* nor here */
+	/* The client has not read the key: no message follows this write. */
+	say(&world, world.client, "SET a 3");
 	answer(&world, 0, "+OK\r\n");
 	receives(world.client, "+OK\r\n");
-	/* A change by another client is reported by the server. */
+	/* The server also reports a write by another client, and the client gets a message. */
 	read_key(&world, "GET a", "$1\r\n3\r\n");
 	changed(&world, "a");
 	receives(world.client, TOLD_A);
 	close_world(&world);
 }
 
-/* The write may have run, or may still run. */
+/* The outcome of the write is unknown: the client gets the invalidation, because the server may have run the
+ * write. */
 static void test_unknown_outcomes_invalidate_too(void **state)
 {
 	struct world world;
@@ -213,8 +217,9 @@ static void test_unknown_outcomes_invalidate_too(void **state)
 	close_world(&world);
 }
 
-/* The message comes before the replies of later requests. A value read behind the write is reported once more when
- * the server's message comes, which may be about either of two changes. */
+/* The invalidation follows the reply to the write and precedes the replies to later requests. The client has
+ * read the key again, so it gets another message when the server's report arrives: the report may be about
+ * either of two writes. */
 static void test_pipelined(void **state)
 {
 	struct world world;
@@ -226,7 +231,7 @@ static void test_pipelined(void **state)
 	say(&world, world.client, "SET a 2");
 	say(&world, world.client, "GET a");
 	say(&world, world.client, "GET b");
-	answer(&world, 1, "+OK\r\n"); /* out of order */
+	answer(&world, 1, "+OK\r\n"); /* the engine answers the write before the earlier GET b */
 	receives(world.client, "");
 	answer(&world, 0, "$1\r\nb\r\n");
 	receives(world.client, "$1\r\nb\r\n+OK\r\n" TOLD_A);
@@ -239,8 +244,8 @@ static void test_pipelined(void **state)
 	close_world(&world);
 }
 
-/* The server's message comes before the write's reply: it is delivered behind all requests in flight, and the
- * write's reply has a message of its own. */
+/* The server's report comes before the reply to the write: its message is delivered after the replies to all
+ * requests in flight, and another message follows the reply to the write. */
 static void test_the_server_s_invalidation_comes_first(void **state)
 {
 	struct world world;
@@ -259,8 +264,8 @@ static void test_the_server_s_invalidation_comes_first(void **state)
 	close_world(&world);
 }
 
-/* The same with its message that everything changed. */
-/* In a full table a key stays while its reader writes it; no message about an eviction is sent. */
+/* A full table does not evict a key while its reader has a write in flight; no message about an eviction is
+ * sent. */
 static void test_the_table_is_full(void **state)
 {
 	struct world world;
@@ -280,7 +285,7 @@ static void test_the_table_is_full(void **state)
 	answer(&world, 0, "$1\r\n3\r\n");
 	receives(world.client, "$1\r\n2\r\n$1\r\n3\r\n");
 	assert_int_equal(hs_counter_get(&hs_push_stats(world.core)->tracking_evicted), 0);
-	hs_core_tick(world.core, now); /* now keys may be evicted */
+	hs_core_tick(world.core, now); /* no write is in flight: a key is evicted */
 	assert_int_equal(hs_counter_get(&hs_push_stats(world.core)->tracking_keys), 1);
 	assert_int_equal(hs_counter_get(&hs_push_stats(world.core)->tracking_evicted), 1);
 	close_world(&world);
@@ -297,20 +302,22 @@ static void test_a_flush_meanwhile(void **state)
 	say(&world, world.client, "SET a 2");
 	say(&world, world.client, "GET b");
 	hs_core_event(world.core, now, &everything);
-	say(&world, world.client, "SET b 3"); /* its reply comes behind the message */
+	/* The reply to this SET comes after the message that everything changed. */
+	say(&world, world.client, "SET b 3");
 	answer(&world, 0, "+OK\r\n");
 	receives(world.client, "+OK\r\n" TOLD_A);
 	answer(&world, 0, "$1\r\nb\r\n");
 	receives(world.client, "$1\r\nb\r\n" TOLD_ALL);
 	answer(&world, 0, "+OK\r\n");
 	receives(world.client, "+OK\r\n");
-	/* This ends with the requests that were in flight. */
+	/* Later writes bring no message: the client has not read the key since everything was invalidated. */
 	for (int i = 0; i < 4; i++) {
 		say(&world, world.client, "SET a 4");
 		answer(&world, 0, "+OK\r\n");
 		receives(world.client, "+OK\r\n");
 	}
-	/* Every key that the transaction in flight writes. */
+	/* A flush comes while the transaction is in flight: after the reply to EXEC, the client gets an
+	 * invalidation for each key that the transaction wrote. */
 	say(&world, world.client, "MULTI");
 	say(&world, world.client, "SET a 5");
 	say(&world, world.client, "EXEC");
@@ -370,7 +377,8 @@ static void test_by_prefix(void **state)
 	close_world(&world);
 }
 
-/* The client asked for NOLOOP; with OPTIN it tracks only the reads that it marked. */
+/* With NOLOOP a client gets no invalidation for its own write; with OPTIN, only for keys that it read after
+ * CLIENT CACHING YES. */
 static void test_noloop_suppresses_own_writes(void **state)
 {
 	struct world world;
@@ -381,7 +389,8 @@ static void test_noloop_suppresses_own_writes(void **state)
 	say(&world, world.client, "SET a 2");
 	answer(&world, 0, "+OK\r\n");
 	receives(world.client, "+OK\r\n");
-	changed(&world, "a"); /* as documented: a server does not report the writer */
+	/* A known limit: the report does not name the writer, so NOLOOP does not suppress it. */
+	changed(&world, "a");
 	receives(world.client, TOLD_A);
 	close_world(&world);
 
@@ -397,7 +406,8 @@ static void test_noloop_suppresses_own_writes(void **state)
 	close_world(&world);
 }
 
-/* In front of servers any unknown command may be a write: to the keys that it names, or to all. */
+/* In front of servers any unknown command may be a write: of the keys that it names or, if it names no keys, of
+ * all keys. */
 static void test_commands_that_name_no_keys(void **state)
 {
 	static const struct hs_bytes keys[] = {{"eval", 4}, {"x", 1}, {"1", 1}, {"a", 1}};
@@ -420,7 +430,8 @@ static void test_commands_that_name_no_keys(void **state)
 	while (world.count > 0)
 		answer(&world, 0, "+OK\r\n");
 	receives(world.client, "+OK\r\n" TOLD_ALL);
-	/* In a transaction heatsink runs FLUSHALL after the commit, once for each partition. */
+	/* FLUSHALL in a transaction: heatsink runs it after the commit, once for each partition; the client
+	 * gets one message. */
 	say(&world, world.client, "MULTI");
 	say(&world, world.client, "FLUSHALL");
 	say(&world, world.client, "EXEC");
@@ -430,7 +441,8 @@ static void test_commands_that_name_no_keys(void **state)
 	close_world(&world);
 }
 
-/* Messages for another connection wait for the reply of the write, and for no other. */
+/* With REDIRECT, the invalidation goes to another connection as soon as the write has its reply; replies to
+ * other requests do not delay it. */
 static void test_redirected(void **state)
 {
 	struct world world;
@@ -440,7 +452,7 @@ static void test_redirected(void **state)
 	open_world(&world, "CLIENT TRACKING ON");
 	listener = connect_to(&world);
 	say(&world, listener, "SUBSCRIBE __redis__:invalidate");
-	answer(&world, 0, "+OK\r\n"); /* the engine subscribes */
+	answer(&world, 0, "+OK\r\n"); /* answers the operation that subscribes the engine */
 	receives(listener, "*3\r\n$9\r\nsubscribe\r\n$20\r\n__redis__:invalidate\r\n:1\r\n");
 	say(&world, world.client, "CLIENT TRACKING ON REDIRECT 2");
 	receives(world.client, "+OK\r\n");

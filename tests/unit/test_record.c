@@ -1,8 +1,8 @@
-/* Goal: physical keys sort by slot and hash and lead back to the client's key. Records are read back as written;
- * malformed ones are refused, and never read beyond their end.
+/* Goal: physical keys sort by slot and hash, and the client's key can be read from them. Records are read back
+ * as written; malformed records are refused, and the reader never reads beyond their end.
  *
- * Method: round trips over the lengths where the layout changes, and every shorter cut of a record in an allocation
- * of its own, where a sanitizer reports a read beyond it. */
+ * Method: round trips over the lengths where the layout changes; and each record cut at every length, in an
+ * allocation of exactly that length, so that a sanitizer reports a read beyond the end. */
 #include "keyspace/record.h"
 
 #include "base/err.h"
@@ -144,8 +144,8 @@ static void test_cut_records_are_refused(void **state)
 	hs_mem_free(&bytes);
 }
 
-/* No byte of a record can change unnoticed, nor the slot or hash of its key. Of a long record the head and each part
- * have their own checksum. */
+/* The checksum detects a change of any byte of a record, and of the slot or hash of its key. A long record has
+ * one checksum for its head and one for each part. */
 static void test_every_byte_is_covered(void **state)
 {
 	static const size_t sizes[] = {0, 1, 7, 16, 100, 300, 3 * HS_RECORD_PART_BYTES + 5};
@@ -182,7 +182,8 @@ static void test_every_byte_is_covered(void **state)
 				assert_false(hs_record_parts_checksum_fits(&back, 77, 0, SIZE_MAX));
 				assert_false(
 					hs_record_parts_checksum_fits(&back, 77, from, from + 1));
-				from ^= HS_RECORD_PART_BYTES; /* the same offset in another part */
+				/* The same offset in the neighbouring part. */
+				from ^= HS_RECORD_PART_BYTES;
 				assert_true(
 					hs_record_parts_checksum_fits(&back, 77, from, from + 1));
 			}

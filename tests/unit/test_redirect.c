@@ -1,5 +1,5 @@
-/* Goal: MOVED and ASK errors are parsed (upstream/redirect.h). A redirect that is misread sends a request to the
- * wrong node, or is taken for an answer.
+/* Goal: MOVED and ASK errors are parsed (upstream/redirect.h). Misreading a redirect would send a request to
+ * the wrong node, or pass the redirect to the client as an ordinary reply.
  *
  * Method: tables of error texts. */
 #include "upstream/redirect.h"

@@ -1,9 +1,10 @@
-/* Goal: fetches and write-through at Redis servers on tracking connections (engine/redis/fetch.c): which commands
- * are sent, the order of invalidations and replies, when a reply has no tracking session, and when a session is
- * invalidated.
+/* Goal: fetches and write-through at Redis servers on tracking connections (engine/redis/fetch.c): which
+ * commands the flow sends, the order of invalidations and replies, when a reply carries no tracking session
+ * (the value may not be cached), and when a session is invalidated.
  *
- * Method: scripts in which the test is the servers (tests/lib/flow_world.h): slot 1 is at port 1, slot 9000 at port
- * 2. Their answers are those of redis-server 7.0; test_engine_tracking.py runs the same against real servers. */
+ * Method: scripts in which the test is the servers (tests/lib/flow_world.h): slot 1 is at port 1, slot 9000 at
+ * port 2. The servers' answers are those of redis-server 7.0; test_engine_tracking.py runs the same cases
+ * against real servers. */
 #include "base/slot.h"
 #include "tests/lib/flow_world.h"
 
@@ -32,7 +33,7 @@ static struct asked *store(struct flow_world *flow_world, uint16_t slot, const c
 	return tracked(flow_world, make(flow_world, 7, HS_CMD_ID_SET, slot, text));
 }
 
-/* A tracking connection with one value fetched. */
+/* Opens a tracking connection to port 1 and fetches key a, whose value is 1. */
 static struct asked *begin(struct flow_world *flow_world)
 {
 	struct asked *a = start_fetch(flow_world, 1, "GET a");
@@ -61,15 +62,15 @@ static void test_a_read_is_tracked(void **state)
 	reply(flow_world, 1, CHANGED("a"));
 	told(flow_world, "changed a");
 	assert_ptr_equal(flow_world->changed_by, a->op.tracking_session);
-	assert_true(holds(a)); /* only that key is invalidated */
-	/* Ordinary operations take other connections, in either dialect. */
+	assert_true(holds(a)); /* the session stays valid: only key a is invalidated */
+	/* Ordinary operations do not use the tracking connection, whether they are RESP2 or RESP3. */
 	plain = make(flow_world, 1, HS_CMD_ID_GET, 1, "GET b");
 	plain->op.resp = 3;
 	submit(flow_world, plain);
 	assert_int_equal(flow_world->pipes_count, 2);
 	up(flow_world, 1);
 	sent(flow_world, 1, "GET b");
-	/* the key was not fetched: no invalidation */
+	/* Key b was read by an ordinary operation, not fetched: the flow reports no invalidation. */
 	reply(flow_world, 1, "$1\r\n2\r\n" CHANGED("b"));
 	assert_null(plain->op.tracking_session);
 	told(flow_world, "done b");
@@ -77,7 +78,8 @@ static void test_a_read_is_tracked(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* The expiry comes with the value, unless it may be that of another value. */
+/* The flow asks for the expiry (PTTL) together with the value, and reports none if the expiry may belong to
+ * another value. */
 static void test_how_long_a_key_has_to_live(void **state)
 {
 	static const struct {
@@ -163,15 +165,16 @@ static void test_a_lost_connection_ends_its_tracking_session(void **state)
 	sent(flow_world, 1, CACHING "|PTTL b|" CACHING "|GET b");
 	down(flow_world, 1);
 	assert_false(holds(a));
-	assert_false(b->done); /* a read is retried */
+	assert_false(b->done); /* the flow retries a read */
 	up(flow_world, 1);
 	sent(flow_world, 1, TRACKING "|" CACHING "|PTTL b|" CACHING "|GET b");
 	reply(flow_world, 1, "+OK\r\n+OK\r\n:-1\r\n+OK\r\n$1\r\n2\r\n");
 	assert_true(holds(b));
 	assert_false(holds(a));
-	assert_ptr_equal(a->op.tracking_session, b->op.tracking_session); /* the address stays */
-	/* The tracking session also ends when the flow itself closes the connection because of a malformed
-	 * reply. */
+	/* The next connection uses the same session object. */
+	assert_ptr_equal(a->op.tracking_session, b->op.tracking_session);
+	/* The tracking session also ends when the server sends a malformed reply, because the flow closes the
+	 * connection. */
 	c = start_fetch(flow_world, 1, "GET c");
 	reply(flow_world, 1, "HTTP/1.1 400\r\n");
 	assert_false(holds(b));
@@ -187,7 +190,7 @@ static void test_a_write_through(void **state)
 	(void)state;
 	sent(flow_world, 1, WRITE("SET a 2"));
 	reply(flow_world, 1, QUEUED EXECUTED);
-	/* an invalidation for it may still come: its result is not known yet */
+	/* The write's invalidation may still come: the operation ends only with the reply to PING. */
 	assert_false(w->done);
 	reply(flow_world, 1, CHANGED("a"));
 	reply(flow_world, 1, "+PONG\r\n");
@@ -195,7 +198,7 @@ static void test_a_write_through(void **state)
 	got(w, "+OK\r\n");
 	assert_true(holds(w));
 	assert_true(holds(a));
-	reply(flow_world, 1, CHANGED("a")); /* another client's write */
+	reply(flow_world, 1, CHANGED("a")); /* the write of another client */
 	told(flow_world, "changed a");
 	flow_world_destroy(&flow_world);
 }
@@ -218,7 +221,8 @@ static void test_a_write_through_another_write_followed(void **state)
 	reply(flow_world, 1, QUEUED EXECUTED CHANGED("a") FLUSHED "+PONG\r\n");
 	told(flow_world, "changed a|changed *|done a");
 	assert_null(w->op.tracking_session);
-	/* The invalidation came before the transaction, or not at all: nothing is known about later writes. */
+	/* The invalidation came before the transaction ran, or not at all: the value may have changed since,
+	 * and is not cached. */
 	w = store(flow_world, 1, "SET a 3");
 	sent(flow_world, 1, WRITE("SET a 3"));
 	reply(flow_world, 1, CHANGED("a") QUEUED CHANGED("a") EXECUTED "+PONG\r\n");
@@ -239,7 +243,7 @@ static void test_a_write_through_is_not_repeated(void **state)
 	pipe = pipe_to(flow_world, 1);
 	whole = store(flow_world, 1, "SET a 2");
 	half = store(flow_world, 2, "SET a 3");
-	/* The last bytes of PING are not sent, which does not affect EXEC. */
+	/* The last bytes of the PING after EXEC are not sent; the server may have run EXEC all the same. */
 	pipe->upstream.sent = pipe->upstream.composed - 1;
 	unsent = store(flow_world, 3, "SET a 4");
 	pipe->upstream.out.len = 0;
@@ -256,9 +260,10 @@ static void test_a_write_through_is_not_repeated(void **state)
 static void test_a_write_refused_by_the_transaction(void **state)
 {
 	static const char *const refusals[] = {
-		/* EXISTS is not permitted */
+		/* EXISTS is not permitted. */
 		"+OK\r\n+OK\r\n-NOPERM no\r\n+QUEUED\r\n-NOPERM no\r\n-EXECABORT x\r\n+PONG\r\n",
-		/* nor are MULTI and the SET outside of it */
+		/* EXISTS and MULTI are not permitted, and the SET that followed without a transaction is
+		 * refused, too. */
 		"+OK\r\n-NOPERM m\r\n:1\r\n-OOM x\r\n:1\r\n-ERR EXEC without MULTI\r\n+PONG\r\n",
 		QUEUED "-EXECABORT Transaction discarded because of: OOM\r\n+PONG\r\n",
 	};
@@ -272,7 +277,7 @@ static void test_a_write_refused_by_the_transaction(void **state)
 		w = store(flow_world, 1, "SET a 2");
 		sent(flow_world, 1, WRITE("SET a 2"));
 		reply(flow_world, 1, refusals[i]);
-		assert_false(w->done); /* it is sent as an ordinary write */
+		assert_false(w->done); /* the flow sends the write again, as an ordinary write */
 		up(flow_world, 1);
 		sent(flow_world, 1, "SET a 2");
 		reply(flow_world, 1, "+OK\r\n");
@@ -296,7 +301,7 @@ static void test_a_write_that_ran_without_a_transaction(void **state)
 		      "a") "+PONG\r\n");
 	got(w, "+OK\r\n");
 	assert_null(w->op.tracking_session);
-	next = store(flow_world, 1, "SET a 3"); /* the server is known to refuse */
+	next = store(flow_world, 1, "SET a 3"); /* the flow knows that this server refuses MULTI */
 	up(flow_world, 1);
 	sent(flow_world, 1, "SET a 3");
 	reply(flow_world, 1, "+OK\r\n");
@@ -316,7 +321,8 @@ static void test_a_write_through_answered_with_an_error(void **state)
 	sent(flow_world, 1, WRITE("SET a 2"));
 	reply(flow_world, 1,
 	      "+OK\r\n+OK\r\n+QUEUED\r\n-OOM full\r\n+QUEUED\r\n-EXECABORT x\r\n+PONG\r\n");
-	got(w, "-OOM full\r\n"); /* not repeated to get the same error */
+	/* A refused write is not sent again as an ordinary write, which would be refused, too. */
+	got(w, "-OOM full\r\n");
 	w = store(flow_world, 1, "SET a 2");
 	sent(flow_world, 1, WRITE("SET a 2"));
 	reply(flow_world, 1, QUEUED "*3\r\n:1\r\n-ERR invalid expire time\r\n:1\r\n+PONG\r\n");
@@ -325,7 +331,7 @@ static void test_a_write_through_answered_with_an_error(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* Before Redis 7: in the middle of EXEC's reply. */
+/* Before Redis 7, a server may send an invalidation in the middle of EXEC's reply. */
 static void test_an_invalidation_in_the_middle_of_a_reply(void **state)
 {
 	static const char *const answers[] = {
@@ -346,7 +352,7 @@ static void test_an_invalidation_in_the_middle_of_a_reply(void **state)
 		reply(flow_world, 1, "+OK\r\n:-1\r\n+OK\r\n$1\r\n2\r\n");
 		got(w, "+OK\r\n");
 		assert_null(w->op.tracking_session);
-		assert_false(holds(a)); /* the invalidation came all the same */
+		assert_false(holds(a)); /* the invalidation took effect */
 		got(b, "$1\r\n2\r\n");
 		next = store(flow_world, 1, "SET a 3");
 		up(flow_world, 1);
@@ -371,12 +377,12 @@ static void test_redirects(void **state)
 	sent(flow_world, 1, CACHING "|PTTL b|" CACHING "|GET b");
 	reply(flow_world, 1, "+OK\r\n-MOVED 1 h:2\r\n+OK\r\n-MOVED 1 h:2\r\n");
 	sent(flow_world, 2, CACHING "|PTTL b|" CACHING "|GET b");
-	assert_false(holds(a)); /* it gets no more invalidations for that slot */
+	assert_false(holds(a)); /* a server sends no invalidations for a slot that has moved away */
 	reply(flow_world, 2, "+OK\r\n:-1\r\n+OK\r\n$1\r\n2\r\n");
 	got(moved, "$1\r\n2\r\n");
 	assert_true(holds(moved));
 	assert_ptr_not_equal(moved->op.tracking_session, a->op.tracking_session);
-	/* A write: refused when it was queued. */
+	/* A write is redirected when the server queues it: the flow sends the whole transaction to the owner. */
 	w = store(flow_world, 9000, "SET a 2");
 	sent(flow_world, 2, WRITE("SET a 2"));
 	reply(flow_world, 2,
@@ -386,8 +392,8 @@ static void test_redirects(void **state)
 	reply(flow_world, 1, QUEUED EXECUTED CHANGED("a") "+PONG\r\n");
 	got(w, "+OK\r\n");
 	assert_true(holds(w));
-	/* The slot is moving: there is no tracking session, and a key missing at the old node may be created at the
-	 * new one. */
+	/* While the slot is moving, the reply carries no tracking session: a key missing at the old node may be
+	 * created at the new one. */
 	asked = start_fetch(flow_world, 9000, "GET c");
 	sent(flow_world, 1, CACHING "|PTTL c|" CACHING "|GET c");
 	reply(flow_world, 1, "+OK\r\n-ASK 9000 h:2\r\n+OK\r\n-ASK 9000 h:2\r\n");
@@ -428,7 +434,7 @@ static void test_refusals_that_pass(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* Away and back while a reply is in flight: the reply may be from before. */
+/* A slot moves away and back while a reply is in flight: the value may have been read before the moves. */
 static void test_a_slot_that_moved_away_and_back(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -453,12 +459,12 @@ static void test_routes_that_take_slots_away(void **state)
 
 	(void)state;
 	route(flow_world, 1, 2);
-	assert_true(holds(a)); /* nothing has changed */
+	assert_true(holds(a)); /* the new routes leave slot 1 where it was */
 	late = start_fetch(flow_world, 1, "GET c");
 	sent(flow_world, 1, CACHING "|PTTL c|" CACHING "|GET c");
 	route(flow_world, 3, 2);
 	assert_false(holds(a));
-	/* Read at the slot's old owner: no invalidation would come from there. */
+	/* The value was read at the slot's old owner, which sends no more invalidations for it. */
 	reply(flow_world, 1, "+OK\r\n:-1\r\n+OK\r\n_\r\n");
 	got(late, "_\r\n");
 	assert_null(late->op.tracking_session);
@@ -468,8 +474,8 @@ static void test_routes_that_take_slots_away(void **state)
 	reply(flow_world, 3, "+OK\r\n+OK\r\n:-1\r\n+OK\r\n_\r\n");
 	assert_true(holds(b));
 	assert_ptr_not_equal(b->op.tracking_session, a->op.tracking_session);
-	/* A server that leaves passes its place for a tracking session to the next server; entries of the old
-	 * session are invalidated. */
+	/* When a server leaves the cluster, the next server gets its session object; entries of the old session
+	 * are invalid. */
 	pass(flow_world, 100);
 	route(flow_world, 3, 4);
 	start_fetch(flow_world, 9000, "GET z");
@@ -491,7 +497,7 @@ static void test_liveness_checks(void **state)
 	(void)state;
 	assert_int_equal(hs_tracking_session_caught_up_us(tracking_session), begun_us);
 	hs_flow_check(flow_world->flow, flow_world->now);
-	sent(flow_world, 1, ""); /* no check was requested */
+	sent(flow_world, 1, ""); /* no reader has requested a check */
 	hs_tracking_session_want_check(tracking_session);
 	flow_world->now.mono_us += 10000;
 	sent_us = flow_world->now.mono_us;
@@ -501,12 +507,14 @@ static void test_liveness_checks(void **state)
 	hs_tracking_session_want_check(tracking_session);
 	flow_world->now.mono_us += 10000;
 	hs_flow_check(flow_world->flow, flow_world->now);
-	sent(flow_world, 1, ""); /* one check at a time */
+	sent(flow_world, 1, ""); /* one check is in flight already */
 	assert_int_equal(hs_tracking_session_caught_up_us(tracking_session), begun_us);
 	reply(flow_world, 1, "+PONG\r\n");
-	assert_int_equal(hs_tracking_session_caught_up_us(tracking_session),
-			 sent_us); /* the check counts from when it was sent, not answered */
-	assert_true(atomic_load(&tracking_session->check_wanted)); /* requested since */
+	assert_int_equal(
+		hs_tracking_session_caught_up_us(tracking_session),
+		sent_us); /* the session is up to date as of when the check was sent, not answered */
+	/* This request came while the check was in flight. */
+	assert_true(atomic_load(&tracking_session->check_wanted));
 	told(flow_world, "");
 	/* Any reply counts as a liveness check. */
 	sent_us = flow_world->now.mono_us;
@@ -518,7 +526,8 @@ static void test_liveness_checks(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* Requests a check, sends it 5 ms later and answers it 5 ms after that. Returns the session's time afterwards. */
+/* Requests a liveness check, sends it 5 ms later and answers it 5 ms after that. Returns the session's
+ * caught-up time. */
 static uint64_t catch_up(struct flow_world *flow_world, uint16_t port, const char *request,
 			 const char *answer, struct hs_tracking_session *tracking_session)
 {
@@ -531,8 +540,8 @@ static uint64_t catch_up(struct flow_world *flow_world, uint16_t port, const cha
 	return hs_tracking_session_caught_up_us(tracking_session);
 }
 
-/* In a cluster the check reads a key of the server, to show that it still owns the slot: port 2 has the slot of
- * "a". */
+/* In a cluster the check reads a key that was fetched from the server, to show that the server still owns the
+ * slot. Port 2 owns the slot of "a". */
 static void test_liveness_checks_in_a_cluster(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -549,29 +558,29 @@ static void test_liveness_checks_in_a_cluster(void **state)
 	assert_int_equal(
 		catch_up(flow_world, 2, "EXISTS a", "-CLUSTERDOWN no\r\n", a->op.tracking_session),
 		caught_up_us);
-	assert_true(holds(a)); /* but no reader relies on it for long */
+	assert_true(holds(a)); /* the session stays valid, but its caught-up time stands still */
 	assert_true(catch_up(flow_world, 2, "EXISTS a", "-ASK 1 h:1\r\n", a->op.tracking_session) >
 		    caught_up_us);
-	/* The next check uses the next key that is read. */
+	/* The next check uses the key that was fetched last. */
 	c = start_fetch(flow_world, slot, "GET {a}2");
 	sent(flow_world, 2, CACHING "|PTTL {a}2|" CACHING "|GET {a}2");
 	reply(flow_world, 2, "+OK\r\n:-1\r\n+OK\r\n_\r\n");
 	caught_up_us = catch_up(flow_world, 2, "EXISTS {a}2", ":0\r\n", a->op.tracking_session);
-	/* The slot has another owner now. */
+	/* A MOVED reply to the check: the slot has another owner, and the session ends. */
 	assert_int_equal(catch_up(flow_world, 2, "EXISTS {a}2", "-MOVED 15495 h:3\r\n",
 				  a->op.tracking_session),
 			 caught_up_us);
 	assert_false(holds(a));
 	assert_false(holds(c));
 	assert_true(flow_world->stale_topology_reports > 0);
-	/* No slot is known to belong to the server: an answer would show nothing. */
+	/* No slot is known to belong to port 2, so a check could show nothing. */
 	hs_flow_check(flow_world->flow, flow_world->now);
 	sent(flow_world, 2, "");
 	a = start_fetch(flow_world, slot, "GET a");
 	up(flow_world, 3);
 	sent(flow_world, 3, TRACKING "|" CACHING "|PTTL a|" CACHING "|GET a");
 	reply(flow_world, 3, "+OK\r\n+OK\r\n:-1\r\n+OK\r\n$1\r\n1\r\n");
-	/* The check may not read the key: the answer still shows that the server is alive. */
+	/* The check may not read the key: the error reply still shows that the server is alive. */
 	caught_up_us =
 		catch_up(flow_world, 3, "EXISTS a", "-NOPERM no\r\n", a->op.tracking_session);
 	assert_int_equal(caught_up_us, flow_world->now.mono_us - 5000);
@@ -593,7 +602,8 @@ static void test_no_liveness_from_a_silent_connection(void **state)
 	pass(flow_world, 200);
 	assert_int_equal(flow_world->closed, 1);
 	assert_false(holds(a));
-	assert_int_equal(flow_world->stats.outcome_unknown.value, 0); /* no client's command */
+	/* The lost check was not a command of a client. */
+	assert_int_equal(flow_world->stats.outcome_unknown.value, 0);
 	assert_int_equal(flow_world->stats.connections.value, 0);
 	flow_world_destroy(&flow_world);
 }
@@ -612,19 +622,19 @@ static void test_a_server_that_does_not_track(void **state)
 	      "caching\r\n+OK\r\n+QUEUED\r\n"
 	      "+QUEUED\r\n+QUEUED\r\n" EXECUTED "+PONG\r\n");
 	got(a, "$1\r\n1\r\n");
-	got(w, "+OK\r\n"); /* it ran, once */
+	got(w, "+OK\r\n"); /* the write ran, once */
 	assert_null(a->op.tracking_session);
 	assert_null(w->op.tracking_session);
 	assert_int_equal(flow_world->tracking_refused, 1);
-	next = start_fetch(flow_world, 1, "GET b"); /* as an ordinary read */
+	next = start_fetch(flow_world, 1, "GET b"); /* sent as an ordinary read */
 	up(flow_world, 1);
 	sent(flow_world, 1, "GET b");
 	reply(flow_world, 1, "$1\r\n2\r\n");
 	got(next, "$1\r\n2\r\n");
 	assert_null(next->op.tracking_session);
 	pass(flow_world, 100);
-	assert_int_equal(flow_world->pipes_count, 1); /* the tracking connection is closed */
-	/* Tried again after a while, and not reported again. */
+	assert_int_equal(flow_world->pipes_count, 1); /* only the ordinary connection is open */
+	/* After a minute the flow tries tracking again; a second refusal is not reported. */
 	pass(flow_world, 70000);
 	start_fetch(flow_world, 1, "GET c");
 	up(flow_world, 1);
@@ -662,7 +672,7 @@ static void test_a_server_without_resp3(void **state)
 		     "the server refuses the connection: NOPROTO no");
 	failed(a, "-NOTRACKING h:1 does not speak RESP3; not sent");
 	b = start_fetch(flow_world, 1, "GET b");
-	failed(b, "-NOTRACKING"); /* at once */
+	failed(b, "-NOTRACKING"); /* the fetch fails without another connection */
 	assert_int_equal(flow_world->tracking_refused, 1);
 	assert_int_equal(flow_world->stats.refused.value, 0);
 	plain = get(flow_world, 1, 1, "GET a"); /* ordinary operations are not affected */
@@ -673,7 +683,7 @@ static void test_a_server_without_resp3(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* The server refuses a further connection: the fetch is sent as an ordinary read. */
+/* The server refuses a second connection: the flow sends the fetch as an ordinary read on the first one. */
 static void test_a_connection_that_cannot_be_opened(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -695,7 +705,7 @@ static void test_a_connection_that_cannot_be_opened(void **state)
 	reply(flow_world, 1, "$1\r\n1\r\n");
 	got(a, "$1\r\n1\r\n");
 	assert_null(a->op.tracking_session);
-	pass(flow_world, 100); /* it is tried again soon */
+	pass(flow_world, 100); /* after a pause the flow opens a tracking connection again */
 	b = start_fetch(flow_world, 1, "GET b");
 	up(flow_world, 1);
 	sent(flow_world, 1, TRACKING "|" CACHING "|PTTL b|" CACHING "|GET b");
@@ -726,7 +736,7 @@ static void test_closed_when_nothing_is_cached(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* Other workers may still read the session. */
+/* Threads of other workers may still read the session after its flow is destroyed. */
 static void test_a_tracking_session_outlives_its_flow(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);

@@ -1,10 +1,11 @@
-/* Goal: values fetched on tracking connections stay correct over random schedules: other clients write directly,
- * keys expire, servers drop tracked keys and are flushed, slots move, connections end at any byte.
+/* Goal: values fetched on tracking connections stay correct over random schedules: other clients write
+ * directly, keys expire, servers evict tracked keys and are flushed, slots move, connections end at any byte.
  *
- * Method: the test is the cluster, and a cache that uses exactly what the flow reports. Law 3: a value cached under
- * a valid epoch and not invalidated was the key's value at some time not before the session's last liveness check.
- * Law 4: a write ran once if it was answered, and at most once if the outcome is unknown. A cache with a planted
- * mistake must be caught. SEED=n runs one schedule, SCHEDULES=n so many. */
+ * Method: the test is the cluster, and a cache that uses exactly what the flow reports. Law 3: a value cached
+ * under a valid epoch and not invalidated was the key's value at some time not before the session's last
+ * liveness check. Law 4: a write ran once if it was answered, and at most once if the outcome is unknown. The
+ * test must also catch a cache with a deliberate mistake. SEED=n runs the schedule n only, SCHEDULES=n runs n
+ * schedules. */
 #include "base/slot.h"
 #include "tests/lib/flow_world.h"
 
@@ -12,13 +13,13 @@
 
 enum { NODES = 3, KEYS = 4, STEPS = 600, WANTED = 60, HISTORY = 4096 };
 
-/* One connection, on the server's side. */
+/* The server's side of one connection. */
 struct server {
 	struct hs_pipe *pipe;
 	struct hs_buf in, out;
 	bool asking, caching, multi, aborted;
 	bool tracks[KEYS];
-	char queued[8]; /* the commands queued in MULTI: S, E */
+	char queued[8]; /* first letters of the commands queued in MULTI: S (SET), E (EXISTS) */
 	int queued_key[8], queued_value[8];
 	int queued_count;
 };
@@ -34,18 +35,18 @@ struct world {
 	struct flow_world *flow_world;
 	struct hs_prng prng;
 	struct server servers[PIPES_MAX];
-	uint16_t owner[KEYS];	    /* port of the key's slot */
+	uint16_t owner[KEYS];	    /* port of the slot's owner */
 	uint16_t moving[KEYS];	    /* target of the migration; 0: none */
-	bool there[KEYS];	    /* the key itself has moved already */
-	uint64_t progress_us[KEYS]; /* when its last migration began */
-	int value[KEYS];	    /* 0: missing */
-	/* every value ever, with the time from which it was the key's */
+	bool there[KEYS];	    /* during a migration: the key is at the target already */
+	uint64_t progress_us[KEYS]; /* when the slot's last migration began */
+	int value[KEYS];	    /* the current value; 0: the key is missing */
+	/* Every value that a key ever had, and the time for which the key had it. */
 	uint64_t since_us[HISTORY];
 	uint64_t until_us[HISTORY];
 	int history_key[HISTORY];
 	int history_value[HISTORY];
 	int history_count;
-	int current[KEYS]; /* index into the history; -1: none yet */
+	int current[KEYS]; /* history index of the current value; -1: none yet */
 	struct cached cached[KEYS];
 	int ran[OPS_MAX];
 	int next_value;
@@ -101,7 +102,8 @@ static void push(struct server *server, int key)
 	server->tracks[key] = false;
 }
 
-/* Invalidates a key at `port`; the connection of the writer itself gets the message behind its reply. */
+/* The server at `port` sends an invalidation of the key to every connection that tracks it, except `by`: the
+ * writer gets its own after its reply. */
 static void tell(struct world *world, uint16_t port, int key, const struct server *by)
 {
 	for (int i = 0; i < PIPES_MAX; i++) {
@@ -127,13 +129,14 @@ static void set_value(struct world *world, int key, int value)
 	world->value[key] = value;
 }
 
-/* The node that has the key at this moment. */
+/* The node that has the key. */
 static uint16_t home(const struct world *world, int key)
 {
 	return world->moving[key] && world->there[key] ? world->moving[key] : world->owner[key];
 }
 
-/* True: the command was answered with a redirect or an error. */
+/* Answers a command for a key that this node does not serve with a redirect or an error. Returns false if the
+ * node serves the key. */
 static bool redirect(struct world *world, struct server *server, int key, bool asking)
 {
 	uint16_t port = port_of(server);
@@ -142,13 +145,13 @@ static bool redirect(struct world *world, struct server *server, int key, bool a
 		hs_buf_printf(&server->out, "-MOVED %u h:%u\r\n", slot_of(key), world->owner[key]);
 		return true;
 	}
-	/* The client follows an ASK of an earlier migration, while the key is at the old owner: a server would
-	 * create a second copy. That is no error of the cache. */
+	/* The client followed an ASK of an earlier migration, but the key is at the old owner. A real server
+	 * would create a second copy; this one answers TRYAGAIN, because the cache is not to blame. */
 	if (world->owner[key] != port && !world->there[key] && world->value[key] != 0) {
 		hs_buf_printf(&server->out, "-TRYAGAIN wait\r\n");
 		return true;
 	}
-	/* A missing key may be created at the target node: the command is sent there. */
+	/* A command for a missing key also goes to the target node of the migration, which may create the key. */
 	if (world->owner[key] == port && world->moving[key] &&
 	    (world->there[key] || world->value[key] == 0)) {
 		hs_buf_printf(&server->out, "-ASK %u h:%u\r\n", slot_of(key), world->moving[key]);
@@ -170,7 +173,7 @@ static void append_value(struct server *server, int value)
 
 static void run_set(struct world *world, struct server *server, int key, int value)
 {
-	world->ran[value % OPS_MAX]++; /* counts the operation's runs: see ask() */
+	world->ran[value % OPS_MAX]++; /* the value identifies the operation, see ask() */
 	if (world->moving[key] && port_of(server) == world->moving[key])
 		world->there[key] = true;
 	set_value(world, key, value);
@@ -185,7 +188,7 @@ static void run_exec(struct world *world, struct server *server)
 		hs_buf_printf(&server->out, "-EXECABORT Transaction discarded\r\n");
 	} else if (server->queued_count > 0 &&
 		   redirect(world, server, server->queued_key[0], server->asking)) {
-		/* moved since it was queued; all commands are about one key */
+		/* The slot has moved since the commands were queued. All of them are about one key. */
 	} else {
 		hs_buf_printf(&server->out, "*%d\r\n", server->queued_count);
 		for (int i = 0; i < server->queued_count; i++) {
@@ -206,7 +209,8 @@ static void run_exec(struct world *world, struct server *server)
 			bool tracks = server->tracks[told[i]];
 
 			push(server, told[i]);
-			server->tracks[told[i]] = tracks; /* tracked since the EXEC */
+			/* True: a command of the transaction read the key after the write. */
+			server->tracks[told[i]] = tracks;
 		}
 	}
 	server->multi = false;
@@ -281,14 +285,14 @@ static void serve(struct world *world, struct server *server, size_t argc,
 		hs_check(argc >= 2);
 		run_keyed(world, server, argv);
 	}
-	/* Applies to the next command, or to the next transaction. */
+	/* ASKING and CLIENT CACHING apply to the next command, or to the next transaction. */
 	if (!server->multi && was_asking)
 		server->asking = false;
 	if (!server->multi && was_caching)
 		server->caching = false;
 }
 
-/* Runs the complete requests received. */
+/* Runs the complete requests that the server has received. */
 static void serve_all(struct world *world, struct server *server)
 {
 	int64_t whole;
@@ -329,7 +333,7 @@ static void on_finished(void *cache_context, struct hs_op *op)
 	const struct asked *asked = op->owner;
 	int key = key_in(op->argv[1]);
 
-	/* Whatever its outcome, a write invalidates the cached value. */
+	/* A write invalidates the cached value, whatever the outcome of the write. */
 	if (op->command->id == HS_CMD_ID_SET)
 		world->cached[key].value = -1;
 	if (!op->track || !op->tracking_session || asked->reply.data[0] == '-')
@@ -354,8 +358,8 @@ static bool check_cached(struct world *world)
 		    (hs_tracking_session_epoch(cached->tracking_session) != cached->epoch &&
 		     world->mistake != 2))
 			continue;
-		/* A key missing at the old owner and created at the target causes no invalidation: missing keys are
-		 * cached for a short time only. */
+		/* No invalidation comes when a key missing at the old owner is created at the target: heatsink
+		 * caches missing keys for a short time only, and the test ignores them here. */
 		if (cached->value == 0 && world->progress_us[key] >= cached->asked_us)
 			continue;
 		caught_up_us = hs_tracking_session_caught_up_us(cached->tracking_session) +
@@ -456,7 +460,7 @@ static void tell_routes(struct world *world)
 	hs_routes_unref(&given);
 }
 
-/* Another client writes at the key's node, or the key expires. */
+/* Another client writes to the key's node, or the key expires. */
 static void write_from_elsewhere(struct world *world)
 {
 	int key = (int)below(world, KEYS);
@@ -493,7 +497,7 @@ static void flush(struct world *world)
 	}
 }
 
-/* The server's table of tracked keys is full. */
+/* The server's tracking table is full: it evicts a key, and invalidates it. */
 static void forget_tracked(struct world *world)
 {
 	tell(world, (uint16_t)(1 + below(world, NODES)), (int)below(world, KEYS), NULL);
@@ -507,8 +511,8 @@ static void move_key(struct world *world, int key)
 		world->there[key] = false;
 	} else if (world->moving[key]) {
 		if (world->value[key] != 0)
-			tell(world, world->owner[key], key, NULL); /* the key leaves */
-		tell(world, world->moving[key], key, NULL);	   /* and arrives */
+			tell(world, world->owner[key], key, NULL); /* the key leaves the owner */
+		tell(world, world->moving[key], key, NULL);	   /* and arrives at the target */
 		world->there[key] = true;
 	} else {
 		uint16_t to = (uint16_t)(1 + below(world, NODES));
@@ -518,7 +522,7 @@ static void move_key(struct world *world, int key)
 	}
 }
 
-/* A master is replaced together with its data. The old process keeps running and answering. */
+/* A replica without the data replaces a master. The old process keeps running and answering. */
 static void fail_over(struct world *world)
 {
 	uint16_t from = (uint16_t)(1 + below(world, NODES));
@@ -532,7 +536,8 @@ static void fail_over(struct world *world)
 		if (world->owner[key] != from)
 			continue;
 		world->owner[key] = to;
-		tell(world, to, key, NULL); /* it was a replica and so has seen the changes */
+		/* The new master has tracked the key as a replica and reports the change. */
+		tell(world, to, key, NULL);
 	}
 }
 
@@ -554,7 +559,8 @@ static void move_bytes(struct world *world)
 		return;
 	pipe = flow_world->pipes[below(world, (uint64_t)flow_world->pipes_count)];
 	if (pipe->upstream.state == HS_UPSTREAM_OPENING) {
-		forget_server(server_of(world, pipe)); /* the flow may have closed the last one */
+		/* The flow may have closed the connection during the last step. */
+		forget_server(server_of(world, pipe));
 		hs_flow_up(flow_world->flow, flow_world->now, pipe);
 		hs_flow_flush(flow_world->flow, flow_world->now);
 	} else if (below(world, 2) == 0) {
@@ -638,7 +644,7 @@ static void check_once(const struct world *world, int op)
 			 asked->reply.data);
 }
 
-/* False: a value was cached for too long, which the planted mistake is meant to cause. */
+/* Returns false if a value was cached for too long; the planted mistake is to cause that. */
 static bool run_schedule(uint64_t seed, int mistake, int *checked)
 {
 	struct world *world = hs_mem_zalloc(sizeof *world);
@@ -693,7 +699,7 @@ static void test_schedules(void **state)
 	(void)state;
 	for (uint64_t i = 0; i < schedules; i++)
 		assert_true(run_schedule(seed + i, 0, &checked));
-	assert_true(first || checked > 1000); /* the run compared enough values */
+	assert_true(first || checked > 1000); /* the schedules compared enough cached values */
 }
 
 static void test_caches_that_miss_invalidations_are_caught(void **state)

@@ -1,8 +1,8 @@
-/* Goal: the flow of operations to Redis servers: which commands go to which node, in which order, and how they end
- * when slots move, servers refuse and connections close (laws 2, 4 and 6).
+/* Goal: the flow of operations to Redis servers: which commands the flow sends to which node, in which order,
+ * and how operations end when slots move, servers refuse and connections close (laws 2, 4 and 6).
  *
- * Method: scripts in which the test is the cluster (tests/lib/flow_world.h): slot 1 is at port 1, slot 9000 at port
- * 2. */
+ * Method: scripts in which the test is the cluster (tests/lib/flow_world.h): slot 1 is at port 1, slot 9000 at
+ * port 2. */
 #include "tests/lib/flow_world.h"
 
 static void test_requests_and_replies_in_order(void **state)
@@ -70,7 +70,8 @@ static void test_a_long_reply_is_handed_over_uncopied(void **state)
 		char *own = hs_upstream_room(&pipe->upstream, &room);
 
 		if (!own)
-			room = rest - at; /* near its end any buffer will do */
+			/* Near the end of the value the flow offers no room, and any buffer will do. */
+			room = rest - at;
 		assert_true(room <= rest - at);
 		if (own)
 			memcpy(own, text + at, room);
@@ -80,7 +81,8 @@ static void test_a_long_reply_is_handed_over_uncopied(void **state)
 	hs_mem_release(text);
 	assert_true(a->done);
 	assert_int_equal(a->reply.len, size + strlen("$1048576\r\n\r\n"));
-	assert_int_equal(a->out.len, a->reply.len); /* in the operation's own buffer */
+	/* The reply lies in the operation's own buffer. */
+	assert_int_equal(a->out.len, a->reply.len);
 	flow_world_destroy(&flow_world);
 }
 
@@ -96,7 +98,7 @@ static void test_moved(void **state)
 	sent(flow_world, 1, "SET a 1|SET a 2");
 	reply(flow_world, 1, "-MOVED 1 h:3\r\n");
 	assert_int_equal(flow_world->stale_topology_reports, 1);
-	/* The slot's owner is known, but b is still in flight: c must not overtake it. */
+	/* The new owner is known, but b is still in flight to the old one: c must not overtake b. */
 	c = get(flow_world, 1, 1, "GET a");
 	reply(flow_world, 1, "-MOVED 1 h:3\r\n");
 	up(flow_world, 3);
@@ -119,7 +121,8 @@ static void test_new_routes_wait_for_requests_in_flight(void **state)
 	sent(flow_world, 1, "SET a 1");
 	route(flow_world, 3, 2);
 	b = set(flow_world, 1, 1, "SET a 2");
-	assert_int_equal(flow_world->pipes_count, 1); /* no operation was sent to port 3 yet */
+	/* Request b waits for a: nothing was sent to port 3. */
+	assert_int_equal(flow_world->pipes_count, 1);
 	reply(flow_world, 1, "-MOVED 1 h:3\r\n");
 	up(flow_world, 3);
 	sent(flow_world, 3, "SET a 1|SET a 2");
@@ -129,8 +132,8 @@ static void test_new_routes_wait_for_requests_in_flight(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* The owner of a slot comes from the routes, then from a redirect, then from the next routes, whether these are
- * equal or not; also for slots that were never used before. */
+/* The latest information about the owner of a slot counts: the first routes, then a redirect, then new routes,
+ * even if these are equal to the first. This also holds for slots that were never used before. */
 static void test_the_latest_information_on_an_owner_counts(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -150,7 +153,7 @@ static void test_the_latest_information_on_an_owner_counts(void **state)
 	sent(flow_world, 2, "GET b");
 	reply(flow_world, 1, "$-1\r\n");
 	reply(flow_world, 2, "$-1\r\n");
-	/* A node that hands a slot over stops doing so when it is not the slot's owner any more. */
+	/* The flow forgets that a node hands a slot over when new routes give the slot to another owner. */
 	get(flow_world, 1, 2, "GET d");
 	sent(flow_world, 1, "GET d");
 	reply(flow_world, 1, "-ASK 2 h:2\r\n");
@@ -171,7 +174,7 @@ static void test_the_latest_information_on_an_owner_counts(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* A missing host means the host of the node that answered. */
+/* A MOVED error without a host means the host of the node that answered. */
 static void test_moved_to_a_port_alone(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -182,7 +185,7 @@ static void test_moved_to_a_port_alone(void **state)
 	sent(flow_world, 1, "SET a 1");
 	reply(flow_world, 1, "-MOVED 1 :2\r\n");
 	assert_string_equal(pipe_to(flow_world, 2)->node->at.host, "h");
-	up(flow_world, 2); /* the node of the routes, not a new one */
+	up(flow_world, 2); /* the flow already knows this node from the routes */
 	sent(flow_world, 2, "SET a 1");
 	reply(flow_world, 2, "+OK\r\n");
 	got(a, "+OK\r\n");
@@ -190,7 +193,7 @@ static void test_moved_to_a_port_alone(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* The server announces a host name that is not configured: the next topology shows where the slot is. */
+/* The server announces an unknown host name: the flow waits until the topology shows where the slot is. */
 static void test_moved_to_an_unknown_address(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -211,7 +214,7 @@ static void test_moved_to_an_unknown_address(void **state)
 	sent(flow_world, 3, "SET a 1");
 	reply(flow_world, 3, "+OK\r\n");
 	got(a, "+OK\r\n");
-	/* The topology never shows it. */
+	/* The topology never shows the new owner: the operation fails in the end. */
 	b = set(flow_world, 1, 1, "SET a 2");
 	for (int i = 0; i < 100 && !b->done; i++) {
 		if (pipe_to(flow_world, 3)->upstream.out.len > 0) {
@@ -238,7 +241,7 @@ static void test_moved_in_circles_ends(void **state)
 		}
 		pass(flow_world, 100);
 	}
-	/* Not an error that a cluster client would follow. */
+	/* The error must not be a MOVED error: a cluster client would follow it. */
 	failed(a, "-CLUSTERDOWN slot is migrating (MOVED 1 h:1); not run\r");
 	flow_world_destroy(&flow_world);
 }
@@ -258,11 +261,11 @@ static void test_ask(void **state)
 	up(flow_world, 1);
 	sent(flow_world, 1, "SET a 1|GET b");
 	reply(flow_world, 1, "-ASK 1 h:2\r\n$1\r\nb\r\n");
-	got(b, "$1\r\nb\r\n"); /* its key was still at the old owner */
+	got(b, "$1\r\nb\r\n"); /* key b was still at the old owner */
 	sent(flow_world, 2, "ASKING|SET a 1");
 	reply(flow_world, 2, "+OK\r\n+OK\r\n");
 	got(a, "+OK\r\n");
-	/* The slot itself has not moved. */
+	/* ASK applied to one request: the next one goes to the owner again. */
 	get(flow_world, 1, 1, "GET a");
 	sent(flow_world, 1, "GET a");
 	flow_world_destroy(&flow_world);
@@ -278,7 +281,8 @@ static void test_retry_after_a_pause(void **state)
 	up(flow_world, 1);
 	sent(flow_world, 1, "MSET a 1 b");
 	reply(flow_world, 1, "-TRYAGAIN Multiple keys request during rehashing of slot\r\n");
-	b = set(flow_world, 2, 1, "SET a 2"); /* behind it, although of another client */
+	/* Same slot: b waits for a, although b comes from another client. */
+	b = set(flow_world, 2, 1, "SET a 2");
 	sent(flow_world, 1, "");
 	pass(flow_world, 100);
 	sent(flow_world, 1, "MSET a 1 b|SET a 2");
@@ -315,14 +319,14 @@ static void test_outcomes_of_a_lost_connection(void **state)
 	read = get(flow_world, 1, 1, "GET r");
 	unread = get(flow_world, 2, 2, "GET u");
 	write = set(flow_world, 3, 3, "INCR w");
-	late = set(flow_world, 2, 2, "INCR u"); /* the same client and slot as `unread` */
+	late = set(flow_world, 2, 2, "INCR u"); /* same client and slot as `unread` */
 	up(flow_world, 1);
 	sent(flow_world, 1, "GET r|GET u|INCR w|INCR u");
 	unsent = set(flow_world, 4, 4, "INCR x");
 	down(flow_world, 1);
 	failed(write, "-UNKNOWN the connection to h:1 was lost");
 	failed(late, "-UNKNOWN");
-	failed(unread, "-UNKNOWN"); /* retried, it could see what `late` may have done */
+	failed(unread, "-UNKNOWN"); /* not retried: the retry could see the effect of `late` */
 	assert_false(read->done);
 	assert_false(unsent->done);
 	up(flow_world, 1);
@@ -394,7 +398,7 @@ static void test_limits(void **state)
 	assert_int_equal(flow_world->stats.waiting[0], 1);
 	fourth = get(flow_world, 1, 1, "GET d");
 	failed(fourth, "-BUSY 1 requests wait for h:1 already (engine-queue)");
-	other = get(flow_world, 1, 9000, "GET z"); /* another node is not affected */
+	other = get(flow_world, 1, 9000, "GET z"); /* the limit applies to each node */
 	assert_false(other->done);
 	sent(flow_world, 1, "GET a|GET b");
 	reply(flow_world, 1, "$-1\r\n");
@@ -410,7 +414,7 @@ static void test_waiting_requests_are_counted_at_their_node(void **state)
 	(void)state;
 	get(flow_world, 1, 1, "GET a");
 	assert_int_equal(flow_world->stats.waiting[0], 1);
-	route(flow_world, 2, 1); /* the two have swapped slots */
+	route(flow_world, 2, 1); /* the new routes swap the slots of the two nodes */
 	assert_int_equal(flow_world->stats.waiting[0], 1);
 	assert_int_equal(flow_world->stats.waiting[1], 0);
 	up(flow_world, 2);
@@ -444,7 +448,8 @@ static void test_parked_are_limited_too(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* Its earlier waiting time counts; a fifth of the timeout is left to it in any case. */
+/* The time that an operation waited before it reached the flow counts towards the timeout; a fifth of the
+ * timeout remains in any case. */
 static void test_time_spent_waiting_is_spent(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -479,10 +484,10 @@ static void test_no_reply_in_time(void **state)
 	waits = set(flow_world, 1, 1, "INCR b");
 	assert_false(waits->done);
 	pass(flow_world, 500);
-	down(flow_world, 1); /* the new node fails */
+	down(flow_world, 1); /* the new connection fails */
 	pass(flow_world, 600);
 	failed(waits, "-CLUSTERDOWN h:1 does not answer (cut); not sent");
-	/* The node has been down for longer than the timeout: operations fail at once. */
+	/* The node has been down for longer than the timeout: new operations fail at once. */
 	late = set(flow_world, 1, 1, "INCR c");
 	failed(late, "-CLUSTERDOWN h:1 does not answer");
 	flow_world_destroy(&flow_world);
@@ -555,7 +560,8 @@ static void test_a_transaction(void **state)
 	sent(flow_world, 1, "MULTI|INCR a|INCR a|EXEC");
 	reply(flow_world, 1, "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:1\r\n:2\r\n");
 	got(exec, "*3\r\n:1\r\n+PONG\r\n:2\r\n");
-	/* Refused when it was queued, because the slot has moved: the whole transaction goes to the new owner. */
+	/* The server refuses the commands when it queues them, because the slot has moved: the flow sends the
+	 * whole transaction to the new owner. */
 	again = submit(flow_world, make_exec(flow_world, 0, commands, 3));
 	sent(flow_world, 1, "MULTI|INCR a|INCR a|EXEC");
 	reply(flow_world, 1,
@@ -564,8 +570,8 @@ static void test_a_transaction(void **state)
 	sent(flow_world, 3, "MULTI|INCR a|INCR a|EXEC");
 	reply(flow_world, 3, "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:3\r\n:4\r\n");
 	got(again, "*3\r\n:3\r\n+PONG\r\n:4\r\n");
-	/* One command was refused for another reason, and the slot was gone at EXEC: the transaction goes to the new
-	 * owner, too. */
+	/* The server refuses one command for another reason, and the slot has moved when EXEC comes: the flow
+	 * sends the whole transaction to the new owner, too. */
 	again = submit(flow_world, make_exec(flow_world, 0, commands, 3));
 	sent(flow_world, 3, "MULTI|INCR a|INCR a|EXEC");
 	reply(flow_world, 3, "+OK\r\n+QUEUED\r\n-OOM full\r\n-MOVED 1 h:1\r\n");
@@ -594,7 +600,7 @@ static void test_watch_has_a_pipe_for_itself(void **state)
 	sent(flow_world, 1, "MULTI|EXEC");
 	reply(flow_world, 1, "+OK\r\n*-1\r\n");
 	got(exec, "*-1\r\n");
-	/* The next transaction gets the same. */
+	/* The next transaction uses the same private connection. */
 	watch(flow_world, 8, HS_OP_WATCH);
 	assert_int_equal(flow_world->pipes_count, 2);
 	sent(flow_world, 1, "WATCH a");
@@ -616,7 +622,7 @@ static void test_a_watch_that_is_lost(void **state)
 	reply(flow_world, 1, "+OK\r\n");
 	down(flow_world, 1);
 	exec = submit(flow_world, make_exec(flow_world, 7, NULL, 0));
-	/* the keys may have changed: null is a valid reply, and no command ran */
+	/* The keys may have changed since WATCH: null is a valid reply, and no command ran. */
 	got(exec, "*-1\r\n");
 	watch(flow_world, 8, HS_OP_WATCH);
 	pass(flow_world, 100);
@@ -636,11 +642,12 @@ static void test_a_watch_whose_slot_moves(void **state)
 	route(flow_world, 3, 2);
 	exec = submit(flow_world, make_exec(flow_world, 7, NULL, 0));
 	got(exec, "*-1\r\n");
-	assert_int_equal(flow_world->pipes_count, 0); /* no other client may inherit its watches */
+	/* The connection is closed: no other client may inherit the client's watches. */
+	assert_int_equal(flow_world->pipes_count, 0);
 	flow_world_destroy(&flow_world);
 }
 
-/* A command that blocks, with a row as learned from a server. */
+/* A blocking command, with a command table row as learned from a server. */
 static struct asked *make_blpop(struct flow_world *flow_world, struct hs_command *row)
 {
 	struct asked *asked = make(flow_world, 5, HS_CMD_ID_GET, 1, "BLPOP a 0");
@@ -661,14 +668,14 @@ static void test_blocking(void **state)
 	(void)state;
 	up(flow_world, 1);
 	sent(flow_world, 1, "BLPOP a 0");
-	pass(flow_world, 100000); /* only its own timeout applies */
+	pass(flow_world, 100000); /* the engine's timeout does not apply to a blocking command */
 	assert_false(blocked->done);
 	reply(flow_world, 1, "*2\r\n$1\r\na\r\n$1\r\nx\r\n");
 	got(blocked, "*2\r\n$1\r\na\r\n$1\r\nx\r\n");
 	gone = submit(flow_world, make_blpop(flow_world, &row));
 	sent(flow_world, 1, "BLPOP a 0");
 	hs_flow_cancel(flow_world->flow, &gone->op);
-	assert_false(gone->done); /* not inside the call */
+	assert_false(gone->done); /* the operation ends after hs_flow_cancel() has returned */
 	hs_flow_flush(flow_world->flow, flow_world->now);
 	assert_true(gone->done);
 	assert_int_equal(flow_world->pipes_count, 0);
@@ -679,7 +686,7 @@ static void test_blocking(void **state)
 	up(flow_world, 2);
 	sent(flow_world, 2, "BLPOP a 0");
 	down(flow_world, 2);
-	failed(moved, "-UNKNOWN"); /* it may have popped an element */
+	failed(moved, "-UNKNOWN"); /* not retried: the server may have popped an element */
 	flow_world_destroy(&flow_world);
 }
 
@@ -692,7 +699,7 @@ static void test_pipes_for_one_client_are_limited(void **state)
 	for (uint64_t client = 1; client <= 5; client++)
 		last = watch(flow_world, client, HS_OP_WATCH);
 	failed(last, "-BUSY all 4 connections for blocking commands and WATCH are in use");
-	/* A redirected operation gives its own connection up. */
+	/* A redirected operation gives its private connection back before it takes another one. */
 	up(flow_world, 1);
 	sent(flow_world, 1, "WATCH a");
 	reply(flow_world, 1, "-MOVED 1 h:2\r\n");

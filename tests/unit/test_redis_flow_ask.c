@@ -1,10 +1,11 @@
-/* Goal: a command answered ASK goes on to the node that its slot is moving to, in its client's order. If it comes
- * back from there it is retried, unless a later command of the client has run (laws 2 and 4).
+/* Goal: a command answered ASK is sent on to the node that its slot is moving to, in the order of its client.
+ * If that node refuses the command, the flow retries it at the owner, unless a later command of the same client
+ * has run (laws 2 and 4).
  *
  * Method: scripts in which the test is the Cluster, as in test_redis_flow.c. */
 #include "tests/lib/flow_world.h"
 
-/* Opens the connection to port 2: commands that are sent on leave at once. */
+/* Opens the connection to port 2, so that the flow can send commands on without a pause. */
 static void connect_second(struct flow_world *flow_world)
 {
 	get(flow_world, 9, 9000, "GET z");
@@ -23,7 +24,8 @@ static void test_ask_of_a_node_not_yet_open(void **state)
 	sent(flow_world, 1, "SET a 1");
 	reply(flow_world, 1, "-ASK 1 h:2\r\n");
 	up(flow_world, 2);
-	pass(flow_world, 100); /* retried at the owner, then at the target */
+	/* The flow retries at the owner and, after another ASK, at the target. */
+	pass(flow_world, 100);
 	sent(flow_world, 1, "SET a 1");
 	reply(flow_world, 1, "-ASK 1 h:2\r\n");
 	sent(flow_world, 2, "ASKING|SET a 1");
@@ -46,12 +48,12 @@ static void test_no_retry_when_its_client_sent_more(void **state)
 	assert_false(a->done);
 	reply(flow_world, 1, "+OK\r\n");
 	got(b, "+OK\r\n");
-	failed(a, "-LOADING"); /* a retry would run behind b */
+	failed(a, "-LOADING"); /* no retry: it would run after b */
 	flow_world_destroy(&flow_world);
 }
 
-/* A migration is undone between two commands of one pipeline: the owner answers the first with ASK, and runs the
- * second. */
+/* A migration is cancelled between two commands of one pipeline: the owner answers the first command with ASK
+ * and runs the second. */
 static void test_no_retry_when_a_later_command_of_its_client_ran(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -65,7 +67,8 @@ static void test_no_retry_when_a_later_command_of_its_client_ran(void **state)
 	sent(flow_world, 1, "SET a 1|SET a 2");
 	reply(flow_world, 1, "-ASK 1 h:2\r\n+OK\r\n");
 	got(b, "+OK\r\n");
-	c = set(flow_world, 1, 1, "SET a 3"); /* no later command has run: this one is retried */
+	/* No later command has run: the flow retries this one. */
+	c = set(flow_world, 1, 1, "SET a 3");
 	sent(flow_world, 1, "SET a 3");
 	reply(flow_world, 1, "-ASK 1 h:2\r\n");
 	sent(flow_world, 2, "ASKING|SET a 1|ASKING|SET a 3");
@@ -78,8 +81,8 @@ static void test_no_retry_when_a_later_command_of_its_client_ran(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* Slot 1 moves from port 1 to port 2, which is connected. Client 1 sends `request`, client 2 a GET behind it. The
- * owner answers the first with ASK and serves the second, which has no effect on client 1's order. */
+/* Slot 1 moves from port 1 to port 2, which is connected. Client 1 sends `request`, then client 2 sends a GET.
+ * The owner answers `request` with ASK and serves the GET; the GET has no effect on the order of client 1. */
 static struct asked *sent_on_beside_another(struct flow_world *flow_world, bool writes,
 					    const char *request)
 {
@@ -124,7 +127,8 @@ static void test_retry_when_another_client_s_command_ran(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* The connection to the next owner was not ready, so the command was not sent on. */
+/* The connection to the next owner is not ready: the flow does not send the command on, and retries it at the
+ * owner. */
 static void test_retry_when_the_next_owner_is_not_connected_yet(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -149,7 +153,8 @@ static void test_retry_when_the_next_owner_is_not_connected_yet(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* The owner has run its client's next command: a second ASK for the first is not followed. */
+/* The owner has run the client's next command. When the target also answers ASK, the flow gives the first
+ * command up. */
 static void test_ask_not_followed_when_a_later_command_of_its_client_ran(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -169,7 +174,7 @@ static void test_ask_not_followed_when_a_later_command_of_its_client_ran(void **
 	flow_world_destroy(&flow_world);
 }
 
-/* Some keys of a transaction have moved and some not: ASK sends all of it on. */
+/* Some keys of a transaction have moved and some have not: after ASK the flow sends the whole transaction on. */
 static void test_a_transaction_that_is_sent_on(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -188,7 +193,7 @@ static void test_a_transaction_that_is_sent_on(void **state)
 	sent(flow_world, 1, "MULTI|INCR a|GET b|EXEC");
 	reply(flow_world, 1, "+OK\r\n-ASK 1 h:2\r\n+QUEUED\r\n-EXECABORT\r\n");
 	sent(flow_world, 2, "ASKING|MULTI|INCR a|GET b|EXEC");
-	/* Its client's next command for a key that has not moved waits for it. */
+	/* The client's next command waits for the transaction, although its key has not moved. */
 	later = set(flow_world, exec->op.client, 1, "SET b 2");
 	sent(flow_world, 1, "");
 	reply(flow_world, 2, "+OK\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:1\r\n$1\r\n1\r\n");
@@ -196,7 +201,7 @@ static void test_a_transaction_that_is_sent_on(void **state)
 	sent(flow_world, 1, "SET b 2");
 	reply(flow_world, 1, "+OK\r\n");
 	got(later, "+OK\r\n");
-	/* A command in flight may run first: then the transaction is refused. */
+	/* The next command is already in flight to the owner and may run first: the transaction fails instead. */
 	exec = submit(flow_world, make_exec(flow_world, 0, commands, 2));
 	later = set(flow_world, exec->op.client, 1, "SET b 3");
 	sent(flow_world, 1, "MULTI|INCR a|GET b|EXEC|SET b 3");
@@ -208,7 +213,7 @@ static void test_a_transaction_that_is_sent_on(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* Transactions that are answered ASK are sent on one after the other. */
+/* Several transactions of one client are answered ASK: the flow sends them on one after the other. */
 static void test_transactions_that_are_sent_on(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -243,8 +248,8 @@ static void test_transactions_that_are_sent_on(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* A transaction that the next owner cannot run yet is sent alone once, then with the slot's other commands. Those of
- * other clients are answered meanwhile. */
+/* The target answers a transaction TRYAGAIN. The flow first retries the transaction alone, then together with
+ * the other commands for the slot; commands of other clients are answered meanwhile. */
 static void test_a_waiting_transaction_delays_no_other_client(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);

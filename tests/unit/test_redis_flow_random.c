@@ -1,10 +1,11 @@
-/* Goal: laws 2 and 4 hold for operations to Redis servers over random schedules: slots move, with and without the
- * routes showing it, servers refuse, connections end at any byte; clients pipeline.
+/* Goal: laws 2 and 4 hold for operations to Redis servers over random schedules: slots move, with and without
+ * new routes that show the move, servers refuse, connections end at any byte; clients pipeline.
  *
- * Method: the test is the cluster. Servers run complete requests in order of arrival, if the slot is theirs, and
- * record them. Afterwards: every operation was finished once; a write ran once if it was answered, not at all if the
- * answer says so, and at most once if the outcome is unknown; and one client's operations on one slot ran in the
- * order of their requests. SEED=n runs one schedule, SCHEDULES=n so many; TRACE=1 with SEED=n prints each step. */
+ * Method: the test is the cluster. Servers run complete requests in order of arrival, if the slot is theirs,
+ * and record them. At the end: every operation was finished once; a write ran once if it was answered, not at
+ * all if the answer says so, and at most once if the outcome is unknown; and one client's operations on one
+ * slot ran in the order of their requests. SEED=n runs the schedule n only, SCHEDULES=n runs n schedules;
+ * TRACE=1 with SEED=n prints each step. */
 #include "tests/lib/flow_world.h"
 
 #include <stdlib.h>
@@ -13,12 +14,12 @@ enum { NODES = 3, SLOTS_USED = 3, CLIENTS = 3, STEPS = 400, WANTED = 60, RAN_MAX
 
 struct ran {
 	int op;
-	uint64_t at; /* when: a counter over all servers */
+	uint64_t at; /* the time of the run: a counter over all servers */
 };
 
-/* A server's connection: requests received, and replies not yet delivered. */
+/* The server's side of a connection: requests received, and replies not yet delivered. */
 struct server {
-	struct hs_pipe *pipe; /* the pipe with these bytes; NULL: none */
+	struct hs_pipe *pipe; /* the other end, in the flow; NULL: this entry is free */
 	struct hs_buf in, out;
 	bool asking;
 };
@@ -27,10 +28,11 @@ struct world {
 	struct flow_world *flow_world;
 	struct hs_prng prng;
 	struct server servers[PIPES_MAX];
-	uint16_t owner[SLOTS_USED];  /* port */
+	uint16_t owner[SLOTS_USED];  /* port of the slot's owner */
 	uint16_t moving[SLOTS_USED]; /* target of the migration; 0: none */
-	bool there[SLOTS_USED];	     /* during a migration: the key is at the target */
-	bool migrated[SLOTS_USED];   /* its last change was a migration */
+	bool there[SLOTS_USED];	     /* during a migration: the key is at the target already */
+	/* The slot's last change of owner was a migration, not a failover. */
+	bool migrated[SLOTS_USED];
 	struct ran ran[RAN_MAX];
 	int ran_count;
 	uint64_t clock;
@@ -73,7 +75,7 @@ static void forget_server(struct server *server)
 	hs_buf_deinit(&server->out);
 }
 
-/* TRACE=1 with SEED=n prints each step. */
+/* Prints a step if TRACE is set. */
 static void trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static void trace(const char *format, ...)
 {
@@ -95,7 +97,7 @@ static void run(struct world *world, int op, struct hs_buf *out)
 	hs_buf_printf(out, ":%d\r\n", op);
 }
 
-/* The request "W 17" is operation 17. */
+/* Answers operation `op`; its request is "W op17" or "R op17" for operation 17. */
 static void serve(struct world *world, struct server *server, int op)
 {
 	uint16_t port = server->pipe->node->at.port;
@@ -120,7 +122,7 @@ static void serve(struct world *world, struct server *server, int op)
 	      (int)(server->out.len - start), server->out.data + start);
 }
 
-/* Runs the complete requests received. */
+/* Runs the complete requests that the server has received. */
 static void serve_all(struct world *world, struct server *server)
 {
 	while (server->in.len > 0) {
@@ -141,7 +143,7 @@ static void serve_all(struct world *world, struct server *server)
 	}
 }
 
-/* Delivers some of the composed bytes to the server. */
+/* Delivers some of the bytes that the flow has composed to the server. */
 static void carry(struct world *world, struct hs_pipe *pipe)
 {
 	struct server *server = server_of(world, pipe);
@@ -217,8 +219,8 @@ static void ask(struct world *world)
 	submit(flow_world, asked);
 }
 
-/* A slot that has moved with its keys does not move back before requests sent after the move are answered: a real
- * move takes many messages, and is slower than replies. */
+/* After a migration, a slot does not move back before the requests in flight are answered: a real migration
+ * takes many messages, and is slower than a reply. */
 static bool has_moved_just_now(const struct world *world, int slot)
 {
 	const struct hs_slot_state *state =
@@ -245,7 +247,7 @@ static void move_something(struct world *world)
 
 		world->migrated[slot] = false;
 		if (to != world->owner[slot] && below(world, 2) == 0)
-			world->owner[slot] = to; /* a failover: at once */
+			world->owner[slot] = to; /* a failover: the owner changes at once */
 		else if (to != world->owner[slot])
 			world->moving[slot] = to;
 	}
@@ -321,8 +323,8 @@ static void check_once(const struct world *world, int op, uint64_t seed)
 			 world->executed[op], (int)asked->reply.len, asked->reply.data);
 }
 
-/* Compares the order of one client's operations on one slot with the order of their requests. Answered ones count,
- * and writes that ran without an answer. */
+/* Checks that one client's operations on one slot ran in the order of their requests. Considers answered
+ * operations, and writes that ran without an answer. */
 static void check_order(const struct world *world, uint64_t seed)
 {
 	for (int later = 0; later < world->flow_world->ops_count; later++) {
@@ -356,7 +358,7 @@ static void run_schedule(uint64_t seed)
 	tell_routes(world);
 	for (int i = 0; i < STEPS; i++)
 		step(world, false);
-	/* Without further faults, until all operations are answered. */
+	/* Runs without further faults until all operations are answered. */
 	for (int i = 0;
 	     i < 100 * STEPS && world->flow_world->finished_count < world->flow_world->ops_count;
 	     i++) {

@@ -1,6 +1,6 @@
-/* Goal: the flow to Redis servers is right also when two rare events coincide: private connections that close while
- * they are read, watches lost in between, errors raised by a script, requests and replies that take longer than a
- * timeout, servers that come and go.
+/* Goal: the flow to Redis servers is right also when two rare events coincide: private connections that close
+ * while they are read, watches lost in between, errors raised by a script, requests and replies that take
+ * longer than a timeout, servers that come and go.
  *
  * Method: scripts against the flow alone (tests/lib/flow_world.h). Each script reproduces a former bug. */
 #include "tests/lib/flow_world.h"
@@ -38,8 +38,8 @@ static struct asked *make_script(struct flow_world *flow_world, struct hs_comman
 	return asked;
 }
 
-/* The answer gives the private connection back, and the same client's next command, sent inside the callback, needs
- * a place: the connection must not be freed while its replies are read. */
+/* The reply to BLPOP frees the private connection. In the callback, the client sends another command that needs
+ * a private connection: the flow must not free the first one while it reads replies from it. */
 static void test_a_pipe_makes_room_while_it_is_read(void **state)
 {
 	struct hs_flow_options options = {.cluster = true,
@@ -101,7 +101,8 @@ static void test_watch_and_exec_have_a_deadline(void **state)
 	sent(flow_world, 1, "WATCH a");
 	reply(flow_world, 1, "+OK\r\n");
 	got(watching, "+OK\r\n");
-	pass(flow_world, 2000); /* a watch has no timeout */
+	/* WATCH itself has its reply: no timeout applies between WATCH and EXEC. */
+	pass(flow_world, 2000);
 	exec = submit(flow_world, make_exec(flow_world, 7, NULL, 0));
 	sent(flow_world, 1, "MULTI|EXEC");
 	pass(flow_world, 1100);
@@ -110,7 +111,8 @@ static void test_watch_and_exec_have_a_deadline(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* WATCH a, whose connection is lost; WATCH b; EXEC: a may have changed. */
+/* The client sends WATCH a, whose connection is lost, then WATCH b and EXEC: EXEC returns null, because a may
+ * have changed. */
 static void test_a_lost_watch_is_not_forgotten_over_the_next(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -127,7 +129,7 @@ static void test_a_lost_watch_is_not_forgotten_over_the_next(void **state)
 	assert_int_equal(flow_world->pipes_count, 0);
 	exec = submit(flow_world, make_exec(flow_world, 7, NULL, 0));
 	got(exec, "*-1\r\n");
-	/* The same when the slot moves between the two. */
+	/* The slot moves between WATCH a and WATCH b: EXEC returns null, too. */
 	pass(flow_world, 1000);
 	submit(flow_world, make_watch(flow_world, HS_OP_WATCH, false));
 	up(flow_world, 1);
@@ -142,8 +144,8 @@ static void test_a_lost_watch_is_not_forgotten_over_the_next(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* WATCH, and its client disconnects: UNWATCH is queued behind it when the slot turns out to have moved. A watch
- * started at the new owner would never end. */
+/* The client sends WATCH and disconnects, so the flow sends UNWATCH after it. The server answers WATCH with
+ * ASK: the flow does not send WATCH on, because UNWATCH would not end it there. */
 static void test_a_watch_that_is_sent_on_has_an_end(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -163,8 +165,8 @@ static void test_a_watch_that_is_sent_on_has_an_end(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* The client watches again before UNWATCH is answered: on the same connection, or, if the key is on another node, on
- * one to that. */
+/* The client sends WATCH again before UNWATCH is answered. The flow uses the same connection or, if the key is
+ * on another node, a connection to that node. */
 static void test_watching_again_before_unwatch_is_answered(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -194,7 +196,7 @@ static void test_watching_again_before_unwatch_is_answered(void **state)
 	reply(flow_world, 2, "+OK\r\n");
 	got(again, "+OK\r\n");
 	reply(flow_world, 1,
-	      "+OK\r\n"); /* the reply to UNWATCH frees the earlier connection only */
+	      "+OK\r\n"); /* the reply to UNWATCH frees the connection to port 1 only */
 	exec = make_exec(flow_world, 7, NULL, 0);
 	exec->op.slot = 16383;
 	submit(flow_world, exec);
@@ -202,7 +204,8 @@ static void test_watching_again_before_unwatch_is_answered(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* HELLO 3 between WATCH and EXEC: the connection changes its dialect, and the watch stays. */
+/* The client sends HELLO 3 between WATCH and EXEC: the flow changes the RESP version of the private connection,
+ * and the watch stays. */
 static void test_another_dialect_keeps_the_watch(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -219,15 +222,15 @@ static void test_another_dialect_keeps_the_watch(void **state)
 	sent(flow_world, 1, "HELLO 3|MULTI|EXEC");
 	reply(flow_world, 1, "%1\r\n$5\r\nproto\r\n:3\r\n+OK\r\n_\r\n");
 	got(exec, "_\r\n");
-	/* It counts as one of its new dialect. */
+	/* The freed connection counts as a RESP3 connection: a RESP2 client gets another one. */
 	assert_int_equal(flow_world->pipes_count, 1);
 	submit(flow_world, make_watch(flow_world, HS_OP_WATCH, false));
 	assert_int_equal(flow_world->pipes_count, 2);
 	flow_world_destroy(&flow_world);
 }
 
-/* The server may get CLIENT UNBLOCK too late, when the wait is over: the connection must not belong to another
- * client then. */
+/* CLIENT UNBLOCK may reach the server after BLPOP has ended, and would then unblock the next command on the
+ * connection: the flow closes the connection. */
 static void test_a_pipe_that_was_unblocked_is_not_used_again(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -264,9 +267,9 @@ static void test_unblocking_goes_to_the_connection_s_server_alone(void **state)
 	pipe_to(flow_world, 2)->upstream.server_id = 42;
 	assert_true(hs_flow_unblock(flow_world->flow, &blocked->op, false));
 	hs_flow_flush(flow_world->flow, flow_world->now);
-	down(flow_world, 2); /* the connection that would have carried it */
+	down(flow_world, 2); /* this connection would have carried CLIENT UNBLOCK */
 	assert_int_equal(flow_world->pipes_count, 1);
-	pass(flow_world, 100); /* it is sent again, to the same server */
+	pass(flow_world, 100); /* the flow sends CLIENT UNBLOCK again, to the same server */
 	assert_int_equal(flow_world->pipes_count, 2);
 	up(flow_world, 2);
 	sent(flow_world, 2, "CLIENT UNBLOCK 42 TIMEOUT");
@@ -276,7 +279,7 @@ static void test_unblocking_goes_to_the_connection_s_server_alone(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* The server reads the two commands from different connections, in any order. */
+/* BLPOP and CLIENT UNBLOCK go to the server on different connections: the server may read them in any order. */
 static void test_unblocking_a_request_not_yet_sent(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -285,19 +288,21 @@ static void test_unblocking_a_request_not_yet_sent(void **state)
 	struct hs_pipe *own = pipe_to(flow_world, 1);
 
 	(void)state;
-	/* Its connection is not even open. */
+	/* The connection for BLPOP is not open yet. */
 	assert_true(hs_flow_unblock(flow_world->flow, &blocked->op, true));
 	assert_int_equal(flow_world->pipes_count, 1);
 	own->upstream.server_id = 42;
 	up(flow_world, 1);
-	assert_int_equal(flow_world->pipes_count,
-			 2); /* BLPOP is sent, and the second connection is being opened */
+	assert_int_equal(
+		flow_world->pipes_count,
+		2); /* BLPOP is sent, and the connection for CLIENT UNBLOCK is being opened */
 	assert_int_equal(own->in_flight.count, 1);
 	own->upstream.sent += own->upstream.out.len;
 	own->upstream.out.len = 0;
 	up(flow_world, 1);
 	sent(flow_world, 1, "CLIENT UNBLOCK 42 ERROR");
-	/* The server has not read BLPOP yet: CLIENT UNBLOCK is sent again, at once and then with every tick. */
+	/* The server answers 0, because it has not read BLPOP yet: the flow sends CLIENT UNBLOCK again, at once
+	 * and later with every tick. */
 	for (int i = 1; i < 8; i++) {
 		reply(flow_world, 1, ":0\r\n");
 		sent(flow_world, 1, "CLIENT UNBLOCK 42 ERROR");
@@ -306,7 +311,7 @@ static void test_unblocking_a_request_not_yet_sent(void **state)
 	sent(flow_world, 1, "");
 	pass(flow_world, 100);
 	sent(flow_world, 1, "CLIENT UNBLOCK 42 ERROR");
-	pass(flow_world, 100); /* one is in flight */
+	pass(flow_world, 100); /* one CLIENT UNBLOCK is in flight already */
 	sent(flow_world, 1, "");
 	reply(flow_world, 1, ":1\r\n");
 	hs_flow_receive(flow_world->flow, flow_world->now, own, "-UNBLOCKED x\r\n", 14);
@@ -317,7 +322,7 @@ static void test_unblocking_a_request_not_yet_sent(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* The command was answered just before: whatever the server replies, no further try is made. */
+/* BLPOP was answered just before: whatever the server replies to CLIENT UNBLOCK, the flow does not try again. */
 static void test_unblocking_an_answered_request(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -342,7 +347,7 @@ static void test_unblocking_an_answered_request(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* SCRIPT KILL has its own connection to a server, whatever the state of the others. */
+/* SCRIPT KILL gets a connection for itself, whatever the state of the other connections to the server. */
 static void test_script_kill_bypasses_a_running_script(void **state)
 {
 	static const struct hs_command kill = {
@@ -370,11 +375,11 @@ static void test_script_kill_bypasses_a_running_script(void **state)
 	sent(flow_world, 1, "SCRIPT KILL");
 	reply(flow_world, 1, "+OK\r\n");
 	got(killed, "+OK\r\n");
-	/* and no other command uses that connection */
+	/* The connection of SCRIPT KILL is closed: no other command uses it. */
 	assert_int_equal(flow_world->pipes_count, 1);
 	hs_flow_receive(flow_world->flow, flow_world->now, shared, "-ERR killed\r\n", 13);
 	got(script, "-ERR killed\r\n");
-	/* A SCRIPT KILL that cannot be delivered fails in time. */
+	/* A SCRIPT KILL whose connection does not open fails after the timeout. */
 	killed = make(flow_world, 2, HS_CMD_ID_GET, HS_SLOT_NONE, "SCRIPT KILL");
 	killed->op.command = &kill;
 	submit(flow_world, killed);
@@ -410,7 +415,7 @@ static void test_a_transaction_sends_asking_once(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* A script that wrote and then raised TRYAGAIN has run. */
+/* A script may itself raise TRYAGAIN, after it has written: the flow passes its error on and does not retry. */
 static void test_an_error_raised_by_a_script_is_final(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -454,7 +459,7 @@ static void test_a_script_is_loaded_where_it_was_missing(void **state)
 	reply(flow_world, 2, "+OK\r\n-NOSCRIPT No matching script. Please use EVAL.\r\n");
 	sent(flow_world, 2, "ASKING|EVAL return 1 1 k");
 	reply(flow_world, 2,
-	      "+OK\r\n-MOVED 1 h:1\r\n"); /* the migration was cancelled: retried from the start */
+	      "+OK\r\n-MOVED 1 h:1\r\n"); /* the migration was cancelled: the flow retries at the owner */
 	sent(flow_world, 1, "EVALSHA abc 1 k");
 	reply(flow_world, 1, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
 	sent(flow_world, 1, "EVAL return 1 1 k");
@@ -463,7 +468,8 @@ static void test_a_script_is_loaded_where_it_was_missing(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* Keys that only the server finds: its redirect applies to the slot that it names, not to the guessed one. */
+/* Only the server knows the keys of this command: its MOVED error applies to the slot that it names, not to the
+ * slot that the flow guessed. */
 static void test_moved_names_the_slot(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -505,7 +511,8 @@ static void test_a_long_reply_may_take_its_time(void **state)
 	reply(flow_world, 1, "\r\n");
 	assert_true(a->done);
 	assert_int_equal(a->reply.data[0], '$');
-	pass(flow_world, 900); /* the next operation's timeout has not started yet */
+	/* The timeout of the next operation runs from the end of this reply. */
+	pass(flow_world, 900);
 	assert_false(b->done);
 	pass(flow_world, 200);
 	assert_int_equal(flow_world->closed, 1);
@@ -542,19 +549,19 @@ static void test_a_long_request_may_take_its_time(void **state)
 	up(flow_world, 1);
 	for (int i = 0; i < 20; i++) {
 		pass(flow_world, 300);
-		pipe_to(flow_world, 1)->upstream.sent++; /* byte by byte */
+		pipe_to(flow_world, 1)->upstream.sent++; /* the server reads one byte at a time */
 	}
 	assert_false(a->done);
 	pass(flow_world, 100);
 	pass(flow_world, 1100);
 	pass(flow_world, 100);
-	/* It was not sent, and fails. */
+	/* The request was not sent completely: the operation fails. */
 	failed(a, "-CLUSTERDOWN h:1 does not answer");
 	assert_int_equal(flow_world->closed, 1);
 	flow_world_destroy(&flow_world);
 }
 
-/* A server that closes idle connections is up, however long ago it did so. */
+/* A server that closed an idle connection long ago counts as up: the flow connects again. */
 static void test_a_connection_that_was_closed_long_ago(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -574,7 +581,7 @@ static void test_a_connection_that_was_closed_long_ago(void **state)
 	sent(flow_world, 1, "GET a");
 	reply(flow_world, 1, "$-1\r\n");
 	got(a, "$-1\r\n");
-	/* A server that was down for long may be back. */
+	/* A server that has been down for long may be back: the flow tries again. */
 	down(flow_world, 1);
 	a = get(flow_world, 1, 1, "GET a");
 	for (int i = 0; i < 30 && !a->done; i++) {
@@ -584,7 +591,7 @@ static void test_a_connection_that_was_closed_long_ago(void **state)
 	}
 	failed(a, "-CLUSTERDOWN");
 	a = get(flow_world, 1, 1, "GET a");
-	failed(a, "-CLUSTERDOWN"); /* at once: a try was made just before */
+	failed(a, "-CLUSTERDOWN"); /* fails at once: the flow tried to connect just before */
 	pass(flow_world, 300000);
 	a = get(flow_world, 1, 1, "GET a");
 	assert_false(a->done);
@@ -593,7 +600,7 @@ static void test_a_connection_that_was_closed_long_ago(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* A server that accepts connections and drops them at the first command. */
+/* A server accepts connections and drops them at the first command: the flow connects less and less often. */
 static void test_reconnecting_slows_down(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -615,8 +622,9 @@ static void test_reconnecting_slows_down(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* New routes move operations that wait for a node that does not answer. One of them is refused, which causes another
- * try to connect; its client then sends a command for the same key, which goes behind its earlier ones. */
+/* New routes move two operations that wait for a node that does not answer. The first is refused, which starts
+ * another attempt to connect; in its callback the client sends a third command for the same key, which must run
+ * after the second. */
 static void test_one_that_waits_is_not_overtaken_when_another_is_refused(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);

@@ -1,9 +1,9 @@
-/* Goal: when a server refuses (CLUSTERDOWN, LOADING) for longer than engine-timeout, the operations that came first
- * wait that long; later ones are still sent, but the refusal is passed on to the client at once. The first one that
- * the server runs again is answered normally.
+/* Goal: when a server refuses (CLUSTERDOWN, LOADING) for longer than engine-timeout, the operations that came
+ * first wait that long; later ones are still sent, but the refusal is passed on to the client at once. The
+ * first one that the server runs again is answered normally.
  *
- * Method: a flow without a network (tests/lib/flow_world.h); the test is the cluster that is down. engine-timeout is
- * a second. */
+ * Method: a flow without a network (tests/lib/flow_world.h); the test is the cluster that is down.
+ * engine-timeout is a second. */
 #include "tests/lib/flow_world.h"
 
 #define DOWN "-CLUSTERDOWN The cluster is down\r\n"
@@ -11,7 +11,7 @@
 #define NOT_SERVED "-CLUSTERDOWN Hash slot not served\r\n"
 #define LOADING "-LOADING Redis is loading the dataset in memory\r\n"
 
-/* For `ms`, operations at port 1 are refused with this error. */
+/* The server at port 1 refuses all operations with the error `words`, for `ms`. */
 static void refuse_for(struct flow_world *flow_world, uint64_t ms, const char *words)
 {
 	for (uint64_t at = 0; at < ms; at += 100) {
@@ -25,7 +25,8 @@ static void refuse_for(struct flow_world *flow_world, uint64_t ms, const char *w
 	}
 }
 
-/* A world whose port 1 has refused with this error for a second and more, until an operation timed out. */
+/* A world whose port 1 has refused with the error `words` for more than a second, until the first operation
+ * timed out. */
 static struct flow_world *town_refused(const char *words)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -42,7 +43,7 @@ static struct flow_world *town_refused(const char *words)
 static void refused_at_once(struct flow_world *flow_world, struct asked *asked, const char *request,
 			    const char *words)
 {
-	/* the server is asked all the same, because it may have recovered */
+	/* The flow still sends the operation to the server, which may have recovered. */
 	sent(flow_world, 1, request);
 	reply(flow_world, 1, words);
 	got(asked, words);
@@ -73,10 +74,10 @@ static void test_later_requests_are_refused_at_once(void **state)
 	(void)state;
 	refused_at_once(flow_world, set(flow_world, 1, 1, "SET a 2"), "SET a 2", DOWN);
 	refused_at_once(flow_world, set(flow_world, 2, 7, "SET b 1"), "SET b 1",
-			DOWN); /* any slot of the node */
+			DOWN); /* the same holds for any slot of the node */
 	refused_at_once(flow_world, get(flow_world, 2, 9, "GET c"), "GET c", DOWN);
 
-	/* Other nodes are not affected. */
+	/* Operations at other nodes still wait. */
 	other = get(flow_world, 2, 9000, "GET d");
 	up(flow_world, 2);
 	sent(flow_world, 2, "GET d");
@@ -96,7 +97,7 @@ static void test_requests_that_wait_already(void **state)
 	later = set(flow_world, 2, 2, "SET b 1");
 	refuse_for(flow_world, 400, DOWN);
 	got(first, DOWN);
-	got(later, DOWN); /* it would have waited for longer, in vain */
+	got(later, DOWN); /* passed on at the same time: a longer wait would have been in vain */
 	flow_world_destroy(&flow_world);
 }
 
@@ -106,13 +107,13 @@ static void test_the_node_recovers(void **state)
 
 	(void)state;
 	served(flow_world, set(flow_world, 1, 1, "SET a 2"), "SET a 2");
-	/* refused again: a new period begins */
+	/* The server has recovered: after another refusal, operations wait again. */
 	waits(flow_world, set(flow_world, 1, 1, "SET a 3"), "SET a 3", DOWN);
 	flow_world_destroy(&flow_world);
 }
 
-/* An error does not show recovery: some errors come before the state of the cluster is checked. And a keyless
- * command is served by any node. */
+/* An error reply does not show that the node has recovered, because servers check some errors before the state
+ * of the cluster. Nor does the reply to a keyless command, which any node answers. */
 static void test_replies_that_prove_no_recovery(void **state)
 {
 	struct flow_world *flow_world = town_refused(DOWN);
@@ -145,7 +146,7 @@ static void test_reads_may_be_served(void **state)
 
 	(void)state;
 	waits(flow_world, get(flow_world, 1, 1, "GET a"), "GET a",
-	      DOWN); /* reads were not refused before */
+	      DOWN); /* the server refused writes only: the first refused read waits */
 	read_served(flow_world);
 	refused_at_once(flow_world, set(flow_world, 1, 1, "SET a 2"), "SET a 2", READS_ONLY);
 	served(flow_world, set(flow_world, 1, 1, "SET a 2"), "SET a 2");
@@ -170,7 +171,7 @@ static void test_one_slot(void **state)
 
 	(void)state;
 	served(flow_world, set(flow_world, 1, 2, "SET b 1"),
-	       "SET b 1"); /* another slot does not show that this one is served */
+	       "SET b 1"); /* another slot is served, which does not show that slot 1 is served */
 	refused_at_once(flow_world, set(flow_world, 1, 1, "SET a 2"), "SET a 2", NOT_SERVED);
 	waits(flow_world, set(flow_world, 1, 2, "SET b 2"), "SET b 2", NOT_SERVED);
 	served(flow_world, set(flow_world, 1, 1, "SET a 2"), "SET a 2");
@@ -189,7 +190,8 @@ static void test_loading(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* Migrations and failovers end: these refusals are waited for, however many there were. */
+/* Migrations and failovers end by themselves: after TRYAGAIN an operation always waits, however many operations
+ * were refused. */
 static void test_refusals_that_are_waited_for(void **state)
 {
 	struct flow_world *flow_world = town_refused("-TRYAGAIN Multiple keys request\r\n");
@@ -212,7 +214,7 @@ static void test_a_refusal_long_ago(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* The server refuses each command, and then EXEC: the client gets the reason, not EXECABORT. */
+/* The server refuses each command of a transaction, and then EXEC: the client gets the reason, not EXECABORT. */
 static void test_transactions(void **state)
 {
 	struct flow_world *flow_world = town_refused(DOWN);
@@ -235,7 +237,8 @@ static void test_transactions(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* A client's commands for a slot that were refused earlier must not run behind one that was refused at once. */
+/* Several operations on one slot are refused. When the first times out, the flow passes the refusals on in the
+ * order of the requests. */
 static void test_order(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -244,7 +247,8 @@ static void test_order(void **state)
 	(void)state;
 	up(flow_world, 1);
 	refuse_for(flow_world, 1000, DOWN);
-	a = set(flow_world, 2, 1, "SET a 2"); /* behind the first, which is parked */
+	/* Same slot: waits for the first operation, which waits for a retry. */
+	a = set(flow_world, 2, 1, "SET a 2");
 	b = set(flow_world, 2, 1, "SET a 3");
 	assert_false(a->done);
 	refuse_for(flow_world, 200, DOWN);

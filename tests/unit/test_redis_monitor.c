@@ -1,8 +1,9 @@
-/* Goal: the topology monitor knows the owner of every slot and the state of every server, through failures, with no
- * more requests than needed. It ignores a partitioned node and a foreign cluster, and continues when servers return.
+/* Goal: the topology monitor knows the owner of every slot and the state of every server, in spite of failures,
+ * with no more requests than needed. It ignores a partitioned node and a foreign cluster, and goes on when
+ * servers return.
  *
- * Method: the servers of monitor_world.h. Each test sets events in time, and compares the monitor's requests and its
- * reports to the host. */
+ * Method: the servers of monitor_world.h. Each test lets things happen at given times, and compares the
+ * requests that the monitor sends and the reports that it gives to its host. */
 #include "tests/lib/monitor_world.h"
 
 static void check_the_first_topology(struct world *world)
@@ -38,13 +39,14 @@ static void test_the_first_topology(void **state)
 	assert_false(world->startup_done);
 	pass(world, 100 * MS);
 	check_the_first_topology(world);
-	/* One node was asked for the topology, and every master for its state. */
+	/* The monitor asks one node for the topology, and every master for its state. */
 	assert_int_equal(count_requests(world, "CLUSTER SLOTS;"), 1);
 	assert_int_equal(count_requests(world, ": COMMAND;"), 1);
 	assert_int_equal(count_requests(world, ": INFO;"), 3);
 	assert_int_equal(count_requests(world, ": CLUSTER SLOT-STATS SLOTSRANGE 0 16383;"), 3);
 	pass(world, 1 * S);
-	assert_int_equal(count_requests(world, "d: INFO;"), 1); /* its master does not list it */
+	/* The monitor asks the replica itself when the master's INFO does not list the replica. */
+	assert_int_equal(count_requests(world, "d: INFO;"), 1);
 	destroy(world);
 }
 
@@ -64,7 +66,7 @@ static void test_a_single_server(void **state)
 	struct world *world = make("redis://a:1");
 
 	(void)state;
-	assert_int_equal(owner(world, 16383), 'a'); /* at once */
+	assert_int_equal(owner(world, 16383), 'a'); /* known before any server answers */
 	assert_int_equal(world->partitions[0].state, HS_PARTITION_UNKNOWN);
 	assert_string_equal(world->partitions[0].slots, "0-16383");
 	server_at(world, 'a')->down = true;
@@ -79,13 +81,14 @@ static void test_a_single_server(void **state)
 	assert_int_equal(world->partitions[0].state, HS_PARTITION_OK);
 	assert_int_equal(count_requests(world, "CLUSTER"), 0);
 	hs_monitor_suspect_topology(world->monitor,
-				    world->now_us); /* a single server has no topology */
+				    world->now_us); /* no effect: a single server has no topology */
 	pass(world, 2 * S);
 	assert_int_equal(count_requests(world, "CLUSTER"), 0);
 	destroy(world);
 }
 
-/* The next round starts after about `refresh_ms`; an unchanged reply is not parsed again. */
+/* Without changes, a round starts about every `refresh_ms`; the monitor does not parse an unchanged reply
+ * again. */
 static void test_rounds_without_changes(void **state)
 {
 	struct world *world = make_cluster();
@@ -97,18 +100,18 @@ static void test_rounds_without_changes(void **state)
 	pass(world, 6 * S);
 	assert_int_equal(count_requests(world, "CLUSTER SLOTS;"), 1);
 	pass(world, 200 * S);
-	read = world->capacity_asked; /* counts the replies that are parsed */
-	assert_in_range(read, 2, 4);  /* at most once from each node */
+	read = world->capacity_asked; /* number of parsed replies */
+	assert_in_range(read, 2, 4);  /* the monitor parsed one reply from each node, at most */
 	assert_in_range(count_requests(world, "CLUSTER SLOTS;"), 17, 28);
 	assert_int_equal(world->routes_told, 1);
-	/* A changed reply is parsed, also from a node whose reply was the same for long. */
+	/* The monitor parses a changed reply, even from a node that had sent the same reply for long. */
 	all_slots(world, "0-99 a d, 100-299 b, 300-16383 c", 6);
 	pass(world, 13 * S);
 	assert_int_equal(owner(world, 250), 'b');
 	assert_int_equal(world->routes_told, 2);
 	assert_int_equal(world->capacity_asked, read + 1);
 	assert_non_null(strstr(world->lines, "cluster: 100 slots moved\n"));
-	/* And an earlier reply does not count as unchanged any more. */
+	/* A later reply that changes the topology once more is parsed, too. */
 	all_slots(world, "0-99 a d, 100-199 b, 200-16383 c", 7);
 	pass(world, 13 * S);
 	assert_int_equal(owner(world, 250), 'c');
@@ -131,11 +134,13 @@ static void test_a_redirect_starts_a_round(void **state)
 	for (int i = 0; i < 100; i++)
 		report_stale_topology(world);
 	pass(world, 0);
-	assert_int_equal(count_requests(world, "CLUSTER SLOTS;"), 1); /* at once, and once */
+	/* A hundred reports start one round, at once. */
+	assert_int_equal(count_requests(world, "CLUSTER SLOTS;"), 1);
 	assert_int_equal(owner(world, 250), 'b');
-	/* Soon after a round the next one waits a little, and longer while rounds find no change. */
+	/* A report soon after a round starts the next round after a pause. The pause doubles as long as rounds
+	 * find no change, up to a limit. */
 	for (uint64_t gap_ms = 50; gap_ms <= 1600; gap_ms *= 2) {
-		uint64_t gap_us = (gap_ms < 400 ? gap_ms : 400) * MS; /* up to this limit */
+		uint64_t gap_us = (gap_ms < 400 ? gap_ms : 400) * MS; /* at most 400 ms */
 
 		forget(world);
 		report_stale_topology(world);
@@ -149,7 +154,7 @@ static void test_a_redirect_starts_a_round(void **state)
 	destroy(world);
 }
 
-/* A report during a round causes another round behind it: the answer in flight may be older. */
+/* A report during a round starts another round afterwards: the answer in flight may be older than the report. */
 static void test_a_redirect_during_a_round(void **state)
 {
 	struct world *world = make_cluster();
@@ -158,14 +163,15 @@ static void test_a_redirect_during_a_round(void **state)
 	pass(world, 1 * S);
 	forget(world);
 	report_stale_topology(world);
-	hs_monitor_tick(world->monitor, world->now_us); /* sent, not answered */
+	/* The request is sent and has no answer yet. */
+	hs_monitor_tick(world->monitor, world->now_us);
 	report_stale_topology(world);
 	pass(world, 150 * MS);
 	assert_int_equal(count_requests(world, "CLUSTER SLOTS;"), 2);
 	destroy(world);
 }
 
-/* b is partitioned from the others: it has an older topology and epoch. */
+/* Node b was partitioned from the others and has an older topology and epoch: the monitor ignores its topology. */
 static void test_a_node_that_was_cut_off(void **state)
 {
 	struct world *world = make_cluster();
@@ -182,10 +188,10 @@ static void test_a_node_that_was_cut_off(void **state)
 		pass(world, 500 * MS);
 		assert_int_equal(owner(world, 0), 'd');
 	}
-	assert_true(count_requests(world, "b: CLUSTER SLOTS;") > 0); /* it got the request */
+	assert_true(count_requests(world, "b: CLUSTER SLOTS;") > 0); /* the monitor did ask b */
 	assert_int_equal(world->routes_told, 2);
 	pass(world, 1 * S);
-	/* No other node is left: after three rounds, b's topology is accepted. */
+	/* No other node answers: after three rounds the monitor accepts b's topology. */
 	for (int i = 0; i < SERVERS; i++) {
 		if (i == 1)
 			continue;
@@ -202,7 +208,8 @@ static void test_a_node_that_was_cut_off(void **state)
 	destroy(world);
 }
 
-/* The subscriber subscribes at every node of the routes for key events and changed keys. */
+/* The routes list only masters with slots, because the subscriber opens a connection to every node of the
+ * routes. */
 static void test_routes_list_no_master_without_slots(void **state)
 {
 	struct world *world = make_cluster();
@@ -217,8 +224,8 @@ static void test_routes_list_no_master_without_slots(void **state)
 	destroy(world);
 }
 
-/* a is partitioned: it answers CLUSTERDOWN, and the others have promoted d. No client has noticed: the monitor
- * does. */
+/* Node a is partitioned and answers CLUSTERDOWN, and the others have promoted d. No client has sent a request,
+ * so the monitor has to notice by itself. */
 static void test_a_master_that_refuses_may_be_replaced(void **state)
 {
 	struct world *world = make_cluster();
@@ -233,7 +240,7 @@ static void test_a_master_that_refuses_may_be_replaced(void **state)
 	destroy(world);
 }
 
-/* Another cluster answers at the addresses of this one. */
+/* Another cluster answers at all addresses of this cluster. */
 static void test_a_foreign_cluster(void **state)
 {
 	struct world *world = make_cluster();
@@ -246,13 +253,15 @@ static void test_a_foreign_cluster(void **state)
 	pass(world, 10 * MS);
 	assert_int_equal(owner(world, 0), 'a');
 	assert_int_equal(world->routes_told, 1);
-	assert_int_equal(count_requests(world, "CLUSTER SLOTS;"), 4); /* every node, d as well */
+	/* One to every node, including the replica d. */
+	assert_int_equal(count_requests(world, "CLUSTER SLOTS;"), 4);
 	assert_non_null(strstr(world->unavailable_reason, "none of 4 nodes gives a usable answer"));
 	assert_non_null(
 		strstr(world->unavailable_reason, "a different cluster answers at this address"));
 	assert_non_null(strstr(world->lines, "ignored, check the engine's URL"));
-	assert_null(strstr(world->lines, "master of partition")); /* none of the masters is down */
-	/* Each connection is opened again, in case the address leads elsewhere by then. */
+	/* The masters do not count as down. */
+	assert_null(strstr(world->lines, "master of partition"));
+	/* The monitor opens each connection again, because the address may lead to another server afterwards. */
 	pass(world, 150 * MS);
 	for (char name = 'a'; name <= 'd'; name++)
 		assert_in_range(server_at(world, name)->up_us, world->now_us - 60 * MS,
@@ -264,7 +273,8 @@ static void test_a_foreign_cluster(void **state)
 	destroy(world);
 }
 
-/* Tries are 100 ms apart at first, later at most 1 s, plus a random part of up to half. */
+/* While all servers are down, the pause between rounds grows from 100 ms to 1 s; a random part of up to half is
+ * added to each pause. */
 static void test_all_servers_down_and_back(void **state)
 {
 	static const unsigned pauses_ms[] = {100, 200, 400, 800, 1000, 1000};
@@ -273,7 +283,7 @@ static void test_all_servers_down_and_back(void **state)
 	(void)state;
 	server_at(world, 'a')->down = server_at(world, 'b')->down = true;
 	pass(world, 0);
-	assert_true(world->startup_done); /* the caller that waits for the start continues */
+	assert_true(world->startup_done); /* the monitor does not hold up the start */
 	assert_string_equal(world->unavailable_reason,
 			    strstr(world->unavailable_reason, "(a:1")
 				    ? "none of 2 nodes gives a usable answer (a:1: "
@@ -286,12 +296,13 @@ static void test_all_servers_down_and_back(void **state)
 		assert_in_range(pause_us, pauses_ms[i] * MS, pauses_ms[i] * MS * 3 / 2);
 		pass(world, pause_us);
 	}
-	assert_string_equal(strstr(world->lines, ": retrying"), ": retrying\n"); /* logged once */
+	/* The failure is logged once. */
+	assert_string_equal(strstr(world->lines, ": retrying"), ": retrying\n");
 	server_at(world, 'a')->down = false;
 	server_at(world, 'b')->down = false;
 	pass(world, 1600 * MS);
 	check_the_first_topology(world);
-	/* When all servers fail again, tries begin with short pauses again. */
+	/* When all servers fail again, the pauses are short again at first. */
 	for (int i = 0; i < SERVERS; i++) {
 		world->servers[i].down = true;
 		lose(world, (char)('a' + i));
@@ -306,7 +317,7 @@ static void test_all_servers_down_and_back(void **state)
 	destroy(world);
 }
 
-/* After 200 ms without an answer another node is asked as well; after 2 s the silent one is given up. */
+/* After 200 ms without an answer the monitor asks another node as well; after 2 s it gives the silent node up. */
 static void test_a_slow_node_is_hedged(void **state)
 {
 	struct world *world = make_cluster();
@@ -320,7 +331,7 @@ static void test_a_slow_node_is_hedged(void **state)
 	pass(world, 50 * MS);
 	for (int i = 0; i < SERVERS; i++) {
 		if (world->servers[i].in.len > 0) {
-			assert_null(asked); /* exactly one */
+			assert_null(asked); /* the monitor asked exactly one node */
 			asked = &world->servers[i];
 		}
 	}
@@ -345,7 +356,7 @@ static void test_how_servers_are(void **state)
 	server_at(world, 'b')->maxmemory = "5";
 	pass(world, 1 * S);
 	assert_int_equal(world->partitions[1].keys, 77);
-	assert_int_equal(world->common.maxmemory, -1); /* the servers differ */
+	assert_int_equal(world->common.maxmemory, -1); /* -1: the servers have different values */
 	assert_int_equal(count_requests(world, "a: INFO;"), 1);
 	assert_int_equal(count_requests(world, "a: CLUSTER INFO;"), 1);
 	server_at(world, 'b')->failing = true;
@@ -354,14 +365,14 @@ static void test_how_servers_are(void **state)
 	hs_monitor_tick(world->monitor, world->now_us);
 	while (count_requests(world, "b: CLUSTER INFO;") == 0)
 		assert_true(step(world));
-	assert_int_equal(world->partitions[1].state, HS_PARTITION_DOWN); /* at once */
+	assert_int_equal(world->partitions[1].state, HS_PARTITION_DOWN); /* as soon as b answers */
 	assert_int_equal(hs_slot_map_failed(&world->slots), 100);
 	server_at(world, 'b')->failing = false;
 	pass(world, 6 * S);
 	assert_int_equal(hs_slot_map_failed(&world->slots), 0);
-	/* the servers refused it at the start */
+	/* The servers refused CLUSTER SLOT-STATS at the start: the monitor does not send it again. */
 	assert_int_equal(count_requests(world, "SLOT-STATS"), 0);
-	/* A master that reports to be a replica was replaced: the topology is stale. */
+	/* A master that reports to be a replica has been replaced: the topology is stale, and a round starts. */
 	forget(world);
 	server_at(world, 'b')->replica = true;
 	pass(world, 1 * S);
@@ -380,10 +391,10 @@ static void test_commands_that_change(void **state)
 	}
 	pass(world, 8 * S);
 	assert_int_equal(world->learned_told, 1);
-	pass(world, 4 * S); /* COMMAND COUNT is sent with every tenth INFO */
+	pass(world, 4 * S); /* COMMAND COUNT goes out with every tenth INFO */
 	assert_int_equal(count_requests(world, ": COMMAND COUNT;"), 1);
 	assert_int_equal(world->learned_told, 2);
-	/* A server that was down may have come back with another version. */
+	/* A server may return with another version: the monitor asks it for COMMAND again. */
 	server_at(world, 'c')->commands = COMMANDS("zzsix");
 	forget(world);
 	lose(world, 'c');
@@ -405,7 +416,7 @@ static void test_a_server_that_refuses_command(void **state)
 	assert_true(world->startup_done);
 	assert_int_equal(world->learned_told, 0);
 	assert_non_null(strstr(world->lines, "COMMAND failed (NOPERM no)"));
-	assert_int_equal(count_requests(world, ": COMMAND;"), 4); /* once to each server */
+	assert_int_equal(count_requests(world, ": COMMAND;"), 4); /* one request to each server */
 	destroy(world);
 }
 
@@ -430,7 +441,8 @@ static void test_malformed_replies(void **state)
 	destroy(world);
 }
 
-/* Connections to replicas are opened for a round and closed again; nodes that have left the cluster are forgotten. */
+/* The monitor opens connections to replicas for a round and closes them again; it forgets nodes that have left
+ * the cluster. */
 static void test_connections_that_are_not_needed(void **state)
 {
 	struct world *world = make("cluster://d:4");
@@ -440,7 +452,8 @@ static void test_connections_that_are_not_needed(void **state)
 	assert_non_null(server_at(world, 'd')->upstream);
 	pass(world, 1 * S);
 	assert_non_null(server_at(world, 'b')->upstream);
-	all_slots(world, "0-199 a, 200-16383 c", 6); /* b and d have left; d is a seed */
+	/* Nodes b and d have left; the connection to d stays open for a while, because d is the seed. */
+	all_slots(world, "0-199 a, 200-16383 c", 6);
 	report_stale_topology(world);
 	pass(world, 500 * MS);
 	assert_null(server_at(world, 'b')->upstream);

@@ -1,7 +1,7 @@
-/* Goal: one log line describes the difference between two topologies; two replies to COMMAND with the same content
- * have the same hash, whatever their order.
+/* Goal: one log line describes the difference between two topologies; two replies to COMMAND with the same
+ * content have the same hash, whatever the order of their entries.
  *
- * Method: pairs of topologies in short notation, and replies with their parts in another order. */
+ * Method: pairs of topologies in short notation, and replies with their entries in another order. */
 #include "engine/redis/monitor_internal.h"
 
 #include <setjmp.h>
@@ -11,7 +11,8 @@
 
 #include <cmocka.h>
 
-/* "0-99 a b, 100 c": two ranges; a has the replica b. Node a is a:1 with the id "a", b is b:2. */
+/* Creates a topology from a short notation: "0-99 a b, 100 c" are two ranges of slots with the masters a and c;
+ * b is a replica of a. Node a has the address a:1 and the id "a", node b has b:2. */
 static struct hs_topology *make(const char *text, const struct hs_topology *before)
 {
 	struct hs_buf ranges = {0}, reply = {0};
@@ -74,7 +75,7 @@ static void test_changes(void **state)
 	check("0-16383 a b", "0-16383 a c", "the replicas changed");
 }
 
-/* A cluster that is rebuilt completely is one line, too. */
+/* Even a cluster whose slots all have new owners is described in one line. */
 static void test_many_changes(void **state)
 {
 	struct hs_topology *before, *after;
@@ -92,7 +93,8 @@ static void test_many_changes(void **state)
 	hs_buf_append(&text, "", 1);
 	assert_non_null(strstr(text.data, "partition 8 is removed; and more"));
 	assert_null(strstr(text.data, "partition 9"));
-	assert_string_equal(strstr(text.data, "and more"), "and more"); /* the end */
+	/* "and more" ends the line. */
+	assert_string_equal(strstr(text.data, "and more"), "and more");
 	assert_null(memchr(text.data, '\n', text.len));
 	hs_buf_deinit(&many);
 	hs_buf_deinit(&one);
@@ -143,7 +145,7 @@ static void test_everything_else_counts(void **state)
 	assert_int_not_equal(get, number("*1\r\n" SET));
 	assert_int_not_equal(get, number("*2\r\n" GET SET));
 	assert_int_not_equal(get, number("*2\r\n" GET GET));
-	/* Swapped elements, another flag, a part moved elsewhere. */
+	/* The hash differs if elements are swapped, a flag differs, or an entry belongs to another command. */
 	assert_int_not_equal(get, number("*1\r\n*4\r\n$3\r\nget\r\n:1\r\n:2\r\n*2\r\n+readonly\r\n"
 					 "+fast\r\n"));
 	assert_int_not_equal(get, number("*1\r\n*4\r\n$3\r\nget\r\n:2\r\n:1\r\n*2\r\n+readonly\r\n"

@@ -1,4 +1,5 @@
-/* Goal: CONFIG GET, CONFIG SET and INFO of clients are answered from all servers, in rounds, also when servers fail.
+/* Goal: CONFIG GET, CONFIG SET and INFO of clients are answered from all servers, in rounds, also when servers
+ * fail.
  *
  * Method: the servers of monitor_world.h. */
 #include "tests/lib/monitor_world.h"
@@ -55,9 +56,10 @@ static void test_config_get(void **state)
 	pass(world, 0);
 	assert_int_equal(world->done, 1);
 	check_reply(&first, "*2\r\n$9\r\nmaxmemory\r\n$1\r\n0\r\n");
-	assert_int_equal(count_requests(world, ": CONFIG GET;"), 4); /* every node, replicas too */
+	/* One to every node, including the replica. */
+	assert_int_equal(count_requests(world, ": CONFIG GET;"), 4);
 	assert_int_equal(count_requests(world, "b: CONFIG GET *;"), 1);
-	/* Commands that come during a round are answered together, by the next round. */
+	/* The next round answers all commands that came during a round. */
 	forget(world);
 	configure(world, &first, "GET", "maxmemory", NULL);
 	server_at(world, 'd')->maxmemory = "9";
@@ -92,12 +94,12 @@ static void test_config_without_a_node(void **state)
 
 	(void)state;
 	configure(world, &config, "GET", "maxmemory", NULL);
-	assert_int_equal(world->done, 1); /* no node is known */
+	assert_int_equal(world->done, 1); /* fails at once: no node is known yet */
 	check_reply(&config, "-CLUSTERDOWN ");
 	destroy(world);
 }
 
-/* A setting is applied again at a node that returns without it. */
+/* The monitor sends a setting again to a node that returns without it. */
 static void test_config_set(void **state)
 {
 	struct world *world = make_cluster();
@@ -113,7 +115,7 @@ static void test_config_set(void **state)
 	lose(world, 'c');
 	server_at(world, 'c')->maxmemory = "0";
 	pass(world, 1100 * MS);
-	/* in the server's own notation */
+	/* The monitor sends the value as the servers report it. */
 	assert_string_equal(server_at(world, 'c')->maxmemory, "1024");
 	assert_int_equal(count_requests(world, "CONFIG SET"), 1);
 	assert_non_null(strstr(world->lines, "c:3: restored maxmemory to the last CONFIG SET\n"));
@@ -164,12 +166,14 @@ static void test_a_recount(void **state)
 	server_at(world, 'a')->keys = 1000;
 	recount(world, 1);
 	assert_int_equal(world->recounted, 0);
-	recount(world, 2); /* the round in flight may be too old for this recount */
+	/* Needs another round: the answers in flight may be older than this request. */
+	recount(world, 2);
 	pass(world, 0);
 	assert_int_equal(world->recounted, 2);
 	assert_int_equal(world->partitions[0].keys, 1000);
 	assert_int_equal(count_requests(world, "a: INFO keyspace;"), 2);
-	assert_int_equal(count_requests(world, "d: INFO keyspace;"), 0); /* a replica */
+	/* Server d is a replica: its keys are not counted. */
+	assert_int_equal(count_requests(world, "d: INFO keyspace;"), 0);
 	destroy(world);
 }
 
@@ -190,8 +194,8 @@ static void test_a_recount_with_a_silent_node(void **state)
 	assert_int_equal(world->recounted, 1);
 	assert_in_range(world->recounted_us - began_us, 500 * MS, 600 * MS);
 	assert_int_equal(world->partitions[0].keys, 1000);
-	assert_int_equal(world->partitions[1].keys, 10); /* its last known count */
-	/* Server b did not answer: later rounds do not wait for b until it has answered something. */
+	assert_int_equal(world->partitions[1].keys, 10); /* the last known number of keys */
+	/* Server b has not answered: later rounds do not wait for b until b has answered any request. */
 	recount(world, 2);
 	pass(world, 0);
 	assert_int_equal(world->recounted, 2);
@@ -206,8 +210,8 @@ static void test_a_recount_with_a_silent_node(void **state)
 	destroy(world);
 }
 
-/* If a round stops waiting for INFO keyspace before it is sent, it is not sent at all: the answer could be taken for
- * the next round's. */
+/* INFO keyspace waits for the reply to INFO. If the round ends before INFO keyspace was sent, the monitor does
+ * not send it: the late answer could be taken for an answer to the next round. */
 static void test_a_recount_behind_another_request(void **state)
 {
 	struct world *world = make_cluster();
@@ -215,7 +219,7 @@ static void test_a_recount_behind_another_request(void **state)
 	(void)state;
 	pass(world, 850 * MS);
 	server_at(world, 'b')->silent = true;
-	pass(world, 100 * MS); /* INFO is in flight */
+	pass(world, 100 * MS); /* the monitor has sent INFO to b, which does not answer */
 	recount(world, 1);
 	pass(world, 700 * MS);
 	assert_int_equal(world->recounted, 1);

@@ -1,8 +1,8 @@
-/* Goal: names become addresses; no loop is blocked by a slow lookup, lookups of the same name share one, and a
+/* Goal: host names become addresses; a slow lookup blocks no loop, lookups of the same name share one, and a
  * connection tries all addresses of a name.
  *
- * Method: a lookup function that blocks until the test releases it, instead of the system's; a listener on loopback
- * that answers HELLO. */
+ * Method: instead of the system's lookup, a function that blocks until the test releases it; a listener on
+ * loopback that answers HELLO. */
 #include "upstream/names.h"
 
 #include "base/bytes.h"
@@ -19,8 +19,8 @@
 
 #include <cmocka.h>
 
-/* The test's lookup: "slow", with or without a number behind it, blocks; "two" has two addresses, of which the first
- * does not accept connections. */
+/* The lookup function of the test: a name that begins with "slow" blocks; "two" has two addresses, and only the
+ * second accepts connections. */
 static uv_sem_t gate, passed;
 
 static int find(const char *host, const char *port, const struct addrinfo *hints,
@@ -80,7 +80,7 @@ static void test_found_and_not(void **state)
 	hs_names_release(&names);
 }
 
-/* The loop ends and everything is released while the lookup is still blocked. */
+/* The loop ends and all memory is released while the lookup is still blocked. */
 static void test_cancelled_while_it_waits(void **state)
 {
 	struct hs_names *names = hs_names_create(find);
@@ -131,7 +131,8 @@ static void test_limit(void **state)
 		uv_sem_wait(&passed);
 }
 
-/* Many connections to one name share a lookup, also from two loops; cancelling one does not affect the others. */
+/* Many connections to one name share a lookup, even in two loops; cancelling one connection does not affect the
+ * others. */
 static void test_one_name_is_looked_up_once(void **state)
 {
 	struct hs_names *names = hs_names_create(find);
@@ -199,7 +200,7 @@ static void on_connection(uv_stream_t *listener, int status)
 	uv_read_start((uv_stream_t *)&server->peer, on_alloc, on_read);
 }
 
-/* A port that no other process gets. Connections are refused until it listens. */
+/* Binds a port, so that no other process gets it. Connections are refused until the server listens. */
 static uint16_t bind_to(struct server *server, uv_loop_t *loop)
 {
 	struct sockaddr_in address;
@@ -307,7 +308,7 @@ static void test_no_address_accepts(void **state)
 	hs_names_release(&names);
 }
 
-/* Closing is possible at any time, and calls nothing back. */
+/* A connection may be closed at any time; no callback is called afterwards. */
 static void test_closed_while_it_looks_up(void **state)
 {
 	struct hs_names *names = hs_names_create(find);

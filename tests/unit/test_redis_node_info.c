@@ -1,5 +1,4 @@
-/* Goal: the numbers of INFO are parsed exactly, of masters, replicas, Redis and Valkey, and any other text does no
- * harm.
+/* Goal: INFO of masters and replicas, of Redis and Valkey, is parsed exactly, and any other text does no harm.
  *
  * Method: replies of redis-server 7.0, shortened; similar lines; cut texts. */
 #include "engine/redis/node_info.h"
@@ -138,7 +137,7 @@ static void test_other_texts(void **state)
 	assert_int_equal(strlen(info.version), sizeof info.version - 1);
 }
 
-/* Each text in an allocation of its own, so that a sanitizer reports a read beyond it. */
+/* Each text lies in an allocation of exactly its length, so that a sanitizer reports a read beyond the end. */
 static void test_a_text_cut_anywhere(void **state)
 {
 	(void)state;
@@ -162,7 +161,8 @@ static void test_cpu_between_two_looks(void **state)
 	assert_true(hs_node_info_cpu(&a, &b, 500000) == 1.5);
 	assert_true(hs_node_info_cpu(&a, &b, 0) == 0);
 	assert_true(hs_node_info_cpu(&b, &a, 500000) == 0);
-	b.run_id[0] = 'y'; /* restarted: its CPU time counts from zero */
+	/* Another run id: the server has restarted, and its CPU time counts from zero. */
+	b.run_id[0] = 'y';
 	assert_true(hs_node_info_cpu(&a, &b, 500000) == 0);
 }
 
@@ -177,7 +177,7 @@ static void test_keyspace_alone(void **state)
 			 0);
 	assert_int_equal(info.keys, 8);
 	assert_int_equal(info.expires, 3);
-	assert_int_equal(info.role, HS_NODE_MASTER); /* the other fields stay */
+	assert_int_equal(info.role, HS_NODE_MASTER); /* the fields parsed before are not affected */
 	assert_int_equal(info.clients, 17);
 	assert_int_equal(hs_node_info_parse_keyspace(&info, HS_LIT("# Keyspace\r\n")), 0);
 	assert_int_equal(info.keys, 0);

@@ -1,5 +1,5 @@
-/* Goal: a failed connection of each kind (struct hs_pipe_kind) changes its node's state (down, untracked) only as
- * far as it shows something about the node. Each new connection begins with a fresh state.
+/* Goal: a failed connection of each kind (struct hs_pipe_kind) changes the state of its node (down, untracked)
+ * only as far as the failure shows something about the node. Each new connection begins with a fresh state.
  *
  * Method: scripts in which the test is the servers (tests/lib/flow_world.h); slot 1 is at port 1. */
 #include "tests/lib/flow_world.h"
@@ -32,7 +32,7 @@ static struct hs_pipe *open_pipe(struct flow_world *flow_world, struct hs_pipe *
 	return pipe;
 }
 
-/* A pipe of this kind to the node, being opened. */
+/* Opens a connection of this kind to the node. */
 static struct hs_pipe *open_kind(struct flow_world *flow_world, const struct hs_pipe_kind *kind)
 {
 	struct hs_node *node = node_of(flow_world);
@@ -54,8 +54,8 @@ static void test_how_a_failure_changes_its_node(void **state)
 	static const struct {
 		const struct hs_pipe_kind *kind;
 		const char *why;
-		bool reached; /* another pipe, shared by all clients, is up */
-		bool down;    /* the node counts as down */
+		bool reached; /* a connection of another kind, shared by all clients, is up */
+		bool down;    /* expected: the node counts as down */
 	} cases[] = {
 		{&hs_resp2_pipes, "cut", false, true},
 		{&hs_resp2_pipes, "cut", true, true},
@@ -131,7 +131,8 @@ static struct asked *tracked(struct flow_world *flow_world)
 #define FETCH "CLIENT TRACKING ON OPTIN|CLIENT CACHING YES|PTTL b|CLIENT CACHING YES|GET b"
 #define FETCHED "+OK\r\n:-1\r\n+OK\r\n$1\r\n1\r\n"
 
-/* The server allowed tracking on the last connection, but not on this one: its values may not be cached. */
+/* The server allowed tracking on the last connection, but refuses it on this one: values fetched on it may not
+ * be cached. */
 static void test_each_fetch_connection_asks_for_tracking(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -154,7 +155,7 @@ static void test_each_fetch_connection_asks_for_tracking(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* A connection closes with a liveness check in flight; the next connection is checked all the same. */
+/* A connection closes with a liveness check in flight; the flow checks the next connection all the same. */
 static void test_a_lost_check_is_not_waited_for(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -181,7 +182,7 @@ static void test_a_lost_check_is_not_waited_for(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* When connecting to a node may be tried again. */
+/* The pauses between attempts to connect to a node that drops or refuses connections. */
 static void test_a_node_that_drops_connections(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -191,7 +192,7 @@ static void test_a_node_that_drops_connections(void **state)
 	(void)state;
 	pipe_up(flow_world, open_pipe(flow_world, pipe));
 	pipe_down(flow_world, pipe, "cut");
-	/* the first failure does not delay */
+	/* The flow connects again at once after the first failure. */
 	assert_int_equal(node->backoff.open_at_us, flow_world->now.mono_us);
 	pipe_up(flow_world, open_pipe(flow_world, pipe));
 	pipe_down(flow_world, pipe, "cut");
@@ -205,7 +206,7 @@ static void test_a_node_that_drops_connections(void **state)
 	flow_world->now.mono_us = node->backoff.open_at_us;
 	pipe_up(flow_world, open_pipe(flow_world, pipe));
 	flow_world->now.mono_us +=
-		HS_RECONNECT_US_MAX; /* the connection lasts: the series of failures has ended */
+		HS_RECONNECT_US_MAX; /* a connection that lasts this long ends the series of failures */
 	pipe_down(flow_world, pipe, "cut");
 	assert_int_equal(node->backoff.open_at_us, flow_world->now.mono_us);
 	flow_world_destroy(&flow_world);

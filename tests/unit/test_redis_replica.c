@@ -1,9 +1,10 @@
-/* Goal: a read that may be answered by a replica goes to one that is known to have caught up far enough, and to no
- * other. Whatever happens to the replica, the read is answered, then by the master (engine/redis/replica.c).
+/* Goal: the flow sends a read that allows replicas to a replica that is known to have caught up far enough, and
+ * to no other replica. Whatever happens to the replica, the master answers the read in its place
+ * (engine/redis/replica.c).
  *
- * Method: scripts in which the test is the servers (tests/lib/flow_world.h). Slot 1 is at port 1, whose replicas are
- * at ports 11 and 12; slot 9000 is at port 2, which has none. Answers are those of redis-server 7.0;
- * test_replica_reads.py runs the whole against a real Cluster. */
+ * Method: scripts in which the test is the servers (tests/lib/flow_world.h). Slot 1 is at port 1, whose
+ * replicas are at ports 11 and 12; slot 9000 is at port 2, which has no replicas. Answers are those of
+ * redis-server 7.0; test_replica_reads.py runs the same cases against a real Cluster. */
 #include "tests/lib/flow_world.h"
 
 #define MS 1000
@@ -37,8 +38,8 @@ static void route_replicas(struct flow_world *flow_world, uint16_t first, uint16
 	route_slots(flow_world, first, replica, HS_SLOTS / 2);
 }
 
-/* Chooses the pipe of a node that `sent` and `reply` refer to from now on: the one for replica reads, or the
- * other. */
+/* From here on, `sent` and `reply` refer to one connection to `port`: the one for replica reads or, with
+ * `replica` false, the ordinary one. */
 static void look_at(struct flow_world *flow_world, uint16_t port, bool replica)
 {
 	for (int i = 0; i < flow_world->pipes_count; i++) {
@@ -97,8 +98,8 @@ static void took(struct flow_world *flow_world, uint16_t port, bool replica, con
 	sent(flow_world, port, text);
 }
 
-/* The first read goes to the master and starts the checks of replicas. Both replicas then have everything up to the
- * time when the master was asked; that time is returned. */
+/* Sends a first read, which goes to the master and starts the checks of replicas. Afterwards both replicas are
+ * known to have caught up to the time at which the flow asked the master for its offset. Returns that time. */
 static uint64_t begin(struct flow_world *flow_world)
 {
 	struct asked *first;
@@ -119,7 +120,7 @@ static uint64_t begin(struct flow_world *flow_world)
 	took(flow_world, 11, true, "READONLY|" INFO);
 	reply(flow_world, 11, "+OK\r\n");
 	says(flow_world, 11, false, "s", 90,
-	     true); /* shows nothing: the master's offset is not known yet */
+	     true); /* has no effect: the master's offset is not known yet */
 	look_at(flow_world, 1, true);
 	up(flow_world, 1);
 	caught_up_us = flow_world->now.mono_us;
@@ -138,7 +139,7 @@ static uint64_t begin(struct flow_world *flow_world)
 	return caught_up_us;
 }
 
-/* A read that no replica may answer. */
+/* The read goes to the master, because no replica has caught up far enough. */
 static void master_answers(struct flow_world *flow_world, uint64_t since_us)
 {
 	struct asked *a = ask_since(flow_world, 1, since_us);
@@ -168,9 +169,10 @@ static void test_replicas_take_turns(void **state)
 	replica_answers(flow_world, 11, caught_up_us);
 	replica_answers(flow_world, 12, caught_up_us);
 	replica_answers(flow_world, 11, caught_up_us - MS);
-	/* The caught-up time is when the master was asked, not when an answer came. */
+	/* The caught-up time is the time when the flow asked the master for its offset, not when an answer
+	 * came. */
 	master_answers(flow_world, caught_up_us + 1);
-	/* A read that must come from the master goes there. */
+	/* 0 means: only the master may answer. */
 	master_answers(flow_world, 0);
 	flow_world_destroy(&flow_world);
 }
@@ -187,7 +189,7 @@ static void test_other_operations_go_to_the_master(void **state)
 	submit(flow_world, a);
 	took(flow_world, 1, false, "SET a 1");
 	reply(flow_world, 1, "+OK\r\n");
-	/* A node without replicas, and a single server. */
+	/* A node without replicas; then a single server. */
 	a = ask_since(flow_world, 9000, 1);
 	up(flow_world, 2);
 	took(flow_world, 2, false, "GET a");
@@ -205,7 +207,8 @@ static void test_other_operations_go_to_the_master(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* One round of checks; a replica that is behind is asked again in the next round. */
+/* One round of checks with these offsets; the flow asks a replica that has not caught up again in the next
+ * round. Returns the time when the flow asked the master. */
 static uint64_t round_of(struct flow_world *flow_world, uint64_t at_master, uint64_t at_11,
 			 uint64_t at_12)
 {
@@ -232,7 +235,7 @@ static void test_a_lagging_replica_gets_no_newer_reads(void **state)
 	first_us = round_of(flow_world, 200, 199, 200);
 	replica_answers(flow_world, 12, first_us);
 	replica_answers(flow_world, 12, first_us);
-	/* It is always behind, and has reached the master's offset of a while ago. */
+	/* Replica 11 never reaches the master's latest offset, but has reached the offset of an earlier round. */
 	second_us = round_of(flow_world, 300, 250, 300);
 	replica_answers(flow_world, 11, first_us);
 	replica_answers(flow_world, 12, second_us);
@@ -243,7 +246,7 @@ static void test_a_lagging_replica_gets_no_newer_reads(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* Replicas are checked for 200 rounds after a read, and again after the next read. */
+/* The flow checks replicas for 200 rounds after a read, and again after the next read. */
 static void test_checks_end_when_reads_end(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -252,7 +255,8 @@ static void test_checks_end_when_reads_end(void **state)
 	(void)state;
 	for (int i = 0; i < 200; i++) {
 		round_of(flow_world, 100, 100, 100);
-		flow_world->now.mono_us -= 2 * MS; /* far from the second after which checks end */
+		/* Set the clock back, because checks also end after a second. */
+		flow_world->now.mono_us -= 2 * MS;
 	}
 	assert_true(hs_flow_wants_checks(flow_world->flow));
 	catch_up(flow_world);
@@ -270,7 +274,7 @@ static void test_what_invalidates_a_caught_up_time(void **state)
 	uint64_t caught_up_us = begin(flow_world);
 
 	(void)state;
-	/* A broken link, another replication stream, a promotion: each ends the caught-up time at once. */
+	/* A broken link, a promotion, or another replication stream ends the replica's caught-up time at once. */
 	round_of(flow_world, 100, 100, 100);
 	flow_world->now.mono_us += MS;
 	catch_up(flow_world);
@@ -286,7 +290,8 @@ static void test_what_invalidates_a_caught_up_time(void **state)
 	flow_world->now.mono_us += MS;
 	catch_up(flow_world);
 	took(flow_world, 1, true, INFO);
-	says(flow_world, 1, true, "other", 1, true); /* a new process */
+	/* Another replication id: the master has restarted. */
+	says(flow_world, 1, true, "other", 1, true);
 	master_answers(flow_world, caught_up_us);
 	took(flow_world, 11, true, INFO);
 	took(flow_world, 12, true, INFO);
@@ -294,7 +299,7 @@ static void test_what_invalidates_a_caught_up_time(void **state)
 	says(flow_world, 12, false, "other", 1, true);
 	replica_answers(flow_world, 12, caught_up_us);
 	replica_answers(flow_world, 12, caught_up_us);
-	/* The master is demoted, or gives no usable answer. */
+	/* The master gives no usable answer. */
 	flow_world->now.mono_us += MS;
 	catch_up(flow_world);
 	took(flow_world, 1, true, INFO);
@@ -303,7 +308,7 @@ static void test_what_invalidates_a_caught_up_time(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* Port 1 answers ASK for slot 1: it is handing the slot over to port 2. */
+/* Port 1 answers ASK for slot 1: it hands the slot over to port 2. */
 static void hand_over(struct flow_world *flow_world)
 {
 	struct asked *a;
@@ -327,7 +332,7 @@ static void test_changed_slots_invalidate_a_caught_up_time(void **state)
 	struct asked *a;
 
 	(void)state;
-	/* A check that was sent before shows nothing about later changes. */
+	/* New routes end the caught-up time; a check sent before they came does not renew it. */
 	flow_world->now.mono_us += MS;
 	catch_up(flow_world);
 	took(flow_world, 1, true, INFO);
@@ -338,16 +343,16 @@ static void test_changed_slots_invalidate_a_caught_up_time(void **state)
 	master_answers(flow_world, caught_up_us);
 	round_of(flow_world, 100, 100, 100);
 	replica_answers(flow_world, 11, caught_up_us);
-	/* A slot is being handed over: its replicas do not have the keys that moved. */
+	/* The replicas of a slot that is being handed over lack the keys that have moved. */
 	hand_over(flow_world);
 	master_answers(flow_world, caught_up_us);
-	/* Other slots of the node are not affected. */
+	/* The other slots of the node are not affected. */
 	a = ask_since(flow_world, 2, caught_up_us);
 	assert_int_not_equal(a->op.replica_caught_up_us, 0);
 	flow_world_destroy(&flow_world);
 }
 
-/* The migration is cancelled: the owner answers everything again, and ASK stops. */
+/* The migration is cancelled: ASK replies stop, and after a while replicas may answer again. */
 static void test_a_slot_that_stays_after_all(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -362,8 +367,8 @@ static void test_a_slot_that_stays_after_all(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* A node answers ASK to a request that was sent before it gave the slot away: the new owner is not handing the slot
- * over. */
+/* The old owner answers ASK to a request that was sent before the slot moved. This does not count as the new
+ * owner handing the slot over. */
 static void test_asked_by_the_owner_before(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -402,7 +407,8 @@ static void test_moved_invalidates_both_owners(void **state)
 	up(flow_world, 2);
 	took(flow_world, 2, false, "GET b");
 	reply(flow_world, 2, "_\r\n");
-	/* Slot 1 has another owner; slot 2 has not, but needs a new check. */
+	/* MOVED ends the caught-up time of the node's replicas: slot 2 stays at the node, but needs a new
+	 * check. */
 	a = ask_since(flow_world, 2, caught_up_us);
 	took(flow_world, 1, false, "GET a");
 	reply(flow_world, 1, "_\r\n");
@@ -429,7 +435,8 @@ static void test_a_refusing_replica_is_left_alone(void **state)
 		reply(flow_world, 1, "$1\r\nm\r\n");
 		got(a, "$1\r\nm\r\n");
 		assert_int_equal(a->op.replica_caught_up_us, 0);
-		replica_answers(flow_world, 12, caught_up_us); /* not the replica that refused */
+		/* The other replica, not the one that refused. */
+		replica_answers(flow_world, 12, caught_up_us);
 		replica_answers(flow_world, 12, caught_up_us);
 		flow_world_destroy(&flow_world);
 	}
@@ -448,13 +455,14 @@ static void test_a_lost_or_silent_replica(void **state)
 	reply(flow_world, 1, "$1\r\nm\r\n");
 	got(a, "$1\r\nm\r\n");
 	assert_int_equal(a->op.replica_caught_up_us, 0);
-	/* It is used again after the next check, and later not after every check. */
+	/* The flow connects to the replica again at the next check and, after another failure, not at every
+	 * check. */
 	catch_up(flow_world);
 	down(flow_world, 11);
 	catch_up(flow_world);
 	for (int i = 0; i < flow_world->pipes_count; i++)
 		assert_int_not_equal(flow_world->pipes[i]->node->at.port, 11);
-	/* A replica that does not answer has less time than the client's timeout. */
+	/* A replica that does not answer has less time than the client's timeout: then the master answers. */
 	b = ask_since(flow_world, 1, caught_up_us);
 	took(flow_world, 12, true, "GET a");
 	took(flow_world, 1, true, INFO);
@@ -488,7 +496,7 @@ static void test_replicas_are_not_used_unless_configured(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* A failover: the replica is the master, and the master its replica. */
+/* A failover: the replica becomes the master, and the master a replica. */
 static void test_roles_change(void **state)
 {
 	struct flow_world *flow_world = flow_world_create(true, NULL);
@@ -546,7 +554,7 @@ static void test_no_more_replicas_than_there_is_room_for(void **state)
 	flow_world_destroy(&flow_world);
 }
 
-/* A cluster so large that its masters fill the table: none of its replicas is known. */
+/* The cluster is so large that its masters fill the node table: no replica is used. */
 static void test_masters_come_first(void **state)
 {
 	enum { MANY = HS_NODES_MAX / 2 };

@@ -1,7 +1,7 @@
-/* Goal: scripts are remembered for servers that lose them: a script that a server accepted is known by its digest, a
- * refused one is not, and SCRIPT FLUSH forgets all.
+/* Goal: heatsink remembers scripts for servers that lose them: it knows a script that a server accepted by its
+ * digest, does not know a refused one, and forgets all at SCRIPT FLUSH.
  *
- * Method: finished operations, as the flow reports them, with the servers' replies. */
+ * Method: finished operations, as the flow reports them, with the replies of servers. */
 #include "engine/redis/scripts.h"
 
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-/* sha1 of "return 1" and "return 2" */
+/* SHA-1 digests of "return 1" and "return 2". */
 #define ONE "e0e1f9fabfc9d4800c877a703b823ac0578ff8db"
 #define TWO "7f923f79fe76194c868d7e1d0820de36700eb649"
 
@@ -23,7 +23,7 @@ static const struct hs_command load = {.name = "script|load", .id = HS_CMD_IDS};
 static const struct hs_command flush = {.name = "script|flush", .id = HS_CMD_IDS};
 static const struct hs_command hget = {.name = "hget", .id = HS_CMD_IDS};
 
-/* Reports a request of up to three words with its reply. */
+/* Reports a finished operation: a request of up to three words, and its reply. */
 static void note(struct hs_scripts *scripts, uint32_t worker, const struct hs_command *command,
 		 const char *second, const char *third, const char *reply)
 {
@@ -40,7 +40,7 @@ static void note(struct hs_scripts *scripts, uint32_t worker, const struct hs_co
 	};
 
 	hs_scripts_note(scripts, &op);
-	/* The same reply in the other place where a reply may lie. */
+	/* The same reply again, this time in the `out` buffer. */
 	hs_buf_append_bytes(&out, op.answer);
 	op.answer.len = 0;
 	hs_scripts_note(scripts, &op);
@@ -80,7 +80,7 @@ static void test_an_accepted_script_is_remembered(void **state)
 	assert_null(scripts);
 }
 
-/* A script that the server refused is not remembered: EVALSHA of its digest is answered NOSCRIPT. */
+/* A script that the server refused is not remembered: its digest is unknown. */
 static void test_a_refused_script_is_not_remembered(void **state)
 {
 	struct hs_scripts *scripts = hs_scripts_create(1);
@@ -92,7 +92,8 @@ static void test_a_refused_script_is_not_remembered(void **state)
 	note(scripts, 0, &hget, "return 1", "x", "$-1\r\n");
 	assert_false(knows(scripts, ONE, ""));
 	assert_false(knows(scripts, TWO, ""));
-	note(scripts, 0, &eval, "return 1", "0", ":1\r\n"); /* later the server accepts it */
+	/* This time the server accepts the script. */
+	note(scripts, 0, &eval, "return 1", "0", ":1\r\n");
 	assert_true(knows(scripts, ONE, "return 1"));
 	hs_scripts_destroy(&scripts);
 }
@@ -138,7 +139,7 @@ static void test_flushed_in_a_transaction(void **state)
 	hs_scripts_destroy(&scripts);
 }
 
-/* 4096 further scripts: the oldest is evicted. */
+/* After 4096 further scripts the oldest is evicted. */
 static void test_the_oldest_script_is_evicted(void **state)
 {
 	struct hs_scripts *scripts = hs_scripts_create(1);

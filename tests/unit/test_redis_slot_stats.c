@@ -1,8 +1,8 @@
-/* Goal: the per-slot counters of servers are parsed in both dialects and added up. A rate is the growth of a slot's
- * counter at one server, never negative; a malformed reply changes nothing.
+/* Goal: the per-slot counters of servers are parsed in RESP2 and RESP3, and added up. A rate is the growth of a
+ * slot's counter at one server, never negative; a malformed reply changes nothing.
  *
- * Method: replies as Valkey 8 and Redis 8.2 send them, whole, malformed and cut at every byte; two servers whose
- * counters restart and whose slots move. */
+ * Method: replies as Valkey 8 and Redis 8.2 send them, whole, malformed and cut at every byte; two servers
+ * whose counters restart and whose slots move. */
 #include "engine/redis/slot_stats.h"
 
 #include "base/buf.h"
@@ -34,9 +34,9 @@ enum { SECOND = 1000000 };
 
 struct bench {
 	struct hs_slot_samples samples;
-	struct hs_slot_sample last; /* of one server */
+	struct hs_slot_sample last; /* the last reply of the first server */
 	uint64_t now_us;
-	struct hs_slot_sums sums; /* of the last look */
+	struct hs_slot_sums sums; /* the sums of the last reply */
 	struct hs_buf reply;
 	char why[256];
 };
@@ -94,7 +94,7 @@ struct count {
 	uint64_t keys, cpu_us, in, out;
 };
 
-/* A look at a server `after_us` later, with these counts. */
+/* `after_us` after the last reply, the server reports these counters. */
 static void sample(struct bench *bench, struct hs_slot_sample *last, uint64_t after_us,
 		   const struct count *counts, size_t count)
 {
@@ -153,13 +153,14 @@ static void test_two_servers_do_not_mix(void **state)
 	LOOK(&bench->last, SECOND, {1, 1, 1000, 10, 20});
 	LOOK(&other, SECOND, {2, 1, 500000, 5000, 6000});
 	assert_rates(bench, 0, 0, 0);
-	LOOK(&bench->last, SECOND, {1, 1, 1000, 30, 60}); /* two seconds after its first look */
+	/* Two seconds after the first reply of this server. */
+	LOOK(&bench->last, SECOND, {1, 1, 1000, 30, 60});
 	assert_rates(bench, 0, 10, 20);
 	LOOK(&other, SECOND, {2, 1, 1500000, 5200, 6000});
 	assert_rates(bench, 0.5, 100, 0);
 }
 
-/* Whichever counter went back, the slot's counts start again there; other slots are not affected. */
+/* When one counter of a slot went back, all counters of the slot start again; other slots are not affected. */
 static void test_counters_that_went_back(void **state)
 {
 	static const struct count back[] = {
@@ -186,16 +187,16 @@ static void test_slots_that_move(void **state)
 	LOOK(&other, 0, {3, 5, 10, 1000, 1000});
 	LOOK(&bench->last, SECOND, {2, 5, 10, 1100, 1000});
 	assert_rates(bench, 0, 100, 0);
-	/* At the server that it moved to, earlier counts are unknown. */
+	/* Slot 1 has moved to the other server, whose earlier counters of the slot are unknown: no rate. */
 	LOOK(&other, 0, {1, 5, 9000000, 9000000, 9000000}, {3, 5, 10, 1000, 1300});
 	assert_rates(bench, 0, 0, 300);
 	assert_int_equal(bench->sums.keys, 10);
-	/* And back, before the first server was read with it: that server's last counts are from long ago. */
+	/* Slot 1 moves back: the first server's last counters of the slot are too old for a rate. */
 	LOOK(&bench->last, SECOND, {1, 5, 9900000, 9900000, 9900000}, {2, 5, 10, 1100, 1000});
 	assert_rates(bench, 0, 0, 0);
 }
 
-/* The slot was missing in one reply, and no other server has reported it meanwhile. */
+/* A slot was missing in one reply, although it did not move: its counters start again, without a rate. */
 static void test_a_slot_that_was_left_out_once(void **state)
 {
 	struct bench *bench = *state;
@@ -225,9 +226,9 @@ static void test_odd_replies_give_no_odd_numbers(void **state)
 
 	LOOK(&bench->last, SECOND, {1, most, 0, 0, 0}, {1, 7, 5, 5, 5}, {2, most, 0, 0, 0});
 	assert_true(bench->sums.keys == most);
-	LOOK(&bench->last, 0, {1, 1, 10, 10, 10}); /* no time has passed */
+	LOOK(&bench->last, 0, {1, 1, 10, 10, 10}); /* no time has passed since the last reply */
 	assert_rates(bench, 0, 0, 0);
-	/* the first one counts */
+	/* A slot is listed twice: the first entry counts. */
 	LOOK(&bench->last, SECOND, {1, 1, 20, 20, 20}, {1, 1, 90, 90, 90});
 	assert_rates(bench, 0.00001, 10, 10);
 	assert_int_equal(bench->sums.keys, 1);
@@ -235,7 +236,7 @@ static void test_odd_replies_give_no_odd_numbers(void **state)
 	assert_true(isfinite(bench->sums.cpu) && bench->sums.cpu > 0);
 	LOOK(&bench->last, SECOND, {1, 1, 0, 0, 0});
 	bench->now_us -= 2 * SECOND;
-	LOOK(&bench->last, SECOND, {1, 1, most, most, most}); /* earlier than the last look */
+	LOOK(&bench->last, SECOND, {1, 1, most, most, most}); /* the clock went back */
 	assert_rates(bench, 0, 0, 0);
 }
 

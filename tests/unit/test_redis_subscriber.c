@@ -1,7 +1,8 @@
 /* Goal: the topics of all workers are subscribed once, at the right server, and again after a server or slot is
- * lost. Messages arrive once; every buffer is bounded.
+ * lost. Each message arrives once; every buffer is bounded.
  *
- * Method: a script (tests/lib/subscriber_world.h). */
+ * Method: scripts (tests/lib/subscriber_world.h). Home is the server of partition 0: the channels of all
+ * workers are subscribed there. */
 #include "tests/lib/subscriber_world.h"
 
 /* ---- channels and patterns ---- */
@@ -37,17 +38,20 @@ static void test_subscribed_once_for_all_workers(void **state)
 	unsubscribe(&world, 1, "SUBSCRIBE", "x");
 	expect(&world, "a> UNSUBSCRIBE x\n");
 	push(&world, "a", "message x late");
-	subscribe(&world, 1, "SUBSCRIBE", "x"); /* again, before the answer */
+	/* The worker subscribes again before the server has answered UNSUBSCRIBE. */
+	subscribe(&world, 1, "SUBSCRIBE", "x");
 	push(&world, "a", "unsubscribe x");
 	push(&world, "a", "subscribe x");
 	expect(&world, "a> SUBSCRIBE x\ndone 1 +OK\ndone 1 +OK\n");
 	unsubscribe(&world, 1, "SUBSCRIBE", "x");
 	unsubscribe(&world, 2, "PSUBSCRIBE", "x");
-	unsubscribe(&world, 2, "PSUBSCRIBE", "x"); /* it is not subscribed any more */
+	/* The worker is not subscribed any more: no effect. */
+	unsubscribe(&world, 2, "PSUBSCRIBE", "x");
 	expect(&world, "a> UNSUBSCRIBE x\na> PUNSUBSCRIBE x\ndone 2 +OK\n");
 	push(&world, "a", "unsubscribe x");
 	expect(&world, "done 1 +OK\n");
-	tick(&world, HS_SUBSCRIBER_IDLE_US - 1); /* the connection stays open for the next topic */
+	/* The connection stays open for a while, in case another topic comes. */
+	tick(&world, HS_SUBSCRIBER_IDLE_US - 1);
 	push(&world, "a", "punsubscribe x");
 	expect(&world, "a> PING\ndone 2 +OK\n");
 	tick(&world, 1);
@@ -88,7 +92,7 @@ static void test_one_server_has_everything(void **state)
 	start(&world, false);
 	subscribe(&world, 0, "SSUBSCRIBE", "s");
 	subscribe(&world, 0, "SUBSCRIBE", "x");
-	expect(&world, ""); /* no server is known yet */
+	expect(&world, ""); /* nothing is sent, because no server is known yet */
 	route(&world, "a");
 	expect(&world, "open a\n");
 	up(&world, "a");
@@ -98,7 +102,8 @@ static void test_one_server_has_everything(void **state)
 	push(&world, "a", "smessage s 1");
 	push(&world, "a", "message x 2");
 	expect(&world, "done 0 +OK\ndone 0 +OK\nshard s 1\nmessage x 2\n");
-	down(&world, "a"); /* a single server: retried for ever */
+	/* A single server has no other owner to wait for: the subscriber retries for ever. */
+	down(&world, "a");
 	pass(&world, 2 * HS_SUBSCRIBER_FOLLOW_US_MAX);
 	up(&world, "a");
 	push(&world, "a", "ssubscribe s");
@@ -119,7 +124,7 @@ static void test_a_lost_connection_is_opened_again(void **state)
 	push(&world, "a", "subscribe x");
 	expect(&world, "open a\na> SUBSCRIBE x\ndone 0 +OK\n");
 	down(&world, "a");
-	expect(&world, "open a\n"); /* at once */
+	expect(&world, "open a\n"); /* the subscriber connects again at once */
 	assert_string_equal(world.line_logged,
 			    "a:1: pub/sub stream lost: gone; messages are lost until it is back");
 	world.line_logged[0] = '\0';
@@ -130,7 +135,7 @@ static void test_a_lost_connection_is_opened_again(void **state)
 	expect(&world, "open a\n");
 	down(&world, "a");
 	tick(&world, 4 * HS_SUBSCRIBER_OPEN_US_MIN - 1);
-	expect(&world, ""); /* a longer pause after each failure */
+	expect(&world, ""); /* the pause grows with each failure */
 	tick(&world, 2 * HS_SUBSCRIBER_OPEN_US_MIN + 1);
 	expect(&world, "open a\n");
 	assert_string_equal(world.line_logged, "");
@@ -138,17 +143,20 @@ static void test_a_lost_connection_is_opened_again(void **state)
 	push(&world, "a", "subscribe x");
 	push(&world, "a", "message x back");
 	expect(&world, "a> SUBSCRIBE x\nmessage x back\n");
-	down(&world, "a"); /* lost again at once: not reported again, and retried after a pause */
+	/* Lost again at once: not logged again, and the next attempt comes after a pause. */
+	down(&world, "a");
 	assert_string_equal(world.line_logged, "a:1: pub/sub stream resubscribed");
 	expect(&world, "");
 	pass(&world, HS_SUBSCRIBER_OPEN_US_MAX);
 	expect(&world, "open a\n");
-	unsubscribe(&world, 0, "SUBSCRIBE", "x"); /* no topic is left: no connection is needed */
+	/* The last topic is gone: the connection is not needed. */
+	unsubscribe(&world, 0, "SUBSCRIBE", "x");
 	expect(&world, "done 0 +OK\nclose a\n");
 	stop(&world);
 }
 
-/* A connection that was up for a while resets the backoff. */
+/* A connection that was up for a while resets the backoff: the next loss is logged, and the subscriber connects
+ * at once. */
 static void test_a_recovered_connection_resets_the_backoff(void **state)
 {
 	struct world world;
@@ -181,19 +189,19 @@ static void test_a_silent_connection_is_pinged(void **state)
 	route(&world, "a");
 	subscribe(&world, 0, "SUBSCRIBE", "x");
 	tick(&world, HS_SUBSCRIBER_PING_US - 1);
-	up(&world, "a"); /* the time of opening is not silence */
+	up(&world, "a"); /* the time before the connection was up does not count as silence */
 	expect(&world, "open a\na> SUBSCRIBE x\n");
 	tick(&world, HS_SUBSCRIBER_PING_US - 1);
 	expect(&world, "");
 	push(&world, "a", "subscribe x");
 	tick(&world, HS_SUBSCRIBER_PING_US);
 	expect(&world, "done 0 +OK\na> PING\n");
-	tick(&world, HS_SUBSCRIBER_PING_US); /* once */
+	tick(&world, HS_SUBSCRIBER_PING_US); /* the subscriber sends a single PING */
 	expect(&world, "");
-	say(&world, "a", "-ERR not now\r\n"); /* an answer, too */
+	say(&world, "a", "-ERR not now\r\n"); /* an error reply to PING counts as an answer, too */
 	tick(&world, HS_SUBSCRIBER_PING_US);
 	expect(&world, "a> PING\n");
-	/* Messages come, but no answer to PING: the connection is alive. */
+	/* Messages arrive, but no answer to PING: the connection counts as alive. */
 	for (uint64_t us = 0; us < 2 * HS_SUBSCRIBER_SILENT_US_MAX; us += HS_SUBSCRIBER_PING_US) {
 		tick(&world, HS_SUBSCRIBER_PING_US);
 		push(&world, "a", "message y nobody");
@@ -203,7 +211,7 @@ static void test_a_silent_connection_is_pinged(void **state)
 	expect(&world, "close a\nopen a\n");
 	up(&world, "a");
 	push(&world, "a", "subscribe x");
-	tick(&world, HS_SUBSCRIBER_PING_US); /* the next connection is pinged as well */
+	tick(&world, HS_SUBSCRIBER_PING_US); /* the subscriber pings the next connection as well */
 	expect(&world, "a> SUBSCRIBE x\na> PING\n");
 	stop(&world);
 }
@@ -219,7 +227,7 @@ static void test_home_is_another_while_partition_0_is_away(void **state)
 	up(&world, "b");
 	push(&world, "b", "subscribe x");
 	expect(&world, "open b\nb> SUBSCRIBE x\ndone 0 +OK\n");
-	down(&world, "b"); /* another server is tried beside it */
+	down(&world, "b"); /* the subscriber also tries another server */
 	expect(&world, "open b\nopen c\n");
 	down(&world, "c");
 	expect(&world, "open a\n");
@@ -227,7 +235,8 @@ static void test_home_is_another_while_partition_0_is_away(void **state)
 	push(&world, "a", "subscribe x");
 	push(&world, "a", "message x 1");
 	expect(&world, "a> SUBSCRIBE x\nmessage x 1\n");
-	/* Home is back: the subscription moves there, and exactly one of the two connections delivers at any time. */
+	/* Home's server is back: the subscription moves there, and at any time exactly one of the two
+	 * connections delivers messages. */
 	up(&world, "b");
 	push(&world, "a", "message x 2");
 	expect(&world, "b> SUBSCRIBE x\nmessage x 2\n");
@@ -238,7 +247,8 @@ static void test_home_is_another_while_partition_0_is_away(void **state)
 	stop(&world);
 }
 
-/* Another node is up already: subscribing there and moving home a moment later could deliver a message twice. */
+/* Another node is connected already, but the first topic waits for home: subscribing at the other node and
+ * moving home a moment later could deliver a message twice. */
 static void test_the_first_topic_waits_for_home(void **state)
 {
 	struct world world;
@@ -246,7 +256,8 @@ static void test_the_first_topic_waits_for_home(void **state)
 	(void)state;
 	start(&world, true);
 	route(&world, "a b");
-	subscribe(&world, 0, "SSUBSCRIBE", "a"); /* causes b to be opened */
+	/* The subscriber connects to b for this shard channel. */
+	subscribe(&world, 0, "SSUBSCRIBE", "a");
 	up(&world, "b");
 	push(&world, "b", "ssubscribe a");
 	world.text.len = 0;
@@ -254,7 +265,7 @@ static void test_the_first_topic_waits_for_home(void **state)
 	expect(&world, "open a\n");
 	up(&world, "a");
 	expect(&world, "a> SUBSCRIBE x\n");
-	down(&world, "a"); /* now home is down */
+	down(&world, "a"); /* home cannot be reached: the topic goes to b */
 	expect(&world, "open a\nb> SUBSCRIBE x\n");
 	stop(&world);
 }
@@ -271,7 +282,7 @@ static void test_home_moves_when_its_node_is_not_listed_any_more(void **state)
 	push(&world, "a", "subscribe x");
 	world.text.len = 0;
 	route(&world, "c b");
-	push(&world, "a", "message x 1"); /* still subscribed there */
+	push(&world, "a", "message x 1"); /* the old home still delivers */
 	expect(&world, "open c\nmessage x 1\n");
 	down(&world, "c");
 	push(&world, "a", "message x 2");
@@ -292,7 +303,8 @@ static void test_home_moves_to_a_connected_server(void **state)
 	start(&world, true);
 	route(&world, "a b");
 	subscribe(&world, 0, "SUBSCRIBE", "x");
-	subscribe(&world, 0, "SSUBSCRIBE", "a"); /* causes b to be opened */
+	/* The subscriber connects to b for this shard channel. */
+	subscribe(&world, 0, "SSUBSCRIBE", "a");
 	up(&world, "a");
 	up(&world, "b");
 	push(&world, "a", "subscribe x");
@@ -310,8 +322,8 @@ static void test_home_moves_to_a_connected_server(void **state)
 	stop(&world);
 }
 
-/* A worker whose SUBSCRIBE operation was answered with an error is not counted as a subscriber, even if an earlier
- * one succeeded. */
+/* A worker whose last SUBSCRIBE failed does not count as a subscriber, even if an earlier SUBSCRIBE of the same
+ * topic had succeeded. */
 static void test_a_worker_whose_listen_failed_does_not_count(void **state)
 {
 	struct world world;
@@ -360,7 +372,7 @@ static void test_listen_fails_when_it_is_refused_or_late(void **state)
 	expect(&world, "done 1 -NOPERM no\ndone 0 +OK\n");
 	tick(&world, HS_SUBSCRIBER_RETRY_US);
 	expect(&world, "");
-	/* The server does not answer: the subscription is withdrawn. */
+	/* The server does not answer: SUBSCRIBE fails, and the subscriber sends UNSUBSCRIBE. */
 	subscribe(&world, 1, "SUBSCRIBE", "z");
 	tick(&world, HS_SUBSCRIBER_CONFIRM_US_MAX);
 	expect(&world, "a> SUBSCRIBE z\n"
@@ -374,7 +386,8 @@ static void test_listen_fails_when_it_is_refused_or_late(void **state)
 	stop(&world);
 }
 
-/* ---- shard channels: slot_of("b") is 3300, in the first half; slot_of("a") 15495 ---- */
+/* ---- shard channels: the slot of "b" is 3300, in the first half of the slots; the slot of "a" is 15495, in
+ * the second half ---- */
 
 static void listen_to_shards(struct world *world)
 {
@@ -399,9 +412,10 @@ static void test_a_shard_channel_follows_the_routes(void **state)
 
 	(void)state;
 	listen_to_shards(&world);
-	route(&world, "b a"); /* the two slots swap owners */
+	route(&world, "b a"); /* servers a and b swap their slots */
 	world.text.len = 0;
-	say(&world, "b", "-MOVED 3300 a:1\r\n"); /* the server does not know the new owner yet */
+	/* Server b has not learned yet that it owns the slot. */
+	say(&world, "b", "-MOVED 3300 a:1\r\n");
 	push(&world, "a", "smessage b 3");
 	expect(&world, "topology-suspect\nshard b 3\n");
 	tick(&world, HS_SUBSCRIBER_RETRY_US);
@@ -427,7 +441,8 @@ static void test_a_shard_channel_that_the_server_dropped(void **state)
 	push(&world, "b", "ssubscribe b");
 	push(&world, "b", "smessage b 3");
 	expect(&world, "shard b 3\n");
-	tick(&world, HS_SUBSCRIBER_FOLLOW_US_MAX); /* by now it is subscribed */
+	/* The channel is subscribed in time: its clients stay subscribed. */
+	tick(&world, HS_SUBSCRIBER_FOLLOW_US_MAX);
 	expect(&world, "b> PING\n");
 	stop(&world);
 }
@@ -441,7 +456,7 @@ static void test_the_refusal_of_an_answer_that_came_already(void **state)
 	subscribe(&world, 0, "SSUBSCRIBE", "{b}2");
 	push(&world, "a", "ssubscribe {b}2");
 	unsubscribe(&world, 0, "SSUBSCRIBE", "b");
-	subscribe(&world, 0, "SSUBSCRIBE", "f"); /* in another slot */
+	subscribe(&world, 0, "SSUBSCRIBE", "f"); /* a channel of another slot */
 	expect(&world, "a> SSUBSCRIBE {b}2\ndone 0 +OK\na> SUNSUBSCRIBE b\na> SSUBSCRIBE f\n");
 	/* The server loses the slot while SUNSUBSCRIBE is in flight. */
 	push(&world, "a", "sunsubscribe b");
@@ -449,7 +464,7 @@ static void test_the_refusal_of_an_answer_that_came_already(void **state)
 	say(&world, "a", "-MOVED 3300 b:1\r\n");
 	push(&world, "a", "ssubscribe f");
 	expect(&world, "done 0 +OK\ntopology-suspect\ndone 0 +OK\n");
-	/* And with nothing in flight. */
+	/* The server loses the slot of f right after the same request. */
 	unsubscribe(&world, 0, "SSUBSCRIBE", "f");
 	push(&world, "a", "sunsubscribe f");
 	say(&world, "a", "-MOVED 3168 b:1\r\n");
@@ -476,7 +491,7 @@ static void test_a_shard_channel_without_an_owner(void **state)
 		hs_buf_append(&world.text, "", 1);
 		world.text.len = 0;
 	}
-	/* another worker subscribes, with a timeout of its own */
+	/* Another worker subscribes to the same channel; its timeout begins only then. */
 	subscribe(&world, 1, "SSUBSCRIBE", "b");
 	world.text.len = 0;
 	tick(&world, 1000000);
@@ -491,7 +506,8 @@ static void test_a_shard_channel_without_an_owner(void **state)
 	stop(&world);
 }
 
-/* ASK answers the request, whichever slot it names; a message that comes before the confirmation is not delivered. */
+/* An ASK error counts as the answer to the request, whichever slot the error names. A message that comes before
+ * the confirmation is not delivered. */
 static void test_pushes_before_the_confirmation(void **state)
 {
 	struct world world;
@@ -570,7 +586,7 @@ static void test_a_message_beyond_the_limit(void **state)
 	up(&world, "a");
 	push(&world, "a", "subscribe x");
 	world.text.len = 0;
-	/* A name of 1 MiB, and then a message of which only the length arrives. */
+	/* A channel name of 1 MiB, then the header of a message whose bytes have not arrived. */
 	hs_buf_printf(&bytes, ">3\r\n$7\r\nmessage\r\n$%zu\r\n", size);
 	memset(hs_buf_reserve(&bytes, size), 'x', size);
 	bytes.len += size;
@@ -612,13 +628,14 @@ static void test_subscriptions_go_out_in_portions(void **state)
 	world.requests = 0;
 	up(&world, "a");
 	assert_int_equal(world.requests, HS_SUBSCRIBER_PENDING_MAX);
-	push(&world, "a", "subscribe 0"); /* the next request may be sent */
+	/* One confirmation: the subscriber sends one more request. */
+	push(&world, "a", "subscribe 0");
 	assert_int_equal(world.requests, HS_SUBSCRIBER_PENDING_MAX + 1);
 	expect(&world, "open a\nopen a\n");
 	stop(&world);
 }
 
-/* At most a few MiB are composed at once. */
+/* The subscriber composes at most a few MiB of requests at once. */
 static void test_long_names_go_out_in_portions(void **state)
 {
 	enum { TOPICS = 10, NAME_BYTES = 1 << 20 };
@@ -663,7 +680,8 @@ static void test_as_many_channels_as_the_limit_says(void **state)
 	}
 	expect(&world, "");
 	subscribe(&world, 0, "PSUBSCRIBE", "0");
-	subscribe(&world, 1, "SUBSCRIBE", "0"); /* subscribed already */
+	/* This channel is subscribed already, and needs no room. */
+	subscribe(&world, 1, "SUBSCRIBE", "0");
 	expect(&world, "done 0 -ERR too many subscriptions: at most 1048576 channels and patterns "
 		       "in all\n");
 	stop(&world);
@@ -691,9 +709,9 @@ static void test_as_many_bytes_of_names_as_the_limit_says(void **state)
 	stop(&world);
 }
 
-/* ---- key events ---- */
+/* ---- key events (keyspace notifications) ---- */
 
-/* Every master publishes events of its own keys; messages of clients come from home, once. */
+/* Every master publishes the events of its own keys; messages of clients come from home only, once. */
 static void test_key_events_of_all_masters(void **state)
 {
 	struct world world;
@@ -708,7 +726,7 @@ static void test_key_events_of_all_masters(void **state)
 	expect(&world, "a> PSUBSCRIBE *\nb> PSUBSCRIBE *\n");
 	push(&world, "a", "psubscribe *");
 	push(&world, "b", "pmessage * __keyevent@0__:set early");
-	expect(&world, ""); /* b's events would be missed */
+	expect(&world, ""); /* not confirmed yet: events of b would be missed */
 	push(&world, "b", "psubscribe *");
 	expect(&world, "done 0 +OK\n");
 	push(&world, "a", "pmessage * news hello");
@@ -741,14 +759,14 @@ static void test_key_events_of_masters_that_come_and_go(void **state)
 	push(&world, "a", "psubscribe __key*");
 	push(&world, "b", "psubscribe __key*");
 	expect(&world, "open a\nopen b\na> PSUBSCRIBE __key*\nb> PSUBSCRIBE __key*\ndone 0 +OK\n");
-	route(&world, "a b c"); /* one more */
+	route(&world, "a b c"); /* a master joins */
 	up(&world, "c");
 	push(&world, "c", "psubscribe __key*");
 	push(&world, "c", "pmessage __key* __keyevent@0__:del z");
 	expect(&world, "open c\nc> PSUBSCRIBE __key*\npattern __key* __keyevent@0__:del z\n");
-	route(&world, "a c"); /* one less */
+	route(&world, "a c"); /* a master leaves */
 	expect(&world, "close b\n");
-	down(&world, "c"); /* and one that is down for a moment */
+	down(&world, "c"); /* a connection is lost and comes back */
 	tick(&world, HS_SUBSCRIBER_OPEN_US_MAX);
 	up(&world, "c");
 	push(&world, "c", "psubscribe __key*");
@@ -758,7 +776,8 @@ static void test_key_events_of_masters_that_come_and_go(void **state)
 	stop(&world);
 }
 
-/* Home moves to a connection that has key events, and back: messages arrive all the time, and once. */
+/* Home moves to a connection that has subscribed for key events, and back: each message arrives, and arrives
+ * once. */
 static void test_key_events_while_home_moves(void **state)
 {
 	struct world world;
@@ -772,7 +791,7 @@ static void test_key_events_while_home_moves(void **state)
 	push(&world, "a", "psubscribe *");
 	push(&world, "b", "psubscribe *");
 	world.text.len = 0;
-	route_first(&world, "a b", 1); /* b is partition 0 now */
+	route_first(&world, "a b", 1); /* partition 0, and so home, moves to b */
 	expect(&world, "b> PUNSUBSCRIBE *\nb> PSUBSCRIBE *\n");
 	push(&world, "b", "punsubscribe *");
 	push(&world, "a", "pmessage * news 1");
@@ -791,7 +810,7 @@ static void test_key_events_while_home_moves(void **state)
 	stop(&world);
 }
 
-/* The subscription does not wait for an unreachable master. */
+/* SUBSCRIBE does not wait for a master that cannot be reached. */
 static void test_key_events_without_a_master(void **state)
 {
 	struct world world;

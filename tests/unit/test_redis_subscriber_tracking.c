@@ -1,7 +1,7 @@
-/* Goal: the keys that change are reported from all masters, and "everything changed" is reported whenever changes
- * may have been missed.
+/* Goal: the subscriber reports changed keys of all masters, and reports "everything changed" whenever it may
+ * have missed changes.
  *
- * Method: a script (tests/lib/subscriber_world.h). */
+ * Method: scripts (tests/lib/subscriber_world.h). */
 #include "tests/lib/subscriber_world.h"
 
 static void track_two(struct world *world)
@@ -29,7 +29,7 @@ static void test_keys_of_all_masters(void **state)
 	say(&world, "a*",
 	    ">2\r\n$10\r\ninvalidate\r\n*2\r\n$1\r\nx\r\n$1\r\ny\r\n"
 	    ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nz\r\n>2\r\n$10\r\ninval");
-	expect(&world, "changed x y z\n"); /* one event */
+	expect(&world, "changed x y z\n"); /* one event for all three keys */
 	say(&world, "a*", "idate\r\n*1\r\n$1\r\nw\r\n");
 	expect(&world, "changed w\n");
 	say(&world, "b*",
@@ -45,7 +45,7 @@ static void test_keys_of_all_masters(void **state)
 	stop(&world);
 }
 
-/* A key that changes often is reported once for all pushes that came together. */
+/* A key that changes often is reported once for all invalidations that arrived together. */
 static void test_a_key_is_invalidated_once(void **state)
 {
 	static const char push_x[] = ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nx\r\n";
@@ -64,7 +64,7 @@ static void test_a_key_is_invalidated_once(void **state)
 	stop(&world);
 }
 
-/* More names than one event may have become "everything changed". */
+/* More names than fit into one event are reported as "everything changed". */
 static void test_too_many_keys_invalidate_everything(void **state)
 {
 	enum { KEY_BYTES = 1 << 20, KEYS = HS_CHANGED_NAMES_BYTES_MAX / KEY_BYTES + 1 };
@@ -102,7 +102,7 @@ static void test_everything_may_have_changed_while_a_master_is_not_tracked(void 
 	say(&world, "b*", "+cluster_state:ok\r\n");
 	tick(&world, 100000);
 	expect(&world, "changed-all\n");
-	track(&world, 1); /* waits until all masters are tracked */
+	track(&world, 1); /* this operation ends when all masters are tracked */
 	up(&world, "a*");
 	tick(&world, HS_SUBSCRIBER_CHANGED_ALL_US);
 	expect(&world,
@@ -112,7 +112,8 @@ static void test_everything_may_have_changed_while_a_master_is_not_tracked(void 
 	expect(&world, "changed-all\ndone 1 +OK\n");
 	tick(&world, HS_SUBSCRIBER_CHANGED_ALL_US - 1);
 	expect(&world, "");
-	/* Two masters: each loss and return is reported. */
+	/* Two masters: the subscriber reports that everything changed after each loss and each return of a
+	 * connection. */
 	down(&world, "a*");
 	expect(&world, "open a*\nchanged-all\n");
 	down(&world, "b*");
@@ -130,7 +131,7 @@ static void test_routes_that_change_may_hide_changes(void **state)
 	(void)state;
 	track_two(&world);
 	route(&world, "a b");
-	expect(&world, ""); /* the same routes */
+	expect(&world, ""); /* the routes are the same as before: nothing to report */
 	route(&world, "b a");
 	expect(&world, "changed-all\n");
 	route(&world, "a b c");
@@ -138,7 +139,7 @@ static void test_routes_that_change_may_hide_changes(void **state)
 	up(&world, "c*");
 	say(&world, "c*", "+OK\r\n");
 	expect(&world, "c*> CLIENT TRACKING ON BCAST\nchanged-all\n");
-	route(&world, "a d c"); /* a failover */
+	route(&world, "a d c"); /* a failover: d replaces b */
 	expect(&world, "close b*\nopen d*\nchanged-all\n");
 	up(&world, "d*");
 	say(&world, "d*", "+OK\r\n");
@@ -146,7 +147,8 @@ static void test_routes_that_change_may_hide_changes(void **state)
 	stop(&world);
 }
 
-/* One slot with another owner, or without one, whichever slot it is. */
+/* The subscriber reports that everything changed if a single slot, whichever it is, gets another owner or has
+ * none. */
 static void test_one_slot_that_moves_may_hide_changes(void **state)
 {
 	static const uint16_t slots[] = {0,    1,    63,   64,	  65,	 128,
@@ -175,7 +177,7 @@ static void test_one_slot_that_moves_may_hide_changes(void **state)
 	stop(&world);
 }
 
-/* A master is a node with at least one slot. */
+/* The subscriber tracks every node that owns a slot, even a single one. */
 static void test_a_master_with_one_slot_is_tracked(void **state)
 {
 	struct hs_routes *routes = create_routes("a b c", 0);
@@ -189,7 +191,7 @@ static void test_a_master_with_one_slot_is_tracked(void **state)
 	expect(&world, "open c*\nchanged-all\n");
 	route(&world, "a b c");
 	expect(&world, "changed-all\n");
-	route(&world, "a b"); /* c has no slots any more */
+	route(&world, "a b"); /* c owns no slots any more */
 	expect(&world, "close c*\nchanged-all\n");
 	stop(&world);
 }
@@ -211,11 +213,11 @@ static void test_a_silent_connection_tracks_nothing(void **state)
 	tick(&world, HS_SUBSCRIBER_CHANGED_ALL_US);
 	expect(&world, "changed-all\na*> CLUSTER INFO\n");
 	say(&world, "a*", "+cluster_state:ok\r\n");
-	say(&world, "b*", "+cluster_state:ok\r\n"); /* it was busy */
+	say(&world, "b*", "+cluster_state:ok\r\n"); /* a late answer: b was busy, not partitioned */
 	expect(&world, "changed-all\n");
 	tick(&world, HS_SUBSCRIBER_PING_US);
 	expect(&world, "a*> CLUSTER INFO\nb*> CLUSTER INFO\n");
-	/* An answer other than ok, and then none. */
+	/* Server a answers that its cluster state is not ok; the next time it does not answer. */
 	say(&world, "a*", "+cluster_state:ok\r\n");
 	tick(&world, HS_SUBSCRIBER_SUSPECT_US - 1);
 	say(&world, "b*", ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nx\r\n");
@@ -236,8 +238,8 @@ static void test_a_silent_connection_tracks_nothing(void **state)
 	stop(&world);
 }
 
-/* A master that the others cannot reach still answers, and reports keys that expire. One of its replicas has been
- * promoted, and writes there are not reported. */
+/* A master that the other nodes cannot reach still answers and reports keys that expire. One of its replicas
+ * has been promoted, and writes there are not reported: everything counts as changed. */
 static void test_a_master_that_refuses_tracks_nothing(void **state)
 {
 	static const char fail[] = "$18\r\ncluster_state:fail\r\n";
@@ -249,7 +251,8 @@ static void test_a_master_that_refuses_tracks_nothing(void **state)
 	tick(&world, HS_SUBSCRIBER_TICK_US);
 	expect(&world, "a*> CLUSTER INFO\nb*> CLUSTER INFO\n");
 	say(&world, "a*", "$16\r\ncluster_state:ok\r\n");
-	say(&world, "b*", "-NOPERM no\r\n"); /* it answers, so it is alive; no more can be known */
+	/* An error is an answer: b is alive, and the cluster state remains unknown. */
+	say(&world, "b*", "-NOPERM no\r\n");
 	expect(&world, "");
 	tick(&world, HS_SUBSCRIBER_PING_US - 1);
 	say(&world, "a*", push_x);
@@ -278,7 +281,7 @@ static void test_a_master_that_refuses_tracks_nothing(void **state)
 	stop(&world);
 }
 
-/* A single server has no Cluster to be partitioned from. */
+/* A single server cannot be partitioned from a Cluster: PING is enough. */
 static void test_a_single_server_is_pinged(void **state)
 {
 	struct world world;
@@ -316,14 +319,14 @@ static void test_track_fails_when_it_is_refused_or_late(void **state)
 	track(&world, 0);
 	up(&world, "a*");
 	say(&world, "a*", "+OK\r\n");
-	/* no worker tracks yet */
+	/* An invalidation before any worker tracks is ignored. */
 	say(&world, "a*", ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nx\r\n");
 	down(&world, "b*");
 	tick(&world, HS_SUBSCRIBER_CONFIRM_US_MAX);
 	expect(&world, "open a*\nopen b*\na*> CLIENT TRACKING ON BCAST\n"
 		       "done 0 -CLUSTERDOWN cannot track keys: b:1: gone\n"
 		       "close a*\n");
-	/* The connection was lost once, and then the server does not answer. */
+	/* The connection was lost once; then the server accepts connections but does not answer. */
 	tick(&world, HS_SUBSCRIBER_OPEN_US_MAX);
 	track(&world, 0);
 	down(&world, "b*");

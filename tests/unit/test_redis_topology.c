@@ -1,7 +1,7 @@
-/* Goal: a reply to CLUSTER SLOTS becomes shards, whatever the server's version and dialect. Shards keep their
- * numbers through every change of a cluster; a malformed reply is refused with a reason.
+/* Goal: a reply to CLUSTER SLOTS becomes a topology of shards, whatever the server's version and RESP version.
+ * Shards keep their numbers through every change of a cluster; a malformed reply is refused with a reason.
  *
- * Method: replies of redis-server 7.0 as sent, and replies composed of nodes named by one letter. */
+ * Method: replies of redis-server 7.0 as sent, and replies composed of nodes that are named by one letter. */
 #include "engine/redis/topology.h"
 
 #include "base/buf.h"
@@ -49,8 +49,8 @@ static struct hs_topology *parse(const char *reply)
 	return parse_reply(hs_bytes_of(reply), CAPACITY);
 }
 
-/* A cluster in short notation: "0-99 a b c, 100 d" are two ranges, of masters a and d; a has replicas b and c. Node
- * a has the id "aaaa" and port 1, b 2 and so on. */
+/* Creates a topology from a short notation: "0-99 a b c, 100 d" are two ranges of slots with the masters a and
+ * d; b and c are replicas of a. Node a has the id "aaaa" and port 1, b has "bbbb" and 2, and so on. */
 static struct hs_topology *make_of(const char *text, uint16_t capacity)
 {
 	struct hs_buf ranges = {0}, reply = {0};
@@ -89,7 +89,7 @@ static struct hs_topology *make(const char *text)
 	return make_of(text, CAPACITY);
 }
 
-/* The shard numbers by master: "a0 d1". */
+/* The numbers of the shards, each after the letter of its master: "a0 d1". */
 static const char *numbers(const struct hs_topology *topology)
 {
 	static char text[256];
@@ -119,7 +119,7 @@ static void check_real(struct hs_topology *topology)
 	assert_string_equal(shards[0].replicas[0].id, "b98cfcecbf0233c5d70d5a5f23acaeadf90cc32d");
 	assert_int_equal(shards[0].replicas[0].address.port, 21704);
 	assert_int_equal(shards[1].replicas_count, 0);
-	/* The operator prefers addresses: the host name is not used. */
+	/* This reply prefers addresses: the host name that it also contains is not used. */
 	assert_string_equal(shards[1].master.address.host, "127.0.0.1");
 	assert_int_equal(topology->ranges_count, 2);
 	assert_int_equal(topology->ranges[0].last, 5460);
@@ -140,7 +140,7 @@ static void test_real_replies(void **state)
 			 "*0\r\n*3\r\n:5461\r\n:16383\r\n*4\r\n" IP ":21702\r\n" ID_2 "*0\r\n"));
 }
 
-/* Which of the hosts that a node announces is used. */
+/* A node may announce several hosts: which of them is used. */
 static void test_endpoints(void **state)
 {
 	static const struct {
@@ -154,8 +154,8 @@ static void test_endpoints(void **state)
 		{"*4\r\n$1\r\n?\r\n:7\r\n" ID_1 "%2\r\n+new\r\n*1\r\n:1\r\n+hostname\r\n+h\r\n",
 		 "h"},
 		{"*5\r\n" IP ":7\r\n" ID_1 "*0\r\n*1\r\n:1\r\n", "127.0.0.1"},
-		{"*3\r\n" IP ":7\r\n" ID_1, "127.0.0.1"}, /* before Redis 7 */
-		{"*2\r\n" IP ":7\r\n", "127.0.0.1"},	  /* before Redis 4 */
+		{"*3\r\n" IP ":7\r\n" ID_1, "127.0.0.1"}, /* a reply as sent before Redis 7 */
+		{"*2\r\n" IP ":7\r\n", "127.0.0.1"},	  /* a reply as sent before Redis 4 */
 		{"*3\r\n$5\r\nfe::1\r\n:7\r\n" ID_1, "fe::1"},
 	};
 
@@ -192,7 +192,8 @@ static void test_ranges_of_a_master_are_one_shard(void **state)
 	(void)state;
 	assert_int_equal(topology->shards_count, 2);
 	assert_int_equal(hs_topology_update(NULL, topology), HS_TOPOLOGY_CHANGED);
-	assert_string_equal(numbers(topology), "c0 a1"); /* by their lowest slots */
+	/* Shards are numbered by their lowest slots. */
+	assert_string_equal(numbers(topology), "c0 a1");
 	assert_int_equal(topology->shards[0].slots_count, 8);
 	assert_int_equal(topology->shards[0].replicas_count, 1);
 	assert_string_equal(hs_topology_slots_text(topology, 0, text, sizeof text), "0-4 9-10 100");
@@ -274,7 +275,7 @@ static void test_wrong_replies(void **state)
 	}
 }
 
-/* Each reply in an allocation of its own, so that a sanitizer reports a read beyond it. */
+/* Each reply lies in an allocation of exactly its length, so that a sanitizer reports a read beyond the end. */
 static void test_a_reply_cut_anywhere(void **state)
 {
 	(void)state;
@@ -322,7 +323,7 @@ static void test_limits(void **state)
 	hs_buf_deinit(&reply);
 }
 
-/* ---- numbers ---- */
+/* ---- shard numbers ---- */
 
 static void test_shards_keep_their_numbers(void **state)
 {
@@ -346,7 +347,7 @@ static void test_shards_keep_their_numbers(void **state)
 		 HS_TOPOLOGY_CHANGED},
 		{"failover, the old master gone", "0-9 a b, 10-19 c d", "0-9 a b, 10-19 d", "a0 d1",
 		 HS_TOPOLOGY_CHANGED},
-		/* d was promoted while its slots moved: the shard's number follows d, not the slots. */
+		/* d was promoted while its slots moved: the shard's number stays with d, not with the slots. */
 		{"failover and slots moved", "0-9 a b, 10-19 c d", "0-4 d, 5-9 a b, 10-19 a b",
 		 "d1 a0", HS_TOPOLOGY_CHANGED},
 		{"failover, and the slots of another", "0-9 a b, 10-19 c d, 20-29 e",
@@ -422,13 +423,14 @@ static void test_more_shards_than_numbers(void **state)
 	assert_string_equal(hs_topology_slots_text(topology, 2, text, sizeof text), "2-3");
 	topology = step(topology, "0 a, 1 b, 2 c, 3 d", 3);
 	assert_string_equal(numbers(topology), "a0 b1 c2 d2");
-	topology = step(topology, "0-1 b, 2 c, 3 d", 3); /* a number becomes free */
+	/* Shard a is gone, so its number is free. */
+	topology = step(topology, "0-1 b, 2 c, 3 d", 3);
 	assert_string_equal(numbers(topology), "b1 c2 d0");
 	assert_false(topology->crowded);
 	hs_topology_destroy(&topology);
 }
 
-/* Servers that announce no ids are known by their addresses. */
+/* Servers that announce no ids are identified by their addresses. */
 static void test_without_ids(void **state)
 {
 	struct hs_topology *before =
@@ -445,9 +447,9 @@ static void test_without_ids(void **state)
 	hs_topology_destroy(&after);
 }
 
-/* ---- the map, nodes by address ---- */
+/* ---- slot maps ---- */
 
-/* Replaces `before` with the topology that follows it, and updates the map. */
+/* Replaces `before` with the topology after it, and updates the map. */
 static void refill(struct hs_topology **before, const char *text, struct hs_slot_map *map)
 {
 	struct hs_topology *after = make(text);
@@ -475,10 +477,11 @@ static void test_the_map(void **state)
 	assert_int_equal(hs_slot_map_count(map), 3);
 	assert_int_equal(hs_slot_map_get(map, 4), 0);
 	assert_int_equal(hs_slot_map_get(map, 5), 2);
-	assert_int_equal(hs_slot_map_get(map, 8), 0);  /* without an owner: unchanged */
-	assert_int_equal(hs_slot_map_get(map, 10), 1); /* unchanged */
+	/* Slot 8 has no owner: its partition stays. */
+	assert_int_equal(hs_slot_map_get(map, 8), 0);
+	assert_int_equal(hs_slot_map_get(map, 10), 1); /* slot 10 keeps its partition */
 	assert_true(hs_slot_map_has(map, 0) && hs_slot_map_has(map, 1) && hs_slot_map_has(map, 2));
-	refill(&topology, "0-9 e, 10-16383 c", map); /* a has no slots any more */
+	refill(&topology, "0-9 e, 10-16383 c", map); /* a owns no slots any more */
 	assert_int_equal(hs_slot_map_count(map), 3);
 	assert_false(hs_slot_map_has(map, 0));
 	assert_true(hs_slot_map_has(map, 1) && hs_slot_map_has(map, 2));
@@ -487,7 +490,7 @@ static void test_the_map(void **state)
 	hs_mem_free(&map);
 }
 
-/* Slots that keep their partition are skipped; the map is as if each had been written. */
+/* An update writes only slots whose partition changed; the map is the same as if all slots had been written. */
 static void test_maps_of_many_changes(void **state)
 {
 	enum { SLOTS_USED = 40, NOBODY = CAPACITY };
@@ -508,7 +511,8 @@ static void test_maps_of_many_changes(void **state)
 		last += (uint32_t)hs_prng_below(&prng, SLOTS_USED - first);
 		for (uint32_t slot = first; slot <= last; slot++)
 			owners[slot] = to == 4 ? NOBODY : to;
-		owners[hs_prng_below(&prng, SLOTS_USED)] = 0; /* so that there is a shard */
+		/* So that there is at least one shard. */
+		owners[hs_prng_below(&prng, SLOTS_USED)] = 0;
 		for (uint32_t slot = 0; slot < SLOTS_USED; slot++) {
 			if (owners[slot] != NOBODY)
 				len += (size_t)snprintf(text + len, sizeof text - len, "%s%u %c",

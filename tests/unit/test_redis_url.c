@@ -1,7 +1,7 @@
-/* Goal: every valid notation of servers means what it should; others are refused with the position, the reason and
- * an example, and no output shows a password.
+/* Goal: every valid notation of servers has the documented meaning; an invalid one is refused with the
+ * position, the reason and an example, and no output shows a password.
  *
- * Method: tables of URLs; each invalid one carries a secret, for which the error is searched. */
+ * Method: tables of URLs. Each invalid URL contains a password; the test checks that the error does not. */
 #include "upstream/url.h"
 
 #include "base/err.h"
@@ -52,7 +52,7 @@ static void test_valid_urls(void **state)
 		 "redis://alice:***@h:6379"},
 		{"redis://:@h", HS_REDIS_SINGLE, false, true, "", "", 0, 1, "h", 6379,
 		 "redis://:***@h:6379"},
-		/* The first ':' separates user and password, the last '@' ends them. */
+		/* The first ':' ends the user name, the last '@' ends the password. */
 		{"redis://%c3%a9:a:b@c@h", HS_REDIS_SINGLE, false, true, "\xc3\xa9", "a:b@c", 0, 1,
 		 "h", 6379, "redis://%C3%A9:***@h:6379"},
 		{"redis://[::1]", HS_REDIS_SINGLE, false, false, "", "", 0, 1, "::1", 6379,
@@ -100,8 +100,8 @@ static void test_invalid_urls(void **state)
 		{"redis://u:secret@", 18, "a host is missing"},
 		{"redis://u:secret@:6379", 18, "a host is missing"},
 		{"redis://secret@h", 9, "no ':' before the '@'"},
-		/* If the host is missing, or the password is not encoded, the password stands in the place of
-		 * another part. */
+		/* If the host is missing or the password is not encoded, the parser sees the password as
+		 * another part of the URL; the error must not show it. */
 		{"redis://u:secret", 11, "a port is a number from 1 to 65535"},
 		{"redis://:secret", 9, "a host is missing"},
 		{"redis://u:se/secret@h", 13, "a '/' before the '@'"},
@@ -167,7 +167,7 @@ static void test_an_example_is_right(void **state)
 	}
 }
 
-/* Each part at its maximal length, and one byte longer. */
+/* Each part at its maximal length is accepted, and one byte longer is refused. */
 static void test_limits(void **state)
 {
 	static const struct {

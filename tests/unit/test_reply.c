@@ -1,7 +1,7 @@
 /* Goal: replies are written correctly in RESP2 and RESP3.
  *
- * Method: one row for each kind of reply, with bytes taken from the protocol's description; each is read back with
- * the reply parser. */
+ * Method: one row for each kind of reply, with the expected bytes taken from the protocol's description; the
+ * test also reads each reply back with the reply parser. */
 #include "base/limits.h"
 #include "wire/parse_reply.h"
 #include "wire/reply.h"
@@ -145,7 +145,7 @@ static void test_every_kind_in_both_dialects(void **state)
 	check(write_verbatim, "$4\r\ntext\r\n", "=8\r\ntxt:text\r\n");
 }
 
-/* A long error text is cut, and stays a valid reply. */
+/* A long error text is truncated; the reply stays valid. */
 static void test_error_texts_are_bounded(void **state)
 {
 	struct hs_buf out = {0};

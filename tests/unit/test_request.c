@@ -1,5 +1,5 @@
 /* Goal: the request parser gives the same result for a request in one piece, byte by byte and cut at any place.
- * Quoting in inline commands and protocol error texts are Redis's.
+ * Quoting in inline commands, and the texts of protocol errors, are as in Redis.
  *
  * Method: a table of inputs and results, taken from redis-server 7.0.15. */
 #include "base/buf.h"
@@ -16,8 +16,8 @@
 
 #include <cmocka.h>
 
-/* Parses all requests of `input`, given up to `cut` first and whole then, and returns them as [arg|arg] one behind
- * the other, with "!text" for an error. The bytes of each call are an allocation of its own. */
+/* Parses all requests of `input`: first the bytes up to `cut`, then all of them. Returns the requests as text,
+ * [arg|arg][arg], with "!text" at the end for an error. The bytes lie in an allocation of exactly their length. */
 static char *parse_cut(struct hs_bytes input, size_t cut, bool trusted)
 {
 	struct hs_wire_request request;
@@ -90,22 +90,22 @@ static void test_multibulk(void **state)
 		ROW("*2\r\n$3\r\nGET\r\n$1\r\nk\r\n*1\r\n$4\r\nPING\r\n", "[GET|k][PING]"),
 		ROW("*2\r\n$3\r\nGET\r\n$0\r\n\r\n", "[GET|]"),
 		ROW("*2\r\n$3\r\nSET\r\n$12\r\na\r\nb\r\nc\r\nd*1\r\n", "[SET|a\r\nb\r\nc\r\nd*1]"),
-		/* Zero and negative counts are empty requests. */
+		/* A request with zero or a negative number of arguments is empty. */
 		ROW("*0\r\n*1\r\n$4\r\nPING\r\n", "[][PING]"),
 		ROW("*-1\r\n*-77\r\n*1\r\n$4\r\nPING\r\n", "[][][PING]"),
-		/* Redis skips two bytes at the end of a line, whatever they are. */
+		/* Like Redis, the parser skips two bytes at the end of a line, whatever the bytes are. */
 		ROW("*1\r\n$4\r\nPINGxx*1\rX$4\rYPINGzz", "[PING][PING]"),
 		ROW("*9\r\n$1\r\n1\r\n$1\r\n2\r\n$1\r\n3\r\n$1\r\n4\r\n$1\r\n5\r\n$1\r\n6\r\n$"
 		    "1\r\n7\r\n"
 		    "$1\r\n8\r\n$10\r\n1234567890\r\n*1\r\n$4\r\nPING\r\n",
 		    "[1|2|3|4|5|6|7|8|1234567890][PING]"),
-		/* More arguments than fit without the heap. */
+		/* More arguments than the parser holds without using the heap. */
 		ROW("*17\r\n$1\r\n1\r\n$1\r\n2\r\n$1\r\n3\r\n$1\r\n4\r\n$1\r\n5\r\n$1\r\n6\r\n$"
 		    "1\r\n7\r\n"
 		    "$1\r\n8\r\n$1\r\n9\r\n$1\r\n0\r\n$1\r\n1\r\n$1\r\n2\r\n$1\r\n3\r\n$1\r\n4\r\n"
 		    "$1\r\n5\r\n$1\r\n6\r\n$1\r\n7\r\n*1\r\n$1\r\nx\r\n",
 		    "[1|2|3|4|5|6|7|8|9|0|1|2|3|4|5|6|7][x]"),
-		/* Incomplete. */
+		/* Incomplete requests. */
 		ROW("*", ""),
 		ROW("*1\r\n$4\r\nPING\r", ""),
 		ROW("*2147483647\r\n", ""),
@@ -128,9 +128,9 @@ static void test_inline(void **state)
 		ROW("ECHO \"\\x4\" \"\\xzz\" \"\\x414\"\r\n", "[ECHO|x4|xzz|A4]"),
 		/* In single quotes only the quote itself can be escaped. */
 		ROW("ECHO 'a\\'b\\n'\r\n", "[ECHO|a'b\\n]"),
-		/* A quote may open inside a word, and the closing quote ends the word. */
+		/* A quote may open inside a word; the closing quote ends the word. */
 		ROW("ECHO a\"b c\"\r\n", "[ECHO|ab c]"),
-		/* A vertical tab separates words and does not end one. */
+		/* A vertical tab is skipped before a word and does not end a word. */
 		ROW("ECHO \vx a\vb\r\n", "[ECHO|x|a\vb]"),
 		ROW("PI", ""),
 	};
@@ -169,7 +169,7 @@ static void test_error_texts(void **state)
 		ROW("ECHO a'b c'd\r\n", QUOTES),
 		ROW("ECHO \"a\\\"\r\n", QUOTES),
 		ROW("ECHO 'a\\\r\n", QUOTES),
-		/* Requests before the error count. */
+		/* Requests before a protocol error are still parsed. */
 		ROW("PING\r\n*1\r\n$4\r\nPING\r\n*x\r\n", "[PING][PING]" MULTIBULK),
 	};
 
@@ -177,7 +177,7 @@ static void test_error_texts(void **state)
 	check_rows(rows, sizeof rows / sizeof *rows);
 }
 
-/* Lines that never end: `head`, then one byte 70,000 times. */
+/* Endless lines: `head`, then one byte repeated 70,000 times. */
 static void test_endless_lines(void **state)
 {
 	static const struct {
@@ -204,7 +204,7 @@ static void test_endless_lines(void **state)
 		notes = parse_cut(input, 0, true);
 		assert_string_equal(notes, rows[i].error);
 		free(notes);
-		/* The error comes with the byte that exceeds the limit, not before. */
+		/* The parser reports the error at the byte that exceeds the limit, not earlier. */
 		input.len = head + HS_INLINE_BYTES_MAX - 1;
 		notes = parse_cut(input, 100, true);
 		assert_string_equal(notes, "");
@@ -230,7 +230,7 @@ static void test_limits_before_auth(void **state)
 	check_untrusted(HS_LIT("*1\r\n$16384\r\n"), "");
 }
 
-/* A header that announces many arguments allocates nothing: memory grows with the bytes received. */
+/* A header that announces many arguments allocates nothing: memory grows only with the bytes received. */
 static void test_announced_lengths_allocate_nothing(void **state)
 {
 	struct hs_wire_request request;
@@ -240,7 +240,8 @@ static void test_announced_lengths_allocate_nothing(void **state)
 	hs_wire_request_init(&request);
 	assert_int_equal(hs_wire_request_parse(&request, text, sizeof text - 1, true), 0);
 	assert_true(request.argv_cap <= HS_ARGC_INLINE);
-	/* But the length of the argument is known, so that the rest can be read into place. */
+	/* The parser still knows how many bytes are missing, so that the caller can read the rest straight into
+	 * the buffer. */
 	assert_int_equal(request.need, sizeof text - 1 - 3 + 536870912 + 2);
 	hs_wire_request_deinit(&request);
 }

@@ -1,6 +1,7 @@
-/* Goal: a query is parsed, or refused with an error that names the wrong part; the index lists every route.
+/* Goal: a query string of the HTTP API is parsed, or refused with an error that names the wrong part; the index
+ * lists every route.
  *
- * Method: a table of two routes, with parameters set one by one as the HTTP side does. */
+ * Method: a table of two routes; the test sets parameters one by one, as the HTTP server does. */
 #include "http/route.h"
 
 #include "base/err.h"

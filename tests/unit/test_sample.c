@@ -1,7 +1,8 @@
-/* Goal: the control thread's sampling: the engine's facts about partitions reach the board unchanged. The process is
- * ready unless it shuts down, a worker is stuck, a commit failed or no partition is served, and gives the reason.
+/* Goal: the control thread's sampling: the engine's facts about partitions reach the status board unchanged.
+ * The process is ready unless it shuts down, a worker is stuck, a commit failed or no partition is served; if
+ * it is not ready, it gives the reason.
  *
- * Method: a host around real heat and an engine that only has numbers. */
+ * Method: a host with real heat counters, and an engine that consists of numbers. */
 
 #include "base/mem.h"
 #include "serve/clock.h"
@@ -20,7 +21,8 @@
 enum { WORKERS = 2, PARTITIONS = 2, AGO_US = 3600u * 1000000 };
 
 struct bench {
-	struct hs_engine engine; /* first: the engine's functions cast back from it */
+	/* Must be first: the functions of the engine cast a pointer to it back to this struct. */
+	struct hs_engine engine;
 	struct hs_engine_partition partitions[PARTITIONS];
 	const char *last_error;
 	struct hs_heat *heats[WORKERS];
@@ -138,7 +140,7 @@ static void facts_reach_the_board(void **state)
 	bench->partitions[1].absent = true;
 	hs_host_sample_heat(&bench->host);
 	assert_int_equal(hs_board_partitions_count(bench->host.board), PARTITIONS - 1);
-	/* sampled meanwhile, so that it shows at once when it is present again */
+	/* An absent partition is sampled, too, so that the board has its numbers at once when it returns. */
 	bench->partitions[1].absent = false;
 	hs_host_sample_heat(&bench->host);
 	assert_int_equal(hs_board_partitions_count(bench->host.board), PARTITIONS);
@@ -156,7 +158,7 @@ static bool ready(struct bench *bench)
 
 static void a_start_is_ready(void **state)
 {
-	assert_true(ready(*state)); /* no worker has reported a time yet */
+	assert_true(ready(*state)); /* a worker that has not reported a time yet is not stuck */
 }
 
 static void a_stuck_worker_is_named(void **state)
@@ -198,15 +200,15 @@ static void failing_partitions_are_named(void **state)
 
 	assert_true(ready(bench));
 	assert_string_equal(bench->why.data, "");
-	/* One partition is served: clients may be sent here, and the answer names the other one. */
+	/* One partition is served, so the process is ready; the answer names the partition that is not served. */
 	set_state(bench, 1, HS_PARTITION_DOWN, "refused");
 	assert_true(ready(bench));
 	assert_string_equal(bench->why.data, "partition 1 (place-1) is down: refused\n");
-	/* its state is unknown, it may be up */
+	/* An unknown partition may be up: the process is ready. */
 	set_state(bench, 0, HS_PARTITION_UNKNOWN, "not heard of");
 	assert_true(ready(bench));
 	assert_string_equal(bench->why.data, "partition 1 (place-1) is down: refused\n");
-	set_state(bench, 0, HS_PARTITION_FULL, "no room"); /* reads are served */
+	set_state(bench, 0, HS_PARTITION_FULL, "no room"); /* a full partition still serves reads */
 	assert_true(ready(bench));
 	assert_string_equal(bench->why.data, "partition 0 (place-0) is full: no room\n"
 					     "partition 1 (place-1) is down: refused\n");
@@ -215,7 +217,7 @@ static void failing_partitions_are_named(void **state)
 	assert_string_equal(bench->why.data, "no partition is served\n"
 					     "partition 0 (place-0) is loading: it loads\n"
 					     "partition 1 (place-1) is down: refused\n");
-	/* Partition 0 is absent (its shard left). Only partition 1 remains, and it is down: not ready. */
+	/* Partition 0 is absent: its shard has left. Partition 1 is down, so the process is not ready. */
 	set_state(bench, 0, HS_PARTITION_OK, "");
 	assert_true(ready(bench));
 	bench->partitions[0].absent = true;

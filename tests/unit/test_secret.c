@@ -1,6 +1,6 @@
-/* Goal: no password in a request is shown to others, and no other argument is hidden.
+/* Goal: output hides every password in a request, and no other argument.
  *
- * Method: requests of every kind that can hold a password, with the expectation for each argument. */
+ * Method: requests of every kind that can contain a password, with the expectation for each argument. */
 #include "command/secret.h"
 
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-/* Every request that can hold a password, argument by argument: a dot is shown, an x is hidden. */
+/* All requests that can contain a password; for each argument a dot (shown) or an x (hidden). */
 static void test_which_arguments_are_secret(void **state)
 {
 	static const char *const cases[][2] = {

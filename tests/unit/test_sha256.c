@@ -1,6 +1,6 @@
 /* Goal: SHA-256 (base/sha256.h) is correct.
  *
- * Method: the standard's examples, and every length around the ends of blocks, where the padding takes one more
+ * Method: the standard's examples, and every length around the ends of blocks, where the padding needs one more
  * block. */
 #include "base/sha256.h"
 
@@ -50,7 +50,8 @@ static void test_a_million_letters(void **state)
 			    "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-/* The hashes of 0 to 200 times 'x', hashed together; the expected value is from another implementation. */
+/* The hash of the concatenated hashes of 0 to 200 times 'x'. The expected value comes from another
+ * implementation. */
 static void test_every_length(void **state)
 {
 	char all[201 * 2 * HS_SHA256_BYTES], text[200];

@@ -1,6 +1,8 @@
-/* Goal: the simulator's checkers accept correct histories and find wrong ones; a schedule follows from its seed;
- * correct schedules break no law, and each planted bug is found. Method: histories written by hand for the order,
- * increment and heat checkers; many schedules, with and without planted bugs; schedules that shrink. */
+/* Goal: the simulator's checkers accept correct histories and find wrong ones; a schedule follows from its
+ * seed; correct schedules break no law, and each planted bug is found.
+ *
+ * Method: histories written by hand for the order, increment and heat checkers; many schedules, with and
+ * without planted bugs; schedules that shrink. */
 #include "base/err.h"
 #include "base/slot.h"
 #include "route/slot_map.h"
@@ -21,11 +23,11 @@
 
 enum {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-	SCHEDULES = 1000, /* schedules that must all pass */
+	SCHEDULES = 1000, /* number of schedules that must all pass */
 #else
 	SCHEDULES = 4000,
 #endif
-	BUG_SCHEDULES = 500, /* schedules within which a planted bug must be found */
+	BUG_SCHEDULES = 500, /* a planted bug must be found within this number of schedules */
 };
 
 #define NOTHING HS_SIM_NOTHING
@@ -35,7 +37,8 @@ struct line {
 	uint32_t client;
 	enum hs_sim_kind kind;
 	int64_t argument, answer;
-	uint64_t asked, answered; /* steps, which are also milliseconds on the clock */
+	/* Numbers of steps; a step takes a millisecond of the virtual clock. */
+	uint64_t asked, answered;
 	uint32_t more;
 	bool refusable, loose;
 	int64_t ttl_ms;
@@ -82,19 +85,19 @@ static int check(const struct line *lines, size_t count)
 		.client = (who), .kind = (what), .argument = (with), .answer = (got),              \
 		.asked = (from), .answered = (to), .more = 1                                       \
 	}
-/* Never answered, and perhaps refused. */
+/* An operation that was never answered, and that the server may have refused. */
 #define REFUSABLE(who, what, with, from)                                                           \
 	{                                                                                          \
 		.client = (who), .kind = (what), .argument = (with), .asked = (from),              \
 		.answered = NEVER, .refusable = true                                               \
 	}
-/* Unknown outcome: it may happen at any time. */
+/* An operation that was lost in flight: it may run at any time after its request, or never. */
 #define LOOSE(who, what, with, from)                                                               \
 	{                                                                                          \
 		.client = (who), .kind = (what), .argument = (with), .asked = (from),              \
 		.answered = NEVER, .loose = true                                                   \
 	}
-/* Sets a value with a time to live. */
+/* An operation that sets a time to live of `ms`. */
 #define FOR(ms, who, what, with, got, from, to)                                                    \
 	{                                                                                          \
 		.client = (who), .kind = (what), .argument = (with), .answer = (got),              \
@@ -113,22 +116,22 @@ static void test_orders_in_time(void **state)
 {
 	(void)state;
 	assert_int_equal(check(NULL, 0), 0);
-	/* One after the other. */
+	/* The read follows the write, so it must see the value. */
 	GOOD(OP(0, HS_SIM_SET, 5, 0, 1, 2), OP(1, HS_SIM_GET, 0, 5, 3, 4));
 	BAD(OP(0, HS_SIM_SET, 5, 0, 1, 2), OP(1, HS_SIM_GET, 0, NOTHING, 3, 4));
-	/* Concurrent: either order, */
+	/* Read and write are concurrent: the read may see the value or not. */
 	GOOD(OP(0, HS_SIM_SET, 5, 0, 1, 4), OP(1, HS_SIM_GET, 0, 5, 2, 3));
 	GOOD(OP(0, HS_SIM_SET, 5, 0, 1, 4), OP(1, HS_SIM_GET, 0, NOTHING, 2, 3));
-	/* But the order is then fixed. */
+	/* Once a read has seen the value, a later read must see a value, too. */
 	BAD(OP(0, HS_SIM_SET, 5, 0, 1, 9), OP(1, HS_SIM_GET, 0, 5, 2, 3),
 	    OP(2, HS_SIM_GET, 0, NOTHING, 4, 5));
 	GOOD(OP(0, HS_SIM_SET, 5, 0, 1, 9), OP(1, HS_SIM_GET, 0, NOTHING, 2, 3),
 	     OP(2, HS_SIM_GET, 0, 5, 4, 5));
-	/* Two reads that saw two writes in different orders. */
+	/* Two clients must not see two writes in different orders. */
 	BAD(OP(0, HS_SIM_SET, 5, 0, 1, 9), OP(1, HS_SIM_SET, 6, 0, 1, 9),
 	    OP(2, HS_SIM_GET, 0, 5, 2, 3), OP(2, HS_SIM_GET, 0, 6, 4, 5),
 	    OP(3, HS_SIM_GET, 0, 6, 2, 3), OP(3, HS_SIM_GET, 0, 5, 4, 5));
-	/* A value that no client wrote. */
+	/* A read must not see a value that no client wrote. */
 	BAD(OP(0, HS_SIM_SET, 5, 0, 1, 2), OP(1, HS_SIM_GET, 0, 7, 3, 4));
 }
 
@@ -143,7 +146,7 @@ static void test_every_kind_of_operation(void **state)
 	BAD(OP(0, HS_SIM_SETNX, 5, 0, 1, 2));
 	BAD(OP(0, HS_SIM_INCRBY, 1, 2, 1, 2));
 	BAD(OP(0, HS_SIM_DEL, 0, 1, 1, 2));
-	/* Two increments, the same number. */
+	/* Two increments must not return the same number. */
 	BAD(OP(0, HS_SIM_INCRBY, 1, 1, 1, 4), OP(1, HS_SIM_INCRBY, 1, 1, 2, 3));
 }
 
@@ -167,7 +170,7 @@ static void test_conditions_and_looks(void **state)
 static void test_errors_are_answers(void **state)
 {
 	(void)state;
-	/* A text is no number, nor is a sum that overflows; neither increment changes the value. */
+	/* An increment of a text, or one that overflows, returns an error and does not change the value. */
 	GOOD(OP(0, HS_SIM_SET, HS_SIM_TEXT + 12, 0, 1, 2), OP(0, HS_SIM_STRLEN, 0, 3, 3, 4),
 	     OP(0, HS_SIM_INCRBY, 1, HS_SIM_NOT_INTEGER, 5, 6),
 	     OP(0, HS_SIM_GETSET, INT64_MAX - 1, HS_SIM_TEXT + 12, 7, 8),
@@ -185,17 +188,18 @@ static void test_errors_are_answers(void **state)
 static void test_keys_that_expire(void **state)
 {
 	(void)state;
-	/* Set between 10 and 12 for 5: certainly there at 15, certainly expired at 18. */
+	/* A client sets the key between 10 and 12, for 5 ms: the key certainly exists at 15, and has certainly
+	 * expired at 18. */
 	GOOD(FOR(5, 0, HS_SIM_SET, 7, 0, 10, 12), OP(1, HS_SIM_GET, 0, 7, 15, 15));
 	BAD(FOR(5, 0, HS_SIM_SET, 7, 0, 10, 12), OP(1, HS_SIM_GET, 0, NOTHING, 15, 15));
 	GOOD(FOR(5, 0, HS_SIM_SET, 7, 0, 10, 12), OP(1, HS_SIM_GET, 0, NOTHING, 18, 18));
 	BAD(FOR(5, 0, HS_SIM_SET, 7, 0, 10, 12), OP(1, HS_SIM_GET, 0, 7, 18, 18));
-	/* In between both are possible, but an expired key stays expired. */
+	/* Between 15 and 18 both are possible, but an expired key stays expired. */
 	GOOD(FOR(5, 0, HS_SIM_SET, 7, 0, 10, 12), OP(1, HS_SIM_GET, 0, 7, 16, 16),
 	     OP(1, HS_SIM_GET, 0, NOTHING, 17, 17));
 	BAD(FOR(5, 0, HS_SIM_SET, 7, 0, 10, 12), OP(1, HS_SIM_GET, 0, NOTHING, 16, 16),
 	    OP(1, HS_SIM_GET, 0, 7, 17, 17));
-	/* An increment keeps the time to live; a SET ends it. */
+	/* An increment does not change the time to live; a SET removes it. */
 	BAD(FOR(5, 0, HS_SIM_SET, 7, 0, 10, 12), OP(0, HS_SIM_INCRBY, 1, 8, 13, 13),
 	    OP(1, HS_SIM_GET, 0, 8, 18, 18));
 	GOOD(FOR(5, 0, HS_SIM_SET, 7, 0, 10, 12), OP(0, HS_SIM_SET, 8, 0, 13, 13),
@@ -206,14 +210,14 @@ static void test_keys_that_expire(void **state)
 	     OP(1, HS_SIM_SETNX, 8, 1, 18, 18), OP(1, HS_SIM_GET, 0, 8, 19, 19));
 	BAD(OP(0, HS_SIM_SET, 7, 0, 1, 2), FOR(5, 0, HS_SIM_PEXPIRE, 0, 1, 10, 12),
 	    OP(1, HS_SIM_SETNX, 8, 1, 15, 15));
-	/* The remaining time. */
+	/* PTTL and TTL must return a remaining time that is possible. */
 	GOOD(FOR(5, 0, HS_SIM_SET, 7, 0, 10, 12), OP(1, HS_SIM_PTTL, 0, 2, 13, 14));
 	GOOD(FOR(5, 0, HS_SIM_SET, 7, 0, 10, 12), OP(1, HS_SIM_PTTL, 0, 4, 13, 14));
 	BAD(FOR(5, 0, HS_SIM_SET, 7, 0, 10, 12), OP(1, HS_SIM_PTTL, 0, 0, 13, 14));
 	BAD(FOR(5, 0, HS_SIM_SET, 7, 0, 10, 12), OP(1, HS_SIM_PTTL, 0, 5, 13, 14));
 	BAD(FOR(5, 0, HS_SIM_SET, 7, 0, 10, 12), OP(1, HS_SIM_PTTL, 0, -1, 13, 14));
 	GOOD(FOR(1600, 0, HS_SIM_SET, 7, 0, 10, 12), OP(1, HS_SIM_TTL, 0, 2, 13, 14));
-	/* An unknown outcome: unknown when it was set, or whether. */
+	/* The outcome of the SET is unknown: nothing is known about when it ran, nor whether it ran. */
 	GOOD((struct line){.kind = HS_SIM_SET,
 			   .argument = 7,
 			   .ttl_ms = 5,
@@ -233,11 +237,11 @@ static void test_keys_that_expire(void **state)
 static void test_a_pipelining_client_keeps_its_order(void **state)
 {
 	(void)state;
-	/* Requests of one client, all in flight at once, run in its order; */
+	/* Requests of one client that are in flight together run in the order of the requests. */
 	GOOD(OP(0, HS_SIM_SET, 5, 0, 1, 8), OP(0, HS_SIM_GET, 0, 5, 1, 8));
 	BAD(OP(0, HS_SIM_SET, 5, 0, 1, 8), OP(0, HS_SIM_GET, 0, NOTHING, 1, 8));
 	BAD(OP(0, HS_SIM_GET, 0, 5, 1, 8), OP(0, HS_SIM_SET, 5, 0, 1, 8));
-	/* Other clients' requests may run in between. */
+	/* Requests of other clients may run in between. */
 	GOOD(OP(0, HS_SIM_SET, 5, 0, 1, 8), OP(1, HS_SIM_DEL, 0, 1, 1, 8),
 	     OP(0, HS_SIM_GET, 0, NOTHING, 1, 8));
 }
@@ -245,19 +249,20 @@ static void test_a_pipelining_client_keeps_its_order(void **state)
 static void test_unknown_outcomes(void **state)
 {
 	(void)state;
-	/* It happened early, late, or never; */
+	/* A SET with unknown outcome may have run early, late, or never. */
 	GOOD(OP(0, HS_SIM_SET, 5, 0, 1, NEVER), OP(1, HS_SIM_GET, 0, 5, 3, 4));
 	GOOD(OP(0, HS_SIM_SET, 5, 0, 1, NEVER), OP(1, HS_SIM_GET, 0, NOTHING, 3, 4));
 	GOOD(OP(0, HS_SIM_SET, 5, 0, 1, NEVER), OP(1, HS_SIM_GET, 0, NOTHING, 3, 4),
 	     OP(1, HS_SIM_GET, 0, 5, 5, 6));
-	/* But not before its request, and at most once. */
+	/* A write with unknown outcome must not run before its request, and runs at most once. */
 	BAD(OP(1, HS_SIM_GET, 0, 5, 1, 2), OP(0, HS_SIM_SET, 5, 0, 3, NEVER));
 	BAD(OP(0, HS_SIM_INCRBY, 1, 0, 1, NEVER), OP(1, HS_SIM_GET, 0, 1, 3, 4),
 	    OP(1, HS_SIM_GET, 0, 2, 5, 6));
-	/* The second request of a client happened, so the first did, too; */
+	/* The client's second request ran, so the first one ran before it. */
 	BAD(OP(0, HS_SIM_SET, 5, 0, 1, NEVER), OP(0, HS_SIM_INCRBY, 1, 0, 1, NEVER),
 	    OP(1, HS_SIM_GET, 0, 1, 3, 4));
-	/* Unless the first could be refused. It cannot happen after the second. */
+	/* The server may have refused the first request, so it need not have run; but it must not run after the
+	 * second. */
 	GOOD(REFUSABLE(0, HS_SIM_SET, 5, 1), OP(0, HS_SIM_INCRBY, 1, 0, 1, NEVER),
 	     OP(1, HS_SIM_GET, 0, 1, 3, 4));
 	BAD(REFUSABLE(0, HS_SIM_SET, 5, 1), OP(0, HS_SIM_INCRBY, 1, 0, 1, NEVER),
@@ -267,23 +272,23 @@ static void test_unknown_outcomes(void **state)
 static void test_lost_operations(void **state)
 {
 	(void)state;
-	/* Lost in flight, it may happen after later requests of its client; */
+	/* An operation that was lost in flight may run after later requests of its client. */
 	GOOD(LOOSE(0, HS_SIM_SET, 5, 1), OP(0, HS_SIM_SET, 6, 0, 3, 4),
 	     OP(0, HS_SIM_GET, 0, 6, 5, 6), OP(0, HS_SIM_GET, 0, 5, 7, 8));
 	GOOD(LOOSE(0, HS_SIM_SET, 5, 1), OP(0, HS_SIM_SET, 6, 0, 3, 4),
 	     OP(0, HS_SIM_GET, 0, 6, 5, 6));
-	/* Not before its request, and not twice. */
+	/* A lost operation must not run before its request, and must not run twice. */
 	BAD(OP(0, HS_SIM_SET, 6, 0, 1, 9), LOOSE(0, HS_SIM_SET, 5, 1),
 	    OP(1, HS_SIM_GET, 0, 5, 2, 3), OP(1, HS_SIM_GET, 0, 6, 4, 5));
 	BAD(LOOSE(0, HS_SIM_INCRBY, 1, 1), OP(1, HS_SIM_GET, 0, 1, 3, 4),
 	    OP(1, HS_SIM_GET, 0, 2, 5, 6));
-	/* Several equal ones. */
+	/* Several lost operations that are equal: each runs at most once, and only after its request. */
 	GOOD(LOOSE(0, HS_SIM_INCRBY, 1, 1), LOOSE(2, HS_SIM_INCRBY, 1, 2),
 	     LOOSE(3, HS_SIM_INCRBY, 1, 7), OP(1, HS_SIM_GET, 0, 2, 3, 4),
 	     OP(1, HS_SIM_GET, 0, 3, 8, 9));
 	BAD(LOOSE(0, HS_SIM_INCRBY, 1, 1), LOOSE(2, HS_SIM_INCRBY, 1, 7),
 	    OP(1, HS_SIM_GET, 0, 2, 3, 4));
-	/* A refused operation did nothing. */
+	/* A refused operation must have no effect. */
 	BAD(OP(0, HS_SIM_NONE, 5, 0, 1, 2), OP(1, HS_SIM_GET, 0, 5, 3, 4));
 	GOOD(OP(0, HS_SIM_NONE, 5, 0, 1, NEVER), OP(1, HS_SIM_GET, 0, NOTHING, 3, 4));
 }
@@ -293,7 +298,8 @@ static void test_transactions_are_one_step(void **state)
 	(void)state;
 	GOOD(TX(0, HS_SIM_SET, 5, 0, 1, 8), OP(0, HS_SIM_INCRBY, 1, 6, 1, 8),
 	     OP(1, HS_SIM_GET, 0, 6, 1, 8));
-	/* No client sees a state in the middle, and no operation runs in between. */
+	/* A transaction is atomic: no client sees its intermediate state, and no other operation runs inside
+	 * it. */
 	BAD(TX(0, HS_SIM_SET, 5, 0, 1, 8), OP(0, HS_SIM_INCRBY, 1, 6, 1, 8),
 	    OP(1, HS_SIM_GET, 0, 5, 1, 8));
 	BAD(TX(0, HS_SIM_SET, 5, 0, 1, 8), OP(0, HS_SIM_GET, 0, 7, 1, 8),
@@ -317,15 +323,15 @@ static void test_sums(void **state)
 				 final == 3 || final == 4 ? 0 : HS_EINVAL);
 		assert_int_equal(verdict.law, final == 3 || final == 4 ? 0 : 4);
 	}
-	/* With lost writes fewer are allowed, more are not. */
+	/* If writes may be lost, the final number may be lower than the number of increments, but not higher. */
 	for (int64_t final = 0; final < 7; final++)
 		assert_int_equal(hs_sim_check_increments(&history, 0, final, true, &verdict),
 				 final <= 4 ? 0 : HS_EINVAL);
-	history.ops[1].answer = 1; /* two answers with the same number */
+	history.ops[1].answer = 1; /* two increments return the same number */
 	verdict = (struct hs_sim_verdict){0};
 	assert_int_equal(hs_sim_check_increments(&history, 0, 3, false, &verdict), HS_EINVAL);
 	assert_int_equal(hs_sim_check_increments(&history, 0, 3, true, &verdict), 0);
-	history.ops[1].answer = 5; /* more than all increments together */
+	history.ops[1].answer = 5; /* higher than the sum of all increments */
 	assert_int_equal(hs_sim_check_increments(&history, 0, 3, true, &verdict), HS_EINVAL);
 	hs_sim_history_deinit(&history);
 }
@@ -334,7 +340,7 @@ static void test_sums(void **state)
 
 enum { HEAT_WORKERS = 2, HEAT_PARTITIONS = 4, HEAT_KEYS = 3, HEAT_START_US = 1000000 };
 
-/* The heat of two workers and the accesses of clients, for the heat checker. */
+/* The heat counters of two workers, and the accesses of clients that the checker compares with the counters. */
 struct warmth {
 	struct hs_heat *heats[HEAT_WORKERS];
 	struct hs_sim_accesses accesses;
@@ -361,7 +367,7 @@ static void pass(struct warmth *warmth, uint64_t us)
 		hs_heat_now(warmth->heats[i], warmth->now_us);
 }
 
-/* Records an access, answered (or not) half a millisecond later. */
+/* Records the access of a client; with `answered`, its reply comes half a millisecond later. */
 static void ask(struct warmth *warmth, uint32_t key, bool write, bool answered)
 {
 	const struct hs_sim_access access = {
@@ -386,8 +392,8 @@ static void count(struct warmth *warmth, uint32_t worker, uint32_t key, bool wri
 	hs_heat_add(warmth->heats[worker], &access, 1000);
 }
 
-/* Returns the checker's result; an error's text must contain `focus`. `others`: bounds of unrecorded reads and
- * writes. */
+/* Returns the checker's result; the text of an error must contain `focus`. `others` is the upper bound of
+ * reads, and of writes, by unrecorded clients. */
 static int warmth_end_beside(struct warmth *warmth, uint64_t others, const char *focus)
 {
 	const struct hs_sim_heats heats = {
@@ -415,7 +421,7 @@ static int warmth_end(struct warmth *warmth, const char *focus)
 	return warmth_end_beside(warmth, 0, focus);
 }
 
-/* Requests that are all counted, then half a second without any. */
+/* Requests that are all counted, then half a second without requests. */
 static struct warmth warm_up(void)
 {
 	struct warmth warmth = warmth_begin();
@@ -436,7 +442,7 @@ static void test_heat_that_is_right(void **state)
 	assert_int_equal(warmth_end(&warmth, ""), 0);
 	warmth = warm_up();
 	assert_int_equal(warmth_end(&warmth, ""), 0);
-	/* Without an answer: counted or not. */
+	/* An access without an answer may be counted or not. */
 	warmth = warm_up();
 	ask(&warmth, 1, true, false);
 	ask(&warmth, 2, false, false);
@@ -455,34 +461,35 @@ static void test_heat_that_is_wrong(void **state)
 	struct hs_heat_access access = {.key = HS_LIT("key1")};
 
 	(void)state;
-	count(&warmth, 0, 1, false); /* counted once too often */
+	count(&warmth, 0, 1, false); /* a read is counted that no client sent */
 	assert_int_equal(warmth_end(&warmth, "reads"), HS_EINVAL);
 	warmth = warm_up();
-	ask(&warmth, 1, true, true); /* never counted */
+	ask(&warmth, 1, true, true); /* a write is not counted */
 	assert_int_equal(warmth_end(&warmth, "writes"), HS_EINVAL);
 	warmth = warm_up();
-	ask(&warmth, 1, true, false); /* an access with unknown outcome, counted twice */
+	ask(&warmth, 1, true, false); /* an unanswered write is counted twice */
 	count(&warmth, 0, 1, true);
 	count(&warmth, 1, 1, true);
 	assert_int_equal(warmth_end(&warmth, "writes"), HS_EINVAL);
 	warmth = warm_up();
-	ask(&warmth, 1, true, true); /* counted as a read */
+	ask(&warmth, 1, true, true); /* a write is counted as a read */
 	count(&warmth, 0, 1, false);
 	assert_int_equal(warmth_end(&warmth, "partition"), HS_EINVAL);
 	warmth = warm_up();
-	ask(&warmth, HS_SIM_NO_KEY, false, true); /* counted for one partition in place of all */
+	/* A keyless access is counted at one partition instead of all. */
+	ask(&warmth, HS_SIM_NO_KEY, false, true);
 	hs_heat_add_keyless(warmth.heats[0], 1, false, false, 10, 1000);
 	assert_int_equal(warmth_end(&warmth, "partition 0"), HS_EINVAL);
 	warmth = warm_up();
 	hs_heat_inflight(warmth.heats[1], 2, 1);
 	assert_int_equal(warmth_end(&warmth, "in flight"), HS_EINVAL);
-	/* The right partition, the wrong key. */
+	/* A read of key0 is counted for key1, at the partition of key0. */
 	warmth = warm_up();
 	ask(&warmth, 0, false, true);
 	access.partition = hs_slot_partition(hs_slot_of(HS_LIT("key0")), HEAT_PARTITIONS);
 	hs_heat_add(warmth.heats[0], &access, 1000);
 	assert_int_equal(warmth_end(&warmth, "key0"), HS_EINVAL);
-	/* Everything once, but a second too late for the short window. */
+	/* The access is counted once, but a second too late for the short window. */
 	warmth = warmth_begin();
 	ask(&warmth, 1, false, true);
 	pass(&warmth, 1000000);
@@ -490,7 +497,7 @@ static void test_heat_that_is_wrong(void **state)
 	assert_int_equal(warmth_end(&warmth, "short"), HS_EINVAL);
 }
 
-/* A read and a write of a key that is not among the accesses. */
+/* An unrecorded client reads and writes a key. */
 static void test_heat_of_unrecorded_clients(void **state)
 {
 	(void)state;
@@ -531,10 +538,10 @@ static void test_events_run_in_order(void **state)
 
 /* --- whole schedules --- */
 
-/* Faults that are drawn must also happen: coverage, as one in so many schedules. */
+/* Schedules must not only plan each of these faults: the fault must really happen. */
 static const struct {
 	enum hs_sim_coverage what;
-	uint64_t anything, fleet; /* one in so many schedules, on average */
+	uint64_t anything, fleet; /* once in this number of schedules, on average */
 } reaches[] = {
 	{HS_SIM_COVERAGE_MOVES, 5, 5},	       {HS_SIM_COVERAGE_MOVED, 8, 4},
 	{HS_SIM_COVERAGE_ASK, 20, 16},	       {HS_SIM_COVERAGE_TRYAGAIN, 40, 25},
@@ -594,7 +601,7 @@ static void run_all(enum hs_sim_focus focus, uint64_t schedules)
 	assert_true(requests > schedules * 20);
 	assert_true(folded > (focus == HS_SIM_FOCUS_FLEET ? schedules / 2 : schedules));
 	assert_reached(&coverage, schedules, focus == HS_SIM_FOCUS_FLEET);
-	/* Keys without an order check stay rare. */
+	/* The order checker may leave out only few keys. */
 	assert_true(coverage.of[HS_SIM_COVERAGE_TAINTED] <= schedules / 100);
 }
 
@@ -610,7 +617,7 @@ static void test_every_law_holds_of_a_fleet(void **state)
 	run_all(HS_SIM_FOCUS_FLEET, SCHEDULES / 2);
 }
 
-/* The seed of the first schedule that finds the bug; 0: none did. */
+/* Returns the seed of the first schedule that finds the bug; 0: none of them does. */
 static uint64_t find_bug(enum hs_sim_bug bug, int *law)
 {
 	struct hs_sim_runner runner;
@@ -639,9 +646,9 @@ static void test_planted_bugs_are_found(void **state)
 		int law;
 
 		if (hs_sim_bug_where(bug) == HS_SIM_IN_RULES)
-			continue; /* test_sim_stale.c */
+			continue; /* tested in test_sim_stale.c */
 		if (bug == HS_SIM_ASSERTION_FAILS)
-			continue; /* tests/integration/test_sim.py */
+			continue; /* tested in tests/integration/test_sim.py */
 		seed = find_bug(bug, &law);
 		if (seed == 0)
 			fail_msg("%s was not found", hs_sim_bug_name(bug));
@@ -653,7 +660,8 @@ static void test_planted_bugs_are_found(void **state)
 	}
 }
 
-/* Whether the checker whose verdict contains `words` finds the bug in one of the first schedules of this kind. */
+/* Returns whether one of the first schedules of this kind finds the bug, by a checker whose verdict contains
+ * `words`. */
 static bool is_found_by(enum hs_sim_bug bug, enum hs_sim_focus focus, bool cluster,
 			const char *words)
 {
@@ -683,7 +691,7 @@ static void assert_found_by(enum hs_sim_bug bug, enum hs_sim_focus focus, bool c
 		fail_msg("%s: no verdict says \"%s\"", hs_sim_bug_name(bug), words);
 }
 
-/* Bugs that any engine shows are also found in front of servers, and by checkers beyond those of replies. */
+/* Bugs that any engine shows are also found in front of servers, and by checkers of more than replies. */
 static void test_bugs_are_found_in_front_of_servers(void **state)
 {
 	(void)state;
@@ -700,7 +708,7 @@ static void test_bugs_are_found_in_front_of_servers(void **state)
 	assert_found_by(HS_SIM_REDIRECT_OVERTAKES, HS_SIM_FOCUS_ANYTHING, true, "ran in partition");
 }
 
-/* Several checkers find these bugs: each test looks for the words of one checker. */
+/* Several checkers find each of these bugs: a row names the words of one checker. */
 static void test_bugs_are_found_by_their_checkers(void **state)
 {
 	(void)state;
@@ -722,7 +730,7 @@ static void test_bugs_are_found_by_their_checkers(void **state)
 	}
 }
 
-/* heatsink's answers to tracking clients are checked like its answers to others. */
+/* The checkers also find wrong answers to clients that use CLIENT TRACKING. */
 static void test_bugs_are_found_among_tracking_clients(void **state)
 {
 	static const struct {
@@ -749,7 +757,8 @@ static void test_bugs_are_found_among_tracking_clients(void **state)
 				found[i].words);
 }
 
-/* Whether companions find the bug in a schedule that was drawn without it, in front of a Cluster with faults. */
+/* Returns whether companions find the bug in a schedule that was drawn without the bug, in front of a Cluster
+ * with faults. */
 static bool is_found_by_companions(enum hs_sim_bug bug, const char *words)
 {
 	struct hs_sim_runner runner;
@@ -840,7 +849,7 @@ static void test_schedules_shrink(void **state)
 	}
 }
 
-/* A larger load than plans draw: many clients on few keys, which is hard for the order search. */
+/* A larger load than schedules have: many clients on few keys, which makes the search for an order hard. */
 static void test_a_larger_load(void **state)
 {
 	const struct hs_sim_load_options load_options = {
@@ -870,8 +879,8 @@ static void test_a_larger_load(void **state)
 	}
 }
 
-/* A low output limit: clients that do not read are cut off, their requests have unknown outcomes, and all laws
- * hold. */
+/* With a low output limit heatsink disconnects clients that do not read: their requests have unknown outcomes,
+ * and all laws hold. */
 static void test_clients_cut_off(void **state)
 {
 	const struct hs_sim_load_options load_options = {

@@ -1,6 +1,8 @@
-/* Goal: the simulated Cluster behaves like Redis where no script can put real servers into the same state: views
- * that differ, replicas that lag, failovers that lose writes, partitioned nodes. Method: a test plays clients under
- * a virtual clock and plans the faults. tests/integration/test_sim_cluster.py compares replies with real servers. */
+/* Goal: the simulated Cluster behaves like Redis where no script can put real servers into the same state:
+ * nodes that disagree about owners, replicas that lag, failovers that lose writes, partitioned nodes.
+ *
+ * Method: the test plays clients under a virtual clock and plans the faults.
+ * tests/integration/test_sim_cluster.py compares replies with real servers. */
 #include "base/prng.h"
 #include "base/slot.h"
 #include "engine/redis/node_info.h"
@@ -100,7 +102,7 @@ static void test_takeover_loses_what_was_not_replicated(void **state)
 	assert_string_equal(nodes.changes.data, words("lost:%s lost:%s ", lost, cached));
 	assert_int_equal(hs_sim_cluster_owner(nodes.cluster, slot_of(cached)), 3);
 	SAYS('r', words("GET %s", cached), "$1|1|");
-	/* The old master knows of it by now, and has the new one's data. */
+	/* The old master has learned of the takeover, and has the new master's data. */
 	assert_string_equal(nodes_ask(&nodes, 'a', words("GET %s", cached)),
 			    words("-MOVED %u 10.0.0.4:7003|", slot_of(cached)));
 	SAYS('a', "READONLY", "+OK|");
@@ -108,7 +110,7 @@ static void test_takeover_loses_what_was_not_replicated(void **state)
 	SAYS('a', words("GET %s", lost), "$-1|");
 }
 
-/* ---- views ---- */
+/* ---- what each node knows about owners ---- */
 
 static const char *moved(const char *key, int node)
 {
@@ -138,7 +140,7 @@ static void test_nodes_learn_of_a_move_later(void **state)
 	hs_buf_deinit(&reply);
 	nodes.changes.len = 0;
 	assert_true(hs_sim_cluster_move_end(nodes.cluster, slot_of(key)));
-	/* Gossip is in flight. */
+	/* The slot has moved, but node c has not learned it yet. */
 	assert_int_equal(hs_sim_cluster_owner(nodes.cluster, slot_of(key)), 1);
 	assert_false(hs_sim_cluster_is_settled(nodes.cluster));
 	nodes_send(&nodes, 'c', words("GET %s", key));
@@ -149,7 +151,7 @@ static void test_nodes_learn_of_a_move_later(void **state)
 	SAYS('b', words("GET %s", key), "$1|1|");
 	SAYS('c', words("GET %s", key), moved(key, 1));
 	assert_true(hs_sim_cluster_is_settled(nodes.cluster));
-	assert_int_equal(nodes.changes.len, 0); /* no value has changed */
+	assert_int_equal(nodes.changes.len, 0); /* moving a slot changes no value */
 }
 
 static void test_a_move_is_undone_with_its_keys(void **state)
@@ -164,7 +166,7 @@ static void test_a_move_is_undone_with_its_keys(void **state)
 	SAYS('a', words("SET %s 1", key), "+OK|");
 	assert_true(hs_sim_cluster_move_begin(nodes.cluster, slot_of(key), 1));
 	assert_true(hs_sim_cluster_move_this(nodes.cluster, slot_of(key), hs_bytes_of(key)));
-	/* An external command runs where the key is. */
+	/* An external command runs at the node that has the key. */
 	assert_true(hs_sim_cluster_do_external(nodes.cluster, 2, incr, &reply));
 	assert_memory_equal(reply.data, ":2\r\n", 4);
 	hs_buf_deinit(&reply);
@@ -195,8 +197,8 @@ static void test_cluster_slots_is_read_by_heatsink(void **state)
 
 /* ---- failovers ---- */
 
-/* Sends a write and a read every 20 us during a failover. Returns the number of rounds in which a read was answered
- * and no write. */
+/* Sends a write and a read every 20 us during a failover. Returns the number of rounds in which the master
+ * answered the read but not the write. */
 static int fail_over_under_load(const char *key)
 {
 	size_t writes = 0, reads = 0;
@@ -225,7 +227,8 @@ static void test_a_failover_that_is_asked_for_loses_nothing(void **state)
 		const char *key;
 		int ran = 0;
 
-		options.stream_us_max = 10000; /* far longer than the failover takes */
+		/* Replication lags far longer than the failover takes. */
+		options.stream_us_max = 10000;
 		options.failover_us_max = 1000;
 		options.cycle_us_max = 1;
 		nodes_deinit(&nodes);
@@ -236,7 +239,7 @@ static void test_a_failover_that_is_asked_for_loses_nothing(void **state)
 		nodes_connect(&nodes, 'r', 3);
 		assert_true(hs_sim_cluster_fail_over(nodes.cluster, 3));
 		waited += fail_over_under_load(key);
-		/* Writes that waited are redirected. */
+		/* The old master redirects the writes that waited. */
 		assert_non_null(strstr(nodes_received(&nodes, 'a'), moved(key, 3)));
 		hs_buf_append(&nodes.ran, "", 1);
 		for (const char *at = nodes.ran.data; (at = strstr(at, "incr ")); at++)
@@ -254,7 +257,8 @@ static void test_a_failover_that_is_asked_for_loses_nothing(void **state)
 		assert_int_equal(hs_sim_cluster_master_of(nodes.cluster, 0), 3);
 		assert_true(hs_sim_cluster_is_settled(nodes.cluster));
 	}
-	assert_in_range(waited, 100, 20 * 60); /* 20 failovers, half a millisecond each */
+	/* 20 failovers, each of which delays writes for about half a millisecond. */
+	assert_in_range(waited, 100, 20 * 60);
 }
 
 static void test_no_failover_is_asked_for_while_a_slot_moves(void **state)
@@ -300,7 +304,8 @@ static void test_writes_to_the_old_master_are_lost(void **state)
 	hs_sim_cluster_heal(nodes.cluster, 0);
 	nodes_settle(&nodes);
 	SAYS('a', "READONLY", "+OK|");
-	SAYS('a', words("GET %s", key), "$1|1|"); /* a replica, with the new master's data */
+	/* The old master is a replica and has the new master's data. */
+	SAYS('a', words("GET %s", key), "$1|1|");
 }
 
 static void test_a_takeover_calls_moves_off(void **state)
@@ -342,7 +347,8 @@ static void test_a_node_that_is_cut_off_stops_to_serve(void **state)
 	nodes_send(&nodes, 'a', words("SET %s 1", key));
 	nodes_pass(&nodes, 1000);
 	assert_string_equal(nodes_received(&nodes, 'a'), "+OK|");
-	/* After the node timeout it reaches no majority, and the others see a slot without an owner. */
+	/* After the node timeout the partitioned node reaches no majority; the other nodes see a slot without
+	 * an owner. All refuse. */
 	SAYS('a', words("GET %s", key), "$1|1|");
 	SAYS('a', words("GET %s", key), "-CLUSTERDOWN The cluster is down|");
 	SAYS('b', words("GET %s", other), "-CLUSTERDOWN The cluster is down|");
@@ -350,7 +356,7 @@ static void test_a_node_that_is_cut_off_stops_to_serve(void **state)
 	assert_non_null(strstr(nodes_ask(&nodes, 'b', "CLUSTER INFO"), "cluster_state:fail"));
 	hs_sim_cluster_heal(nodes.cluster, 0);
 	nodes_pass(&nodes, 600);
-	/* It reaches the others again, and waits a little longer before it serves. */
+	/* The node reaches the others again, but waits a little longer before it serves. */
 	nodes_send(&nodes, 'a', words("GET %s", key));
 	nodes_pass(&nodes, 100);
 	assert_string_equal(nodes_received(&nodes, 'a'), "-CLUSTERDOWN The cluster is down|");
@@ -359,7 +365,7 @@ static void test_a_node_that_is_cut_off_stops_to_serve(void **state)
 	SAYS('b', words("GET %s", other), "$-1|");
 }
 
-/* As cluster-require-full-coverage no. */
+/* The nodes behave as with cluster-require-full-coverage no. */
 static void test_others_serve_while_a_node_is_away(void **state)
 {
 	struct hs_sim_cluster_options options = hs_sim_cluster_defaults(7);
@@ -418,7 +424,8 @@ static void test_a_master_that_starts_empty_empties_its_replicas(void **state)
 	SAYS('r', words("GET %s", key), "$-1|");
 }
 
-/* The offsets of master and replica show whether the replica has caught up (engine/redis/replica.c). */
+/* The replication offsets of master and replica show whether the replica has caught up
+ * (engine/redis/replica.c). */
 static void test_offsets_show_what_a_replica_has(void **state)
 {
 	const char *key = nodes_key(&nodes, 0, 0);
@@ -452,11 +459,11 @@ static void test_offsets_show_what_a_replica_has(void **state)
 	}
 }
 
-/* ---- random days ---- */
+/* ---- random schedules ---- */
 
 enum { KEYS = 8, DAYS = 5000, ACTS = 120 };
 
-/* The last reported value of every key; it must equal the true one at the end. */
+/* The last reported value of every key; at the end it must equal the real value. */
 struct book {
 	char values[KEYS][64];
 	int64_t expire_ms[KEYS];
@@ -574,7 +581,7 @@ static void act(struct hs_prng *prng, bool lossy)
 	}
 }
 
-/* Runs one random day with every kind of fault. Returns a hash of everything that clients received. */
+/* Runs one random schedule with every kind of fault. Returns a hash of everything that clients received. */
 static uint64_t live(uint64_t seed, bool lossy)
 {
 	struct hs_sim_cluster_options options = hs_sim_cluster_defaults(seed);
@@ -607,7 +614,7 @@ static uint64_t live(uint64_t seed, bool lossy)
 		int64_t expire_ms;
 
 		read_key(i, value, &expire_ms);
-		/* Its expiry may not have been reported yet. */
+		/* The key has expired, which the server may not have reported yet. */
 		if (expire_ms == -2 && book.expire_ms[i] >= 0)
 			continue;
 		if (strcmp(value, book.values[i]) != 0 || expire_ms != book.expire_ms[i])

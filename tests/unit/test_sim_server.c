@@ -1,6 +1,8 @@
-/* Goal: one simulated server behaves like Redis where no script can put a real one into the same state: bytes in
- * pieces, cycles that several connections share, limits, stalls, crashes. Method: a test plays clients under a
- * virtual clock. tests/integration/test_sim_cluster.py compares replies with real servers. */
+/* Goal: one simulated server behaves like Redis where no script can put a real server into the same state:
+ * requests in pieces, event loop cycles that several connections share, limits, stalls, crashes.
+ *
+ * Method: the test plays clients under a virtual clock. tests/integration/test_sim_cluster.py compares replies
+ * with real servers. */
 #include "engine/redis/node_info.h"
 #include "tests/lib/nodes.h"
 
@@ -113,7 +115,8 @@ static void test_a_connection_that_is_closed_is_forgotten(void **state)
 	nodes_ask(&nodes, 'a', "GET k");
 	nodes_ask(&nodes, 'a', "WATCH k");
 	nodes_send(&nodes, 'a', "SET k 1");
-	nodes_connect(&nodes, 'a', 0); /* the connection's last request is dropped */
+	/* The new connection replaces the old one, and the SET in flight is dropped. */
+	nodes_connect(&nodes, 'a', 0);
 	SAYS('b', "GET k", "$-1|");
 	SAYS('b', "SET k 2", "+OK|");
 	SAYS('b', "PUBLISH c m", ":0|");
@@ -179,7 +182,8 @@ static void test_a_full_tracking_table_invalidates(void **state)
 	nodes_ask(&nodes, 'a', "HELLO 3");
 	SAYS('a', "CLIENT TRACKING ON", "+OK|");
 	SAYS('a', "MGET k l m", "*3|_|_|_|");
-	/* One of the three is invalidated before the next command. */
+	/* The table holds two keys: before the next command the server evicts one of the three and invalidates
+	 * it. */
 	assert_memory_equal(nodes_ask(&nodes, 'a', "PING"), ">2|$10|invalidate|*1|$1|", 24);
 	SAYS('a', "PING", "+PONG|");
 }

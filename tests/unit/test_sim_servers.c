@@ -1,6 +1,8 @@
-/* Goal: what each single fault does to requests in flight through heatsink, and that clients get the true outcome.
- * Method: scripts over a simulated heatsink in front of simulated servers. test_sim.c runs random schedules with
- * these faults. */
+/* Goal: what each single fault does to requests in flight through heatsink, and that clients get the true
+ * outcome.
+ *
+ * Method: scripts over a simulated heatsink in front of simulated servers. test_sim.c runs random schedules
+ * with these faults. */
 #include "base/slot.h"
 #include "core/session.h"
 #include "sim/cluster.h"
@@ -60,15 +62,15 @@ static void test_one_connection_keeps_the_order(void **state)
 		hs_sim_client_request(client, "INCR a");
 		hs_sim_client_request(client, "GET a");
 		assert_int_equal(client->received.len,
-				 0); /* no request is answered inside the call */
+				 0); /* no reply comes before the world has run */
 		hs_sim_world_settle(world);
 		assert_heard(client, "+OK\r\n:2\r\n$1\r\n2\r\n");
 		hs_sim_world_destroy(&world);
 	}
 }
 
-/* INCRs on connections that are lost all the time: each is acknowledged, refused or unknown. An acknowledged one has
- * happened, a refused one has not. */
+/* Sends INCRs while connections are lost all the time: each is acknowledged, refused or unknown. An
+ * acknowledged INCR has run, a refused one has not. */
 static void check_lost(struct hs_sim_world_options *options, uint64_t *acknowledged,
 		       uint64_t *unknown, uint64_t *refused)
 {
@@ -144,10 +146,10 @@ static void test_lost_replies_crashes_and_stalls(void **state)
 		options.servers.stalls = true;
 		check_lost(&options, &acknowledged, &unknown, &refused);
 	}
-	assert_int_equal(unknown + refused, 0); /* it is only delayed */
+	assert_int_equal(unknown + refused, 0); /* a stall only delays requests */
 }
 
-/* A lost read is sent again, unless a later write of its client was lost with it. */
+/* heatsink sends a lost read again, unless a later write of the same client was lost, too. */
 static void test_reads_are_sent_again(void **state)
 {
 	uint64_t again = 0, not_again = 0;
@@ -178,7 +180,7 @@ static void test_reads_are_sent_again(void **state)
 	assert_true(again > 150 && not_again > 10);
 }
 
-/* A watch ends with its connection: EXEC then runs nothing. */
+/* A watch ends with its connection: EXEC then runs no command. */
 static void test_watches(void **state)
 {
 	uint64_t ran = 0, lost = 0;
@@ -225,7 +227,7 @@ static void test_too_many_requests_wait(void **state)
 	options.servers.waiting_max = 2;
 	world = hs_sim_world_create(&options);
 	client = hs_sim_client_connect(world, 0);
-	hs_sim_client_request(client, "GET a"); /* opens the connection */
+	hs_sim_client_request(client, "GET a"); /* so that the connection is open */
 	hs_sim_world_settle(world);
 	hs_buf_clear(&client->received, 0);
 	for (int i = 0; i < 4; i++)
@@ -236,7 +238,8 @@ static void test_too_many_requests_wait(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* In front of a Cluster FLUSHALL goes to every master, in no order with requests in flight for a slot. */
+/* In front of a Cluster FLUSHALL goes to every master, on connections that earlier requests may not use:
+ * FLUSHALL waits for the earlier requests. */
 static void test_a_flush_waits_for_earlier_requests(void **state)
 {
 	struct hs_sim_world_options options = options_for(1);
@@ -262,8 +265,8 @@ static void test_a_flush_waits_for_earlier_requests(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* While a slot has no owner, requests for it are refused. When it has one again they are served soon, though the
- * topology is read only every five seconds. */
+/* heatsink refuses requests for a slot without an owner. When the slot has an owner again, heatsink soon serves
+ * it, although it reads the topology only every five seconds. */
 static void test_a_slot_that_is_served_again_is_found_soon(void **state)
 {
 	struct hs_sim_world_options options = options_for(2);
@@ -310,8 +313,8 @@ static void test_names(void **state)
 	assert_int_not_equal(hs_sim_name_slot(2, 0), hs_sim_name_slot(2, 3));
 }
 
-/* Two keys of one slot; one of them has moved. A command that names both waits for the other one, and is refused
- * when engine-timeout is over. */
+/* One of two keys of a slot has moved. A command that names both keys waits, and is refused after
+ * engine-timeout. */
 static void test_a_slot_on_two_nodes(void **state)
 {
 	struct hs_sim_world_options options = options_for(3);
@@ -352,7 +355,8 @@ static void test_a_slot_on_two_nodes(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* A client has set key0, then this external command runs, then the heatsinks stop. Returns the checker's result. */
+/* A client sets key0, the external command `words` runs, and the heatsinks stop. Returns the result of the
+ * leftovers checker. */
 static int check_left(const char *words, bool faults, const int64_t *finals,
 		      struct hs_sim_verdict *verdict)
 {
@@ -366,7 +370,8 @@ static int check_left(const char *words, bool faults, const int64_t *finals,
 	int err;
 
 	options.servers.act_us_max =
-		faults ? 1000 : 0; /* no fault is switched on that could begin */
+		faults ? 1000
+		       : 0; /* enables faults without any kind of fault, so that none happens */
 	world = hs_sim_world_create(&options);
 	client = hs_sim_client_connect(world, 0);
 	hs_sim_client_request(client, "SET key0 1");
@@ -404,12 +409,12 @@ static void test_leftovers_are_found(void **state)
 	assert_int_equal(check_left("SET key1 5", false, NULL, &verdict), 0);
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		assert_int_not_equal(check_left(bad[i], false, NULL, &verdict), 0);
-	/* With faults a copy may stay for its lease. */
+	/* With faults a copy of a key may remain until its lease ends. */
 	assert_int_equal(check_left("SET heatsink:copy:{1}:a:1:key0 1 EX 9", true, NULL, &verdict),
 			 0);
 	assert_int_not_equal(
 		check_left("SET heatsink:copy:{1}:a:1:key0 1 EX 20", true, NULL, &verdict), 0);
-	/* Nor may the value that clients read last have changed. */
+	/* The final value of a key must be the value that clients read last. */
 	assert_int_equal(check_left("", false, read, &verdict), 0);
 	assert_int_not_equal(check_left("SET key0 2", false, read, &verdict), 0);
 	assert_int_not_equal(check_left("SET key1 2", false, read, &verdict), 0);

@@ -1,7 +1,10 @@
-/* Goal: the checker of stale reads accepts what a contract allows and nothing else; simulated servers invalidate a
- * tracked key once and in order; a silent connection is trusted only as long as the contract allows; schedules with
- * contracts break no law, and planted bugs are found. Method: histories written by hand with the true timeline of
- * the key; scripts; many schedules, with and without planted bugs. */
+/* Goal: the checker of stale reads accepts what a contract (the staleness that a rule allows) permits, and
+ * nothing else; simulated servers invalidate a tracked key once and in order; entries of a silent connection
+ * are served only as long as the contract allows; schedules with contracts break no law, and planted bugs are
+ * found.
+ *
+ * Method: histories written by hand with the true timeline of the key; scripts; many schedules, with and
+ * without planted bugs. */
 #include "absorb/cache/stats.h"
 #include "base/err.h"
 #include "sim/check.h"
@@ -21,12 +24,12 @@
 
 enum {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-	SCHEDULES = 600, /* schedules that must all pass */
+	SCHEDULES = 600, /* number of schedules that must all pass */
 #else
 	SCHEDULES = 2500,
 #endif
-	BUG_SCHEDULES = 500, /* schedules within which a planted bug must be found */
-	STALE_MS = 10,	     /* the contract of the histories below */
+	BUG_SCHEDULES = 500, /* a planted bug must be found within this number of schedules */
+	STALE_MS = 10,	     /* allowed staleness in the histories below */
 };
 
 #define NOTHING HS_SIM_NOTHING
@@ -34,7 +37,8 @@ enum {
 
 /* --- histories written by hand --- */
 
-/* Steps are milliseconds. Reads may be stale, except those with a `ttl`. */
+/* An operation of a history; times are in milliseconds. Reads may be stale, except those with `strict` or
+ * `off`. */
 struct line {
 	uint32_t client;
 	enum hs_sim_kind kind;
@@ -56,7 +60,7 @@ struct story {
 	size_t versions_count;
 	const struct line *lines;
 	size_t lines_count;
-	const uint64_t *asked; /* when the server was read; NULL: at 0 */
+	const uint64_t *asked; /* times when heatsink read from the server; NULL: only at 0 */
 	size_t asked_count;
 };
 
@@ -143,29 +147,30 @@ static int judge(const struct story *story, int *law)
 
 static void test_staleness_of_answers(void **state)
 {
-	/* 5000 from 10 to 20, then 6000, both written directly at the server. */
+	/* True values of the key: 5000 from 10 to 20, then 6000. Both were written directly at the server. */
 	const struct version seen[] = {{5000, 10, false}, {6000, 20, false}};
 
 	(void)state;
 	GOOD(seen, GET(0, 5000, 15, 16), GET(0, 6000, 25, 26));
-	/* 5000 ended at 20: reads may return it until 30, and 6000 only from 20 on. */
+	/* Value 5000 ended at 20: reads may return it until 30. Value 6000 began at 20: reads may return it
+	 * from then on. */
 	GOOD(seen, GET(0, 5000, 30, 31));
 	BAD(seen, GET(0, 5000, 31, 32));
 	BAD(seen, GET(0, 6000, 15, 19));
 	GOOD(seen, GET(0, 6000, 15, 21));
-	/* Before the first span the key is missing. */
+	/* Before 10 the key was missing: reads may return that until 20. */
 	GOOD(seen, GET(0, NOTHING, 20, 21));
 	BAD(seen, GET(0, NOTHING, 21, 22));
-	/* The time of the request counts. */
+	/* The time of the request counts, not the time of the reply. */
 	GOOD(seen, GET(0, 5000, 30, 90));
-	/* A value that the key never held. */
+	/* No read may return a value that the key never had. */
 	BAD(seen, GET(0, 7000, 25, 26));
-	/* Stale reads need not be monotonic. */
+	/* A stale read may return an older value than the read before it. */
 	GOOD(seen, GET(0, 6000, 22, 23), GET(0, 5000, 24, 25));
-	/* Without mitigations no read may be stale: law 7. */
+	/* With mitigations off no read may be stale: law 7. */
 	GOOD(seen, OFF(0, 6000, 21, 22), OFF(0, 5000, 15, 16), OFF(0, 5000, 18, 25));
 	BAD_BY(7, seen, OFF(0, 5000, 21, 22));
-	/* Other reads of the same value. */
+	/* Other commands that read the value follow the same rules. */
 	GOOD(seen, OP(0, HS_SIM_STRLEN, 0, 4, 40, 41), OP(0, HS_SIM_EXISTS, 0, 1, 40, 41),
 	     OP(0, HS_SIM_GETRANGE, 0, 6000, 40, 41));
 	BAD(seen, OP(0, HS_SIM_STRLEN, 0, 0, 40, 41));
@@ -179,26 +184,28 @@ static void test_writes_through_us_are_seen_at_once(void **state)
 	const struct version again[] = {{2, 10, false}, {NOTHING, 20, false}, {5, 35, false}};
 
 	(void)state;
-	/* Acknowledged at 22: later reads must see it, though 5000 is young enough. */
+	/* The write of 6000 was acknowledged at 22: later reads must see it, although 5000 is not too old. */
 	BAD(seen, SET(0, 6000, 18, 22), GET(1, 5000, 23, 24));
 	GOOD(seen, SET(0, 6000, 18, 22), GET(1, 5000, 21, 24));
 	GOOD(seen, SET(0, 6000, 18, 22), GET(1, 6000, 23, 24));
-	/* An external write is not acknowledged by heatsink. */
+	/* An external write does not go through heatsink: reads may miss it for the allowed time. */
 	GOOD(seen, BEHIND(HS_SIM_SET, 6000, 20), GET(1, 5000, 23, 24));
-	/* A write with an unknown outcome happened at an unknown time or never. */
+	/* A write with an unknown outcome ran at an unknown time or never: reads may miss it. */
 	GOOD(seen, SET(0, 6000, 18, NEVER), GET(1, 5000, 23, 24));
-	/* A write that changed nothing need not be seen; one that changed the key must be. */
+	/* Reads may miss a write that changed nothing, but not a write that changed the key. */
 	GOOD(seen, OP(0, HS_SIM_SETNX, 7000, 0, 18, 22), GET(1, 5000, 23, 24));
 	BAD(seen, OP(0, HS_SIM_SETXX, 6000, 1, 18, 22), GET(1, 5000, 23, 24));
 	BAD(seen, OP(0, HS_SIM_GETSET, 6000, 5000, 18, 22), GET(1, 5000, 23, 24));
-	/* Folded increments: 5001 and 5002 were acknowledged, the store held only 5002. */
+	/* heatsink folded two increments into one: clients got 5001 and 5002, the server only ever had 5002.
+	 * Reads may return 5001 while the second increment is in flight. */
 	BAD(counted, OP(0, HS_SIM_INCRBY, 1, 5001, 18, 22), OP(1, HS_SIM_INCRBY, 1, 5002, 18, 30),
 	    GET(2, 5000, 23, 24));
 	GOOD(counted, OP(0, HS_SIM_INCRBY, 1, 5001, 18, 22), OP(1, HS_SIM_INCRBY, 1, 5002, 18, 30),
 	     GET(2, 5001, 19, 24), GET(2, 5002, 23, 24));
-	/* But not when no write of that value is in flight. */
+	/* Reads must not return 5001 if no other increment is in flight. */
 	BAD(counted, OP(0, HS_SIM_INCRBY, 1, 5001, 18, 22), GET(2, 5001, 23, 24));
-	/* A small number was reached before, too: that span is not the one of the increment. */
+	/* The key had the value 2 earlier, too: the increment that returned 2 does not belong to that earlier
+	 * time. */
 	GOOD(again, OP(0, HS_SIM_INCRBY, 1, 2, 9, 40), OP(1, HS_SIM_INCRBY, 3, 5, 9, 40),
 	     GET(0, 2, 31, 41));
 	BAD(again, OP(0, HS_SIM_INCRBY, 1, 2, 9, 40), OP(1, HS_SIM_INCRBY, 3, 5, 9, 40),
@@ -214,11 +221,11 @@ static void test_deleted_and_expired_keys(void **state)
 	BAD(seen, OP(0, HS_SIM_DEL, 0, 1, 18, 22), GET(1, 5000, 23, 24));
 	GOOD(seen, OP(0, HS_SIM_DEL, 0, 0, 2, 4), GET(1, 5000, 23, 24));
 	BAD(seen, OP(0, HS_SIM_GETDEL, 0, 5000, 18, 22), GET(1, 5000, 23, 24));
-	/* FLUSHALL happened when the key was first missing, or later. */
+	/* FLUSHALL ran when the key was first missing during the request, or later. */
 	BAD(seen, OP(0, HS_SIM_CLEAR, 0, 0, 18, 22), GET(1, 5000, 23, 24));
 	GOOD(seen, OP(0, HS_SIM_CLEAR, 0, 0, 25, 35), GET(1, 6000, 36, 37));
 	BAD(seen, OP(0, HS_SIM_CLEAR, 0, 0, 25, 27), GET(1, 5000, 28, 29));
-	/* It expired at 50, and reads may return it until 60. */
+	/* The key expired at 50: reads may return its value until 60. */
 	GOOD(seen, GET(0, 6000, 60, 61));
 	BAD(seen, GET(0, 6000, 61, 62));
 	GOOD(seen, GET(0, NOTHING, 49, 50));
@@ -230,16 +237,17 @@ static void test_own_writes_are_seen(void **state)
 	const struct version seen[] = {{5000, 10, false}, {6000, 20, false}, {7000, 30, false}};
 
 	(void)state;
-	/* Requested behind its connection's own write, before that was answered. */
+	/* A client's read after its own write must see the write, even if the read was sent before the write
+	 * was answered. */
 	BAD(seen, SET(0, 6000, 15, 22), GET(0, 5000, 15, 23));
 	GOOD(seen, SET(0, 6000, 15, 22), GET(0, 6000, 15, 23));
 	GOOD(seen, SET(0, 6000, 15, 22), GET(1, 5000, 15, 23));
 	/* A read sent before the client's own write must not see that write, however late the read is answered. */
 	GOOD(seen, GET(0, 5000, 15, 22), SET(0, 6000, 15, 23));
 	BAD(seen, GET(0, 6000, 15, 22), SET(0, 6000, 15, 23));
-	/* A later value of another client is right, too. */
+	/* A later value of another client is correct, too. */
 	GOOD(seen, SET(0, 6000, 15, 22), GET(0, 7000, 31, 32));
-	/* Of a transaction the final value counts. */
+	/* Of a transaction that writes the key twice, a later read must see the final value. */
 	BAD(seen,
 	    {.client = 0,
 	     .kind = HS_SIM_SET,
@@ -278,7 +286,7 @@ static void test_entries_beyond_their_ttl(void **state)
 
 /* --- scripts --- */
 
-/* One worker, one server, one rule, no latencies. */
+/* A world with one worker, one server and one rule, without latencies. */
 static struct hs_sim_world_options one_rule(uint32_t stale_us)
 {
 	struct hs_sim_world_options options = hs_sim_world_defaults(1);
@@ -341,7 +349,8 @@ static void test_a_server_says_what_changed(void **state)
 	hs_sim_world_settle(world);
 	assert_reads(client, "GET key0", "$1\r\n2\r\n");
 	assert_int_equal(fetches_of(world), 2);
-	/* It was invalidated once: until the next read no further invalidation comes. */
+	/* The server invalidated the key once: until heatsink fetches it again, the server sends no
+	 * invalidation. */
 	write_external(world, "3");
 	write_external(world, "4");
 	hs_sim_world_settle(world);
@@ -350,7 +359,7 @@ static void test_a_server_says_what_changed(void **state)
 	hs_sim_world_destroy(&world);
 }
 
-/* A silent connection: entries are served for as long as the rule allows, and no longer. */
+/* The tracking connection is silent: heatsink serves entries for as long as the rule allows, and no longer. */
 static void test_a_silent_connection_is_not_trusted_for_long(void **state)
 {
 	struct hs_sim_world_options options = one_rule(100000);
@@ -362,7 +371,7 @@ static void test_a_silent_connection_is_not_trusted_for_long(void **state)
 	client = hs_sim_client_connect(world, 0);
 	write_external(world, "1");
 	assert_reads(client, "GET key0", "$1\r\n1\r\n");
-	/* From now on nothing arrives. */
+	/* The server sends nothing more. */
 	hs_sim_redis_silence(world->heatsinks[0].redis, 0);
 	write_external(world, "2");
 	hs_sim_world_pass(world, 30000);
@@ -403,7 +412,7 @@ static void test_every_law_holds(void **state)
 		hs_buf_deinit(&result.text);
 	}
 	hs_sim_runner_deinit(&runner);
-	/* The schedules exercise cache, replicas and copies. */
+	/* The schedules must use cache entries, replicas and copies. */
 	assert_true(cached > requests / 10);
 	assert_true(replica_reads > SCHEDULES / 10);
 	assert_true(copied > SCHEDULES / 10);
@@ -411,7 +420,7 @@ static void test_every_law_holds(void **state)
 	assert_true(beside > SCHEDULES);
 }
 
-/* The seed of the first schedule that finds the bug; 0: none did. */
+/* Returns the seed of the first schedule that finds the bug; 0: none of them does. */
 static uint64_t find_bug(enum hs_sim_bug bug, int *law)
 {
 	struct hs_sim_runner runner;
@@ -432,7 +441,7 @@ static uint64_t find_bug(enum hs_sim_bug bug, int *law)
 	return found;
 }
 
-/* Bugs of one faulty server are found without rules as well (test_sim.c). */
+/* Bugs of one faulty server are found without rules, too (test_sim.c). */
 static void test_planted_bugs_are_found(void **state)
 {
 	(void)state;

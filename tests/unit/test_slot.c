@@ -18,7 +18,7 @@ static uint16_t slot(const char *key)
 	return hs_slot_of(hs_bytes_of(key));
 }
 
-/* The definition: polynomial 0x1021, highest bit first. */
+/* Computes the slot bit by bit from the definition of the CRC: polynomial 0x1021, highest bit first. */
 static unsigned slow_slot(struct hs_bytes key)
 {
 	unsigned crc = 0;
@@ -34,7 +34,8 @@ static unsigned slow_slot(struct hs_bytes key)
 static void test_known_slots(void **state)
 {
 	(void)state;
-	assert_int_equal(slot("123456789"), 0x31c3); /* 12739: the CRC's check value, below 16384 */
+	/* 12739, the check value of this CRC, is below 16384: the slot is the CRC itself. */
+	assert_int_equal(slot("123456789"), 0x31c3);
 	assert_int_equal(slot("foo"), 12182);
 	assert_int_equal(slot("bar"), 5061);
 	assert_int_equal(slot("hello"), 866);
@@ -48,12 +49,12 @@ static void test_hash_tags(void **state)
 	assert_int_equal(slot("{user1000}.following"), slot("user1000"));
 	assert_int_equal(slot("{user1000}.followers"), slot("user1000"));
 	assert_int_equal(slot("a{b}c"), slot("b"));
-	/* An empty tag is no tag: the whole key counts. */
+	/* An empty tag does not count: the slot is that of the whole key. */
 	assert_int_equal(slot("foo{}{bar}"), slow_slot(HS_LIT("foo{}{bar}")));
-	/* The tag is between the first opening brace and the first closing one behind it. */
+	/* The tag is between the first opening brace and the first closing brace after it. */
 	assert_int_equal(slot("foo{{bar}}zap"), slot("{bar"));
 	assert_int_equal(slot("foo{bar}{zap}"), slot("bar"));
-	/* Without a closing brace behind an opening one, the whole key counts. */
+	/* Without a closing brace after the first opening one, the whole key counts. */
 	assert_int_equal(slot("foo{bar"), slow_slot(HS_LIT("foo{bar")));
 	assert_int_equal(slot("foo}bar{"), slow_slot(HS_LIT("foo}bar{")));
 	assert_int_equal(slot("{}"), slow_slot(HS_LIT("{}")));

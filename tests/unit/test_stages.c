@@ -1,6 +1,6 @@
-/* Goal: the row of stages has the order that stages/stages.c explains.
+/* Goal: the stages of a core have the order that stages/stages.c explains.
  *
- * Method: compare the positions of stages. A new stage need not be named here: add it if its place between two
+ * Method: compare the positions of stages. A new stage belongs into this test only if its place between two
  * others is part of the design. */
 #include "stages/stages.h"
 
@@ -29,7 +29,7 @@ static void test_the_order(void **state)
 	assert_int_equal(found, sizeof names / sizeof *names);
 }
 
-/* A stage that listens to sessions (hs_stage_observe) has all three points of a listener. */
+/* A stage that observes sessions (hs_stage_observe) has all three callbacks for this, or none of them. */
 static void test_points_that_go_together(void **state)
 {
 	(void)state;

@@ -1,6 +1,6 @@
 /* Goal: the stage that CONTRIBUTING.md shows as an example works.
  *
- * Method: run it in a core. test_readme compares the page with the lines between the marks. */
+ * Method: run the stage in a core. test_readme compares the page with the lines between the marks. */
 #include "core/count.h"
 #include "stages/stages.h"
 
@@ -158,7 +158,7 @@ static void test_the_example(void **state)
 		answer(i);
 	received("$1\r\nv\r\n$1\r\nv\r\n-BUSY hot key; not run\r\n$1\r\nv\r\n");
 	assert_int_equal(busy->in_flight, 0);
-	/* A request of a disconnected client counts until the engine has answered it. */
+	/* A request of a disconnected client counts until the engine has answered the request. */
 	say("GET k\r\n");
 	hs_core_disconnect(world.core, world.client);
 	assert_int_equal(busy->in_flight, 1);

@@ -1,8 +1,9 @@
-/* Goal: the judge of `storm --verify` accepts every possible history, rejects every impossible one, and names the
- * impossible reply. A history file is read back as written, or refused with the malformed line.
+/* Goal: the checker behind `storm --verify` accepts every possible history, rejects every impossible one, and
+ * names the impossible reply. A history file is read back as written; a malformed line is refused and named.
  *
- * Method: histories at the scale of a storm, made by a model that runs every request at some moment between request
- * and reply: these have an order. Then one reply is changed so that they have none. */
+ * Method: histories as large as those of a storm run, made by a model that runs every request at some moment
+ * between request and reply: these histories have an order. Then the test changes one reply, so that no order
+ * exists. */
 #include "cli/storm_check.h"
 
 #include "base/err.h"
@@ -30,14 +31,15 @@ enum {
 	VALUE_STEP = 1000000,
 };
 
-/* A request: one operation, or a transaction of several. */
+/* A request of a client: one operation, or a transaction of several. */
 struct request {
 	size_t first, count;
 };
 
 struct client {
 	struct request requests[DEPTH];
-	uint32_t asked, ran, answered; /* counts so far; the ring holds the difference */
+	/* Counts since the start; the requests between the counts are in the ring. */
+	uint32_t asked, ran, answered;
 };
 
 struct model {
@@ -92,7 +94,7 @@ static void ask(struct model *model, uint32_t number)
 		add(model, number, 0, false);
 }
 
-/* The reply that one server gives at this moment. */
+/* Runs the operation in the model and sets its reply. */
 static void run_op(struct model *model, struct hs_sim_op *op)
 {
 	struct hs_sim_state before = model->state;
@@ -200,7 +202,7 @@ static void test_a_history_of_one_server_has_an_order(void **state)
 	free(model);
 }
 
-/* A PTTL above the time to live: the judge must name it, not a later reply. */
+/* One PTTL reply exceeds the time to live: the checker must name this reply, not a later one. */
 static void test_the_wrong_answer_is_named(void **state)
 {
 	struct hs_sim_history history = {0};
@@ -221,7 +223,7 @@ static void test_the_wrong_answer_is_named(void **state)
 			op->answer = 10000003;
 			rc = hs_storm_check(&history, STEPS_MAX, &why);
 			assert_int_not_equal(rc, 0);
-			if (rc == HS_ELIMIT) /* undecided: try another one */
+			if (rc == HS_ELIMIT) /* the checker gave up: try another seed */
 				break;
 			hs_buf_append(&why, "", 1);
 			assert_non_null(strstr(why.data, "PTTL key0 → 10000003"));

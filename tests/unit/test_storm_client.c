@@ -1,7 +1,8 @@
-/* Goal: storm's connections reach a server by its name, at whichever of the name's addresses it listens.
+/* Goal: storm's connections reach a server by its name, on whichever of the name's addresses the server
+ * listens.
  *
- * Method: one worker's phase CONNECT, on a loop on which a listener on loopback answers PING; the test resolves
- * names. There are more connections than names that may be looked up at a time. */
+ * Method: the phase CONNECT of one worker, on a loop with a listener on loopback that answers PING; the test
+ * resolves names. More connections are opened than names may be looked up at a time. */
 #include "cli/storm.h"
 
 #include "upstream/names.h"
@@ -31,7 +32,7 @@ struct world {
 	atomic_bool stop;
 };
 
-/* "localhost" has two addresses; there is no listener at the first. */
+/* The lookup function of the test: "localhost" has two addresses, and no listener at the first. */
 static int find(const char *host, const char *port, const struct addrinfo *hints,
 		struct addrinfo **found)
 {

@@ -1,8 +1,9 @@
 /* Goal: the commands that storm sends to each node of a Cluster, and their order, whatever the nodes answer and
  * when.
  *
- * Method: a client with links to two nodes that count as connected but are not: the test reads the links' buffers
- * and hands in replies one by one. Requests are one letter each, so that a text is an order. */
+ * Method: a client with connections to two nodes that count as connected but are not: the test reads their
+ * output buffers and passes replies in one by one. Requests are one letter each, so that a text describes an
+ * order. */
 #include "cli/storm.h"
 
 #include <setjmp.h>
@@ -54,7 +55,7 @@ static struct world *begin(void)
 	return world;
 }
 
-/* Ends the client; so many requests must have been answered, and so many of them with an error. */
+/* Ends the client. `answered` requests must have been answered, `errors` of them with an error. */
 static void end(struct world *world, uint64_t answered, uint64_t errors)
 {
 	assert_int_equal(world->worker.counts.answered, answered);
@@ -78,7 +79,7 @@ static struct hs_storm_request *ask_of(struct world *world, const char *letter, 
 	return request;
 }
 
-/* A request for each letter, all on one key. */
+/* Sends a request for each letter, all on one key. */
 static void ask(struct world *world, const char *letters)
 {
 	for (; *letters; letters++)
@@ -95,7 +96,7 @@ static void hear(struct world *world, int node, const char *reply)
 	hs_storm_cluster_release(world->client);
 }
 
-/* The bytes sent to the node since the last call. */
+/* Checks the bytes that storm has sent to the node since the last call. */
 static void is_sent(struct world *world, int node, const char *text)
 {
 	struct hs_buf *out = &world->client->connections[node]->upstream.out;
@@ -117,7 +118,7 @@ static void test_moved_is_followed(void **state)
 	hear(world, 0, MOVED);
 	is_sent(world, 1, "a");
 	hear(world, 1, "+OK\r\n");
-	ask(world, "b"); /* straight to the new owner */
+	ask(world, "b"); /* goes straight to the new owner */
 	is_sent(world, 0, "");
 	is_sent(world, 1, "b");
 	hear(world, 1, "+OK\r\n");
@@ -136,7 +137,7 @@ static void test_ask_is_followed_once(void **state)
 	is_sent(world, 0, "a");
 	hear(world, 0, ASK);
 	is_sent(world, 1, ASKING "a");
-	ask(world, "b"); /* goes to the old owner, but not past the first one */
+	ask(world, "b"); /* goes to the old owner, but only after a has its reply */
 	is_sent(world, 0, "");
 	hear(world, 1, "+OK\r\n"); /* the reply to ASKING */
 	is_sent(world, 0, "");
@@ -178,7 +179,8 @@ static void test_the_client_s_order_is_kept(void **state)
 	is_sent(world, 0, "abc");
 	hear(world, 0, MOVED);
 	is_sent(world, 1, "");
-	ask(world, "d"); /* the map names the new owner already */
+	/* Waits, although the new owner is known: b and c are in flight to the old one. */
+	ask(world, "d");
 	is_sent(world, 1, "");
 	hear(world, 0, MOVED);
 	is_sent(world, 1, "");
@@ -198,7 +200,7 @@ static void test_an_overtaken_request_is_given_up(void **state)
 	ask_of(world, "c", 2, SLOT);
 	is_sent(world, 0, "abc");
 	hear(world, 0, MOVED);
-	hear(world, 0, "+OK\r\n"); /* b, on the key of a */
+	hear(world, 0, "+OK\r\n"); /* b ran, which has the same key as a: storm does not repeat a */
 	hear(world, 0, "+OK\r\n");
 	is_sent(world, 1, "");
 	assert_string_equal(world->worker.counts.errors[0].word, "MOVED");
@@ -209,7 +211,7 @@ static void test_an_overtaken_request_is_given_up(void **state)
 	ask_of(world, "b", 2, SLOT);
 	is_sent(world, 0, "ab");
 	hear(world, 0, ASK);
-	hear(world, 0, "+OK\r\n"); /* another key: no effect on a */
+	hear(world, 0, "+OK\r\n"); /* b has another key: storm repeats a */
 	is_sent(world, 1, ASKING "a");
 	hear(world, 1, "+OK\r\n");
 	hear(world, 1, "+OK\r\n");
@@ -247,7 +249,7 @@ static void test_tryagain_is_retried(void **state)
 		ask(world, "a");
 		is_sent(world, 0, "a");
 		hear(world, 0, words[i]);
-		is_sent(world, 0, ""); /* not at once */
+		is_sent(world, 0, ""); /* storm waits before it retries */
 		while (world->client->connections[0]->upstream.out.len == 0)
 			hs_storm_cluster_release(world->client);
 		is_sent(world, 0, "a");
@@ -260,7 +262,7 @@ static void test_tryagain_is_retried(void **state)
 static void test_a_retry_waits_for_requests_behind_it(void **state)
 {
 	struct world *world = begin();
-	uint64_t until = uv_hrtime() + 20000000; /* longer than any pause */
+	uint64_t until = uv_hrtime() + 20000000; /* longer than any pause before a retry */
 
 	(void)state;
 	ask(world, "a");
@@ -332,7 +334,7 @@ static void test_exec_itself_is_redirected(void **state)
 	hear(world, 0, "+OK\r\n");
 	hear(world, 0, "+QUEUED\r\n");
 	hear(world, 0, ASK);
-	is_sent(world, 1, ASKING "mae"); /* ASKING lasts until EXEC */
+	is_sent(world, 1, ASKING "mae"); /* one ASKING covers the whole transaction */
 	hear(world, 1, "+OK\r\n");
 	hear(world, 1, "+OK\r\n");
 	hear(world, 1, "+QUEUED\r\n");
@@ -346,12 +348,14 @@ static void test_a_redirected_watched_transaction_is_not_repeated(void **state)
 
 	(void)state;
 	for (int asked = 0; asked < 2; asked++) {
-		world->client->pin = world->client->connections[1]; /* not where the map points */
+		/* Not the owner in the slot map. */
+		world->client->pin = world->client->connections[1];
 		world->client->watch.asked = asked;
 		ask_transaction(world, "mse");
 		world->client->pin = NULL;
 		is_sent(world, 1, asked ? ASKING "mse" : "mse");
-		ask(world, "z"); /* where the map points, but not past the transaction */
+		/* Goes to the owner in the slot map, but only after the transaction has ended. */
+		ask(world, "z");
 		is_sent(world, 0, "");
 		if (asked)
 			hear(world, 1, "+OK\r\n");
@@ -365,7 +369,7 @@ static void test_a_redirected_watched_transaction_is_not_repeated(void **state)
 	end(world, 8, 0);
 }
 
-/* ---- links ---- */
+/* ---- lost connections ---- */
 
 static void test_a_lost_link(void **state)
 {
@@ -375,10 +379,10 @@ static void test_a_lost_link(void **state)
 	(void)state;
 	ask_transaction(world, "me");
 	ask(world, "abc");
-	connection->upstream.sent = 3; /* m, e, a */
+	connection->upstream.sent = 3; /* the server has read m, e and a */
 	hear(world, 0, "+OK\r\n");
 	hs_storm_connection_drop(connection, "gone");
-	assert_int_equal(world->worker.counts.lost, 2); /* e, a */
+	assert_int_equal(world->worker.counts.lost, 2); /* e and a: sent, and never answered */
 	assert_int_equal(world->worker.counts.unsent, 2);
 	assert_string_equal(world->worker.counts.last_error, "gone");
 	end(world, 1, 0);
@@ -408,7 +412,7 @@ static void test_a_link_that_is_not_there_is_waited_for(void **state)
 	end(world, 4, 1);
 }
 
-/* ---- queries of --verify ---- */
+/* ---- what --verify asks about requests in flight ---- */
 
 static void test_requests_in_flight_on_every_link(void **state)
 {
@@ -419,12 +423,13 @@ static void test_requests_in_flight_on_every_link(void **state)
 	ask_of(world, "a", 1, SLOT)->stamp = 3;
 	ask_of(world, "b", 2, SLOT + 1)->stamp = 5;
 	assert_int_equal(hs_storm_client_oldest(client), 3);
-	hear(world, 0, "-TRYAGAIN x\r\n"); /* parked */
+	hear(world, 0, "-TRYAGAIN x\r\n"); /* the request with stamp 3 waits for a retry */
 	assert_int_equal(hs_storm_client_oldest(client), 3);
 	hs_storm_client_raise_floor(client, 1, 9);
 	while (client->connections[0]->ring_count < 2)
 		hs_storm_cluster_release(client);
-	assert_int_equal(hs_storm_client_oldest(client), 3); /* behind the newer one */
+	/* The older request is sent after the newer one. */
+	assert_int_equal(hs_storm_client_oldest(client), 3);
 	assert_int_equal(
 		client->connections[0]->requests[(client->connections[0]->ring_head + 1)].floor, 9);
 	hear(world, 0, "+OK\r\n");
@@ -433,7 +438,7 @@ static void test_requests_in_flight_on_every_link(void **state)
 	end(world, 2, 0);
 }
 
-/* In a Cluster, --patience is added to the time. */
+/* In a Cluster, --resend-timeout is added to the time that storm waits for the last answers. */
 static void test_the_last_answers_are_waited_for(void **state)
 {
 	struct world *world = begin();
@@ -441,14 +446,14 @@ static void test_the_last_answers_are_waited_for(void **state)
 	(void)state;
 	world->options.resend_timeout_us = 250000;
 	ask(world, "a");
-	world->worker.stopped_ns = 1; /* long ago */
+	world->worker.stopped_ns = 1; /* the run ended long ago */
 	hs_storm_worker_run(&world->worker);
 	assert_string_equal(world->worker.counts.last_error, "no answer for 5.25 s after the run");
 	assert_true(world->worker.abandoned);
 	end(world, 0, 0);
 }
 
-/* A redirect to yet another address counts as an ordinary answer. */
+/* When the node table is full, storm counts a redirect to another address as an ordinary answer. */
 static void test_too_many_nodes(void **state)
 {
 	struct world *world = begin();

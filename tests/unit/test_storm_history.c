@@ -1,8 +1,8 @@
 /* Goal: the recorder of `storm --command all --verify` turns requests and replies into a history that is judged
  * correctly; refusals, lost connections and unknown outcomes have the right effect.
  *
- * Method: each test plays a few requests on one or two keys, closes the window and compares the findings. The
- * checker of histories has tests of its own. */
+ * Method: each test plays a few requests on one or two keys, closes the window (the history recorded so far)
+ * and compares the findings. The checker of histories has tests of its own. */
 #include "cli/storm_history.h"
 
 #include "base/mem.h"
@@ -113,7 +113,7 @@ static struct hs_storm_request ask_add(struct world *world, uint32_t client, int
 		      HS_STORM_FORM_NUMBER);
 }
 
-/* Several operations of one request; `as_one`: a transaction on one key, else one key each. */
+/* A request of several operations: with `as_one` a transaction on one key, else one operation on each key. */
 static struct hs_storm_request ask_both(struct world *world, enum hs_sim_kind kind,
 					enum hs_storm_reply_shape reply_shape, bool as_one)
 {
@@ -138,7 +138,7 @@ static struct hs_storm_request ask_both(struct world *world, enum hs_sim_kind ki
 
 /* ---- replies ---- */
 
-/* The reply as it is sent. */
+/* Passes in a reply, as the server sends it. */
 static void reply(struct world *world, struct hs_storm_request request, const char *wire)
 {
 	struct hs_parsed_reply answer;
@@ -224,7 +224,7 @@ static void test_pipelined_requests_keep_their_order(void **state)
 
 	world = begin();
 	first = ask_set(world, 1, 5);
-	second = ask_get(world, 2); /* another client's request may run first */
+	second = ask_get(world, 2); /* a request of another client may run before the SET */
 	reply(world, first, "+OK\r\n");
 	reply(world, second, "$-1\r\n");
 	end(world, 0, NULL);
@@ -265,7 +265,8 @@ static void test_transactions_are_atomic(void **state)
 
 	(void)state;
 	exec = ask_both(world, HS_SIM_GETSET, HS_STORM_REPLY_EACH, true);
-	reply(world, ask_set(world, 2, 7), "+OK\r\n"); /* in flight together, but not in between */
+	/* Runs while the transaction is in flight, but must not run inside it. */
+	reply(world, ask_set(world, 2, 7), "+OK\r\n");
 	reply(world, exec, "*2\r\n$-1\r\n$1\r\n7\r\n");
 	end(world, 1, "no order");
 }
@@ -276,14 +277,15 @@ static void test_a_watched_transaction(void **state)
 	struct hs_storm_request exec;
 
 	(void)state;
-	/* EXEC replies null because a watched key changed: allowed, and the transaction counts as not run. */
+	/* EXEC replies null, because a watched key changed: this is allowed, and the transaction counts as not
+	 * run. */
 	exec = ask_both(world, HS_SIM_SET, HS_STORM_REPLY_EACH, true);
 	exec.depends_on_watch = true;
 	reply(world, exec, "*-1\r\n");
 	get(world, "$-1\r\n");
 	end(world, 0, NULL);
 
-	/* Without a watch it must have run. */
+	/* Without a watch, a transaction must run: null is a wrong reply. */
 	world = begin();
 	exec = ask_both(world, HS_SIM_SET, HS_STORM_REPLY_EACH, true);
 	reply(world, exec, "*-1\r\n");
@@ -304,7 +306,7 @@ static void test_earlier_replies_count(void **state)
 	op = (struct hs_sim_op){.kind = HS_SIM_SET, .client = 1, .argument = 8};
 	hs_storm_history_add(world->history, &op, HS_STORM_FORM_OK);
 	reply(world, exec,
-	      "*1\r\n+OK\r\n"); /* the key held 7 by then: this EXEC should have been aborted */
+	      "*1\r\n+OK\r\n"); /* the client had read 6, but the key held 7: EXEC should have replied null */
 	end(world, 1, "no order");
 }
 
@@ -360,9 +362,9 @@ static void test_an_unknown_write_may_run_late(void **state)
 
 	(void)state;
 	reply(world, request, "-UNKNOWN the connection was lost\r\n");
-	reply(world, ask_add(world, 1, 10), ":10\r\n"); /* the same client continues */
+	reply(world, ask_add(world, 1, 10), ":10\r\n"); /* the next increment of the same client */
 	get(world, "$2\r\n10\r\n");
-	get(world, "$2\r\n11\r\n"); /* and only then the write runs */
+	get(world, "$2\r\n11\r\n"); /* the first increment runs only after the second */
 	end(world, 0, NULL);
 }
 
@@ -380,7 +382,7 @@ static void test_a_key_with_unknown_writes_is_left(void **state)
 	name_is(world, 0, "key:00001234:0:1");
 	name_is(world, 1, "key:00001234:1:0");
 	assert_int_equal(hs_storm_history_findings(world->history)->unknown, 1);
-	get(world, "$-1\r\n"); /* the new key begins empty */
+	get(world, "$-1\r\n"); /* the window uses a new key, which is missing at first */
 	end(world, 0, NULL);
 }
 
@@ -415,7 +417,7 @@ static void test_a_discarded_transaction(void **state)
 	struct world *world = begin();
 
 	(void)state;
-	/* MULTI was refused, so each of the two may have run by itself. */
+	/* The server refused MULTI, so each of the two SETs may have run by itself. */
 	reply(world, ask_both(world, HS_SIM_SET, HS_STORM_REPLY_EACH, true),
 	      "-ERR EXEC without MULTI\r\n");
 	get(world, "$3\r\n100\r\n");
@@ -509,7 +511,8 @@ static void test_a_key_that_cannot_be_read(void **state)
 	reply(world, ask_set(world, 1, 5), "+OK\r\n");
 	hs_storm_history_unread(world->history, 0, false);
 	hs_storm_history_close(world->history);
-	name_is(world, 0, "key:00001234:0:1"); /* its value is unknown */
+	/* A new key, because the old key's value is unknown. */
+	name_is(world, 0, "key:00001234:0:1");
 	hs_storm_history_unread(world->history, 0, true);
 	end(world, 1, "could not be read at the end");
 }

@@ -1,7 +1,7 @@
-/* Goal: every shape of skew gives each key its documented share.
+/* Goal: every kind of skew gives each key its documented share of requests.
  *
- * Method: many keys are drawn with a fixed seed and counted. Counts may differ from their exact expectation by five
- * standard deviations: a wrong formula differs by far more. */
+ * Method: the test draws many keys with a fixed seed and counts them. Counts may differ from the exact
+ * expectation by five standard deviations: a wrong formula differs by far more. */
 #include "cli/storm.h"
 
 #include "base/mem.h"
@@ -83,7 +83,8 @@ static void test_zipf(void **state)
 	check_zipf("zipf", 0.99, 1000000);
 	check_zipf("zipf:0.99", 0.99, 100000);
 	check_zipf("zipf:0.5", 0.5, 1000);
-	check_zipf("zipf:1", 1, 1000); /* where the closed form would divide zero by zero */
+	/* At exponent 1 the closed formula would divide zero by zero. */
+	check_zipf("zipf:1", 1, 1000);
 	check_zipf("zipf:1.5", 1.5, 1000);
 	check_zipf("zipf:3", 3, 10);
 	check_zipf("zipf:0.99", 0.99, 2);
@@ -111,7 +112,7 @@ static void test_viral(void **state)
 	hs_mem_free(&counts);
 }
 
-/* The viral key stays for its time, then another one gets the same share. */
+/* A viral key stays for its time; then another key gets the same share. */
 static void test_moving(void **state)
 {
 	struct hs_storm_shape shape;
@@ -142,7 +143,7 @@ static void test_moving(void **state)
 	}
 }
 
-/* Two workers with the same seed agree on the viral key; another seed has other keys. */
+/* Two workers with the same seed draw the same viral key; another seed gives other keys. */
 static void test_moving_follows_the_seed(void **state)
 {
 	struct hs_storm_shape shape;
@@ -177,7 +178,7 @@ static void test_hot(void **state)
 		assert_share(counts[i], i < 10 ? 0.99 / 10 : 0.01 / 990);
 	hs_mem_free(&counts);
 
-	counts = count_draws("99/1", 4, 0); /* a hundredth of four is rounded up to one */
+	counts = count_draws("99/1", 4, 0); /* 1 % of four keys is rounded up to one hot key */
 	assert_share(counts[0], 0.99);
 	hs_mem_free(&counts);
 	counts = count_draws("80/20", 1, 0);
@@ -189,7 +190,7 @@ static void test_hot(void **state)
 	hs_mem_free(&counts);
 }
 
-/* The flash key stays for an exact number of draws and has its share of them, whatever the time is. */
+/* The flash key has its share of an exact number of draws, however long the draws take. */
 static void test_flash(void **state)
 {
 	enum { MOVES = 20, STAY = DRAWS / MOVES };

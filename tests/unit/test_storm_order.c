@@ -1,9 +1,9 @@
-/* Goal: the turns of `storm --ordered`: a write is alone on its key, no request of a key overtakes another, and a
- * request that may run is never delayed.
+/* Goal: the order that `storm --ordered` enforces: a write is alone on its key, no request for a key overtakes
+ * another, and a request that may run is never delayed.
  *
- * Method: first a few requests of one or two keys by hand. Then at random: every request records how many writes of
- * its key were offered before it; when it runs, exactly these must have been answered, and no later one may have
- * run. */
+ * Method: first a few requests for one or two keys by hand. Then at random: every request records how many
+ * writes of its key were offered before it; when the request runs, exactly these writes must have been
+ * answered, and no later write may have run. */
 #include "cli/storm_order.h"
 
 #include "base/mem.h"
@@ -91,7 +91,7 @@ static void test_all_wait_for_a_write(void **state)
 	hs_storm_order_destroy(&order);
 }
 
-/* A read that could run beside those in flight would overtake the write that waits for them. */
+/* A read must not run beside the reads in flight if a write waits for them: the read would overtake the write. */
 static void test_no_read_overtakes_a_waiting_write(void **state)
 {
 	struct hs_storm_order *order = hs_storm_order_create(2, 4);
@@ -102,7 +102,7 @@ static void test_no_read_overtakes_a_waiting_write(void **state)
 	assert_false(hs_storm_order_offer(order, get));
 	assert_none(order);
 	hs_storm_order_done(order, get);
-	/* Its turn has come, and it has not been taken yet. */
+	/* The waiting write may run, but storm has not taken it yet: the read must still wait. */
 	assert_false(hs_storm_order_offer(order, get));
 	assert_next(order, set);
 	hs_storm_order_destroy(&order);
@@ -147,14 +147,15 @@ enum { KEYS = 5, ROOM = 20, UNDER_WAY_MAX = 12, STEPS = 200000, QUEUE = ROOM };
 
 /* The test's model of a key. */
 struct known {
-	uint64_t offered, gone, answered; /* counts of writes */
-	uint64_t aside[QUEUE]; /* for each waiting read or write: the number of writes before it */
+	uint64_t offered, gone, answered; /* numbers of writes: offered, sent, answered */
+	/* For each waiting request: the number of the key's writes offered before it. */
+	uint64_t aside[QUEUE];
 	uint64_t aside_first, aside_count;
 };
 
 struct request {
 	struct hs_storm_access access;
-	uint64_t before; /* number of the key's writes that must come before it */
+	uint64_t before; /* number of the key's writes that must run before this request */
 };
 
 struct world {
@@ -194,7 +195,7 @@ static void take(struct world *world)
 	struct hs_storm_access access;
 
 	if (!hs_storm_order_take(world->order, &access)) {
-		/* With none in flight, every request's turn has come. */
+		/* If no request is in flight, no request may be waiting. */
 		assert_true(world->in_flight || !hs_storm_order_waiting(world->order));
 		return;
 	}

@@ -1,7 +1,7 @@
-/* Goal: the judge of `storm --verify` accepts possible histories and rejects impossible ones.
+/* Goal: the checker behind `storm --verify` accepts possible histories and rejects impossible ones.
  *
- * Method: each test plays a short history: requests, and the order of their replies. Histories that must be accepted
- * are as important as those that must be rejected: a false alarm makes the judge useless. */
+ * Method: each test plays a short history: requests, and the order of their replies. Histories that must be
+ * accepted are as important as those that must be rejected: a false alarm makes the checker useless. */
 #include "cli/storm.h"
 
 #include "base/mem.h"
@@ -17,11 +17,12 @@
 enum { STRING = 0, COUNTER = 1, VALUE_BYTES = 40 };
 
 struct world {
-	int64_t seen; /* the result of the last reply */
+	int64_t seen; /* the result of recording the last reply */
 	enum hs_storm_phase phase;
 	struct hs_storm_options options;
 	struct hs_storm_verify *verify;
-	char values[16][VALUE_BYTES]; /* the values of SETs, by their number in the test */
+	/* The values of SETs, by the number that the test gives to each value. */
+	char values[16][VALUE_BYTES];
 };
 
 static struct world *begin(void)
@@ -165,7 +166,8 @@ static void test_stale_read(void **state)
 	end(world, 1, "a later acknowledged SET had replaced");
 }
 
-/* A read in flight may see the older value, a later one may not. */
+/* A read that was in flight together with a write may return the older value; a read sent after the
+ * acknowledgement may not. */
 static void test_reads_beside_a_write(void **state)
 {
 	struct world *world = begin();
@@ -175,7 +177,7 @@ static void test_reads_beside_a_write(void **state)
 	set(world, 1);
 	early = ask(world, HS_STORM_GET, STRING);
 	write = send_set(world, 2);
-	get(world, 1); /* the write is not acknowledged: either value is possible */
+	get(world, 1); /* the write is in flight: a read may return either value */
 	reply_ok(world, write);
 	late = ask(world, HS_STORM_GET, STRING);
 	reply_value(world, early, 1);
@@ -183,8 +185,8 @@ static void test_reads_beside_a_write(void **state)
 	end(world, 0, NULL);
 }
 
-/* After one read has seen the new value, no later read may see the old one, whether the write is acknowledged or
- * not. */
+/* Once one read has returned the new value, no later read may return the old one, whether the write is
+ * acknowledged or not. */
 static void test_new_then_old(void **state)
 {
 	struct world *world = begin();
@@ -199,7 +201,7 @@ static void test_new_then_old(void **state)
 	end(world, 1, "SET");
 }
 
-/* Concurrent writes may take effect in either order, but all readers must see the same one. */
+/* Concurrent writes may take effect in either order, but all readers must see one order. */
 static void test_concurrent_writes(void **state)
 {
 	for (int swap = 0; swap < 2; swap++) {
@@ -235,10 +237,10 @@ static void test_unknown_outcome_may_come_late(void **state)
 	reply_error(world, error, "ERR the outcome is unknown");
 	set(world, 3);
 	get(world, 3);
-	get(world, 1); /* that write was still in flight */
+	get(world, 1); /* the lost write may run this late */
 	get(world, 2);
 	assert_int_equal(hs_storm_verify_findings(world->verify)->unknown, 2);
-	get(world, 1); /* but it takes effect once only */
+	get(world, 1); /* the lost write has run already, and runs only once */
 	end(world, 1, NULL);
 }
 
@@ -275,7 +277,7 @@ static void test_wrong_type(void **state)
 	end(world, 1, "wrong type");
 }
 
-/* Requests of one connection, sent together: an earlier reply is binding for later ones. */
+/* Requests of one connection that are in flight together: a later reply must not contradict an earlier one. */
 static void test_a_connection_sees_its_own_past(void **state)
 {
 	for (int old = 0; old < 2; old++) {
@@ -293,7 +295,7 @@ static void test_a_connection_sees_its_own_past(void **state)
 	}
 }
 
-/* Dropping values that no read can return any more changes no verdict. */
+/* The checker drops values that no read can return any more, which changes no finding. */
 static void test_horizon(void **state)
 {
 	struct world *world = begin();

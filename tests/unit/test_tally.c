@@ -1,7 +1,8 @@
-/* Goal: the differences between readings add up to exactly what was added, whichever rows come and go in between.
+/* Goal: the differences between readings of a table add up to exactly what was counted, whichever rows drop out
+ * and return between readings.
  *
- * Method: rows made by hand, so that totals restart, drop out and return when a test wants it; the last test does
- * all of that at random and keeps exact sums. */
+ * Method: rows made by hand, so that totals restart, rows drop out and rows return when a test wants it; the
+ * last test does all of that at random and compares exact sums. */
 #include "telemetry/tally.h"
 
 #include "base/prng.h"
@@ -23,7 +24,7 @@ static struct hs_heat_row row(uint64_t id, uint64_t since_us, uint64_t bytes, ui
 		.id = id, .total_since_us = since_us, .total_bytes = bytes, .total_ns = ns};
 }
 
-/* Reads one row and returns what it added. */
+/* Reads a table of one row and returns the bytes that the row added. */
 static uint64_t added_bytes(struct hs_tally *tally, struct hs_heat_row one)
 {
 	hs_tally_differ(tally, &one, 1);
@@ -45,7 +46,7 @@ static void test_totals_become_differences(void **state)
 
 	(void)state;
 	hs_tally_differ(tally, rows, 2);
-	assert_int_equal(rows[0].id, 7); /* now sorted by id */
+	assert_int_equal(rows[0].id, 7); /* sorted by id */
 	assert_int_equal(rows[0].total_bytes, 30);
 	assert_int_equal(rows[0].total_ns, 1);
 	assert_int_equal(rows[1].id, 9);
@@ -60,10 +61,10 @@ static void test_a_total_that_started_again_counts_from_zero(void **state)
 	struct hs_tally *tally = begun_with(row(7, BEFORE_US, 100, 100));
 
 	(void)state;
-	/* Smaller than before. */
+	/* A total smaller than before has restarted: all of it counts. */
 	assert_int_equal(added_bytes(tally, row(7, BEFORE_US, 60, 100)), 60);
 	assert_int_equal(added_bytes(tally, row(7, BEFORE_US, 80, 50)), 80);
-	/* Larger, with a new beginning. */
+	/* A larger total with a later start time has restarted, too. */
 	assert_int_equal(added_bytes(tally, row(7, AFTER_US, 90, 60)), 90);
 	assert_int_equal(added_bytes(tally, row(7, AFTER_US, 91, 60)), 1);
 	free(tally);
@@ -90,9 +91,9 @@ static void test_a_row_missing_at_the_beginning_counts_from_its_return(void **st
 	(void)state;
 	assert_int_equal(added_bytes(tally, row(7, BEFORE_US, 5000, 5000)), 0);
 	assert_int_equal(added_bytes(tally, row(7, BEFORE_US, 5003, 5003)), 3);
-	/* A worker's clock is a little behind. */
+	/* The row's start time is a little too early, because a worker's clock is behind: all of it counts. */
 	assert_int_equal(added_bytes(tally, row(8, BEGUN_US - 1000, 50, 50)), 50);
-	/* The beginning is unknown. */
+	/* The start time is unknown: all of the total counts. */
 	assert_int_equal(added_bytes(tally, row(9, 0, 50, 50)), 50);
 	free(tally);
 }
@@ -105,12 +106,13 @@ static void test_begin_starts_a_new_count(void **state)
 	(void)state;
 	hs_tally_begin(tally, &now, 1, AFTER_US);
 	assert_int_equal(added_bytes(tally, row(7, BEFORE_US, 501, 500)), 1);
-	/* The old count has no effect: row 8 began after it, and before this one. */
+	/* Row 8 began before the new count began: its total is not new. */
 	assert_int_equal(added_bytes(tally, row(8, BEGUN_US, 9, 9)), 0);
 	free(tally);
 }
 
-/* Readings full of new keys: memory stays bounded, and a row that is in every reading is counted right. */
+/* Each reading is full of new keys: memory stays bounded, and a row that is in every reading is counted
+ * correctly. */
 static void test_many_keys_that_take_each_others_place(void **state)
 {
 	struct hs_tally *tally = begun_with(row(UINT64_MAX, BEFORE_US, 0, 0));
@@ -133,7 +135,7 @@ static void test_many_keys_that_take_each_others_place(void **state)
 	free(tally);
 }
 
-/* One key of the random test: its exact count since the beginning, and what its row reports. */
+/* One key of the random test: its exact count since the beginning, and the sum of the differences. */
 struct truth {
 	uint64_t since_us, total, added, reported;
 };
@@ -170,7 +172,7 @@ static void test_sums_are_exact_whatever_happens(void **state)
 		size_t count = 0;
 
 		for (size_t i = 0; i < KEYS; i++) {
-			/* A row that is missing from a reading has no traffic: that is why it is missing. */
+			/* A row that drops out has no traffic until it returns, as in the real table. */
 			if (reading < READINGS - 1 && hs_prng_below(&prng, 3) == 0)
 				continue;
 			step(&prng, &truths[i], BEGUN_US + reading * 250000);

@@ -1,8 +1,9 @@
-/* Goal: the TLS filter passes plain bytes in both directions, whole and in order, to the right peer only. It names
- * what it refuses, and a handshake takes bounded memory.
+/* Goal: the TLS filter passes plain bytes in both directions, whole and in order, to the right peer only. It
+ * gives the reason for every refusal, and a handshake uses bounded memory.
  *
- * Method: certificates made by tests/lib/make-certificates; a client and a server connection in one thread, with two
- * buffers as the network between them, delivered in pieces of any size. One test shares a context between threads. */
+ * Method: certificates made by tests/lib/make-certificates; a client and a server connection in one thread,
+ * with two buffers as the network between them, delivered in pieces of any size. One test shares a context
+ * between threads. */
 #include "base/err.h"
 #include "base/limits.h"
 #include "tls/tls.h"
@@ -22,7 +23,7 @@ static char folder[64];
 
 enum { PATHS = 64 };
 
-/* The path of a file in the folder; valid for the next PATHS - 1 calls. */
+/* The path of a file in the folder of the certificates; valid for the next PATHS - 1 calls. */
 static const char *at(const char *name)
 {
 	static _Thread_local char paths[PATHS][128];
@@ -80,7 +81,7 @@ static struct hs_tls_context *context_of(struct hs_tls_options options)
 	return context;
 }
 
-/* One side: its connection, the bytes it has decrypted, the bytes it has sent. */
+/* One side: its connection, the bytes it has decrypted, the bytes it has to send. */
 struct side {
 	struct hs_tls *tls;
 	struct hs_buf plain, net;
@@ -99,7 +100,7 @@ static void connect_pair(struct pair *pair, struct hs_tls_options server,
 	memset(pair, 0, sizeof *pair);
 	pair->server.tls = hs_tls_create(contexts[0], NULL);
 	pair->client.tls = hs_tls_create(contexts[1], name);
-	/* From here on the connections hold references to the contexts. */
+	/* Each connection holds a reference to its context, so the test releases its references. */
 	hs_tls_context_release(&contexts[0]);
 	hs_tls_context_release(&contexts[1]);
 	assert_null(contexts[0]);
@@ -126,7 +127,8 @@ static bool carry(struct side *from, struct side *to, size_t most)
 	hs_buf_swap(&moved, &from->net);
 	while (done < moved.len && to->status == 0) {
 		size_t len = moved.len - done < most ? moved.len - done : most;
-		/* In an allocation of its own, so that a sanitizer reports a read beyond it. */
+		/* The bytes lie in an allocation of exactly their length, so that a sanitizer reports a read
+		 * beyond the end. */
 		char *piece = malloc(len);
 
 		assert_non_null(piece);
@@ -221,7 +223,7 @@ static void test_large_values(void **state)
 	free(value);
 }
 
-/* The client's first data arrive together with the end of its handshake. */
+/* The client's first data arrive in the same piece as the end of its handshake. */
 static void test_data_after_the_handshake(void **state)
 {
 	struct hs_tls_options client = client_options();
@@ -251,7 +253,7 @@ static void test_close_notify_leaves_the_other_direction_open(void **state)
 
 		client.protocols = protocols[i];
 		connect_pair(&pair, server_options(), client, "localhost");
-		/* the server's handshake has not begun */
+		/* The handshake has not begun: closing sends nothing. */
 		hs_tls_close(pair.server.tls, &pair.server.net);
 		assert_int_equal(pair.server.net.len, 0);
 		pump(&pair, SIZE_MAX);
@@ -267,7 +269,7 @@ static void test_close_notify_leaves_the_other_direction_open(void **state)
 		carry(&pair.server, &pair.client, SIZE_MAX);
 		assert_heard(&pair.client, "answer");
 		assert_true(hs_tls_ended(pair.client.tls));
-		/* Bytes behind a close_notify are dropped. */
+		/* The filter drops bytes that come after a close_notify. */
 		assert_int_equal(hs_tls_receive(pair.server.tls, "x", 1, &pair.server.plain,
 						&pair.server.net),
 				 0);
@@ -281,7 +283,8 @@ static void test_server_certificates_a_client_accepts(void **state)
 	static const struct {
 		const char *cert, *key, *ca_file, *ca_dir, *name;
 		enum hs_tls_verify verify;
-		const char *error; /* NULL: accepted */
+		/* Expected in the client's error; NULL: the client accepts the certificate. */
+		const char *error;
 	} cases[] = {
 		{"server.pem", "server.key", "ca.pem", NULL, "localhost", 0, NULL},
 		{"server.pem", "server.key", NULL, "cas", "localhost", 0, NULL},
@@ -318,7 +321,7 @@ static void test_server_certificates_a_client_accepts(void **state)
 			assert_non_null(strstr(hs_tls_error(pair.client.tls), "verify failed"));
 			assert_non_null(strstr(hs_tls_error(pair.client.tls), cases[i].error));
 			assert_false(hs_tls_ready(pair.client.tls));
-			/* An alert has informed the server. */
+			/* The client has told the server by an alert. */
 			assert_non_null(strstr(hs_tls_error(pair.server.tls), "alert"));
 		} else {
 			assert_talks(&pair, SIZE_MAX);
@@ -346,7 +349,7 @@ static void test_client_certificates_a_server_accepts(void **state)
 {
 	static const struct {
 		enum hs_tls_verify verify;
-		const char *cert, *key; /* of the client */
+		const char *cert, *key; /* the client's certificate and key */
 		const char *error;
 	} cases[] = {
 		{HS_TLS_VERIFY_REQUIRED, "client.pem", "client.key", NULL},
@@ -438,7 +441,7 @@ static void test_garbage(void **state)
 			assert_string_not_equal(hs_tls_error(side.tls), "unknown TLS error");
 			assert_int_equal(side.plain.len, 0);
 			assert_true(side.net.len < 100);
-			/* The error is permanent. */
+			/* After an error the connection refuses all further bytes. */
 			assert_int_equal(hs_tls_receive(side.tls, "x", 1, &side.plain, &side.net),
 					 HS_EPROTO);
 			hs_tls_destroy(&side.tls);
@@ -467,7 +470,7 @@ static void test_damaged_on_the_way(void **state)
 	part(&pair);
 }
 
-/* Any amount of data may come with the end of a handshake. */
+/* Any amount of data may come with the end of the handshake: the memory limit applies to the handshake only. */
 static void test_much_data_after_the_handshake(void **state)
 {
 	enum { BYTES = 2 * HS_TLS_HANDSHAKE_BYTES_MAX };
@@ -485,7 +488,8 @@ static void test_much_data_after_the_handshake(void **state)
 	part(&pair);
 }
 
-/* A first message that announces the largest size that OpenSSL accepts, whole or in pieces. */
+/* The first message of the handshake announces the largest size that OpenSSL accepts; it comes whole or in
+ * pieces. The filter refuses it. */
 static void test_a_handshake_has_an_end(void **state)
 {
 	enum { RECORDS = 9, RECORD = 5 + 16384 };
@@ -577,7 +581,8 @@ static void test_wrong_files_and_rules(void **state)
 	unlocked.key_file_pass = pass;
 	context = context_of(unlocked);
 	hs_tls_context_release(&context);
-	hs_tls_context_release(&context); /* NULL by now: harmless */
+	/* The first release has set the pointer to NULL: no effect. */
+	hs_tls_context_release(&context);
 }
 
 enum { THREADS = 4, ROUNDS = 20 };

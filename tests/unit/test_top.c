@@ -1,8 +1,9 @@
-/* Goal: `heatsink top` without its frame: numbers for people, replies to rows, the effect of keys.
+/* Goal: the parts of `heatsink top` without the screen: numbers as people read them, replies as rows, keys as
+ * commands.
  *
- * Method: numbers at the edges where a unit or a digit changes. Replies are read whole, in both dialects, then cut
- * at every byte and damaged at every byte: the model must accept or refuse each as a whole. Keys are typed at a
- * view. */
+ * Method: numbers at the edges where a unit or a digit changes. Replies are read whole, in RESP2 and RESP3,
+ * then cut at every byte and damaged at every byte: the model must accept or refuse each as a whole. Keys are
+ * typed at a view. */
 #include "cli/top.h"
 
 #include "base/mem.h"
@@ -83,7 +84,7 @@ static void test_splits(void **state)
 	check_split(90, 10, "90:10");
 	check_split(5, 0, "100:0");
 	check_split(0, 5, "0:100");
-	check_split(9999, 1, "99:1"); /* a few writes are not shown as none */
+	check_split(9999, 1, "99:1"); /* rounded to 99, so that a few writes are visible */
 	check_split(1, 9999, "1:99");
 	check_split(0, 0, "-");
 	check_split(NAN, 3, "-");
@@ -165,7 +166,8 @@ static void check_rows(const struct hs_top_model *model)
 	assert_true(model->rows[0].partition == 3);
 	assert_true(isnan(model->rows[0].share));
 	check_text(model->rows[1].name, "b:1");
-	assert_true(isnan(model->rows[1].share)); /* null means unknown */
+	/* A null in the reply means that the share is unknown. */
+	assert_true(isnan(model->rows[1].share));
 	assert_true(isnan(model->rows[1].ops));
 	assert_true(model->rows[1].ops_low == 4);
 }
@@ -186,7 +188,7 @@ static void test_model_reads_both_dialects(void **state)
 	assert_int_equal(model.partitions_count, 2);
 	check_text(model.partitions[0].slots, "0-9");
 	check_text(model.partitions[0].top_key, "k\n");
-	check_text(model.partitions[1].id, "1"); /* a number where a text was expected */
+	check_text(model.partitions[1].id, "1"); /* the reply has a number in place of the text */
 	assert_true(model.median.ops == 10);
 	assert_int_equal(model.prefixes_count, 1);
 	check_text(model.prefixes[0].name, "a:");
@@ -221,7 +223,7 @@ static void test_model_filters(void **state)
 	assert_int_equal(read_replies(&model, &query, INFO, PARTITIONS, KEYS, NULL), 0);
 	assert_int_equal(model.rows_count, 1);
 	check_text(model.rows[0].name, "b:1");
-	query.dimension = HS_TOP_SLOTS; /* slots have no name */
+	query.dimension = HS_TOP_SLOTS; /* rows of slots have a number, not a name */
 	assert_int_equal(read_replies(&model, &query, INFO, PARTITIONS, KEYS, NULL), 0);
 	assert_int_equal(model.rows_count, 2);
 	hs_top_model_deinit(&model);
@@ -230,7 +232,7 @@ static void test_model_filters(void **state)
 static void test_model_stays_when_a_reply_is_odd(void **state)
 {
 	static const char *const odd[] = {
-		":1\r\n",			  /* no rows */
+		":1\r\n",			  /* not a list of rows */
 		"*1\r\n:1\r\n",			  /* a row that is a number */
 		"*1\r\n*1\r\n+key\r\n",		  /* a field without a value */
 		"*1\r\n%1\r\n*0\r\n+a\r\n",	  /* a name that is not a text */
@@ -302,7 +304,7 @@ static void test_model_sorts(void **state)
 	static const struct {
 		enum hs_top_sort sort;
 		const char *order;
-		/* by the lower bound if there is one, else by the value */
+		/* Expected order of the rows: by the lower bound if a row has one, else by the value. */
 	} cases[] = {{HS_TOP_BY_OPS, "bca"},
 		     {HS_TOP_BY_READS, "abc"},
 		     {HS_TOP_BY_WRITES, "cab"},
@@ -348,7 +350,8 @@ static void test_choices(void **state)
 	struct hs_top_view view = fresh_view();
 
 	(void)state;
-	assert_int_equal(type(&view, "o"), HS_TOP_ACTION_NONE); /* the order is already this one */
+	/* No query: the rows are in this order already. */
+	assert_int_equal(type(&view, "o"), HS_TOP_ACTION_NONE);
 	assert_int_equal(type(&view, "l"), HS_TOP_ACTION_SORT);
 	assert_int_equal(view.query.sort, HS_TOP_BY_LATENCY);
 	assert_int_equal(type(&view, "p"), HS_TOP_ACTION_QUERY);
@@ -386,7 +389,8 @@ static void test_intervals(void **state)
 	assert_int_equal(view.interval_us, 500000);
 	type(&view, "-------");
 	assert_int_equal(view.interval_us, 100000);
-	view.interval_us = 1500000; /* from --interval, between two steps: the next step */
+	/* A value from --interval between two steps: the key selects the next step. */
+	view.interval_us = 1500000;
 	type(&view, "-");
 	assert_int_equal(view.interval_us, 1000000);
 	view.interval_us = 1500000;
@@ -402,15 +406,16 @@ static void test_filter(void **state)
 	struct hs_top_view view = fresh_view();
 
 	(void)state;
-	/* typed into the filter, not commands */
+	/* The characters go into the filter, and q does not quit. */
 	assert_int_equal(type(&view, "/quo"), HS_TOP_ACTION_NONE);
 	assert_true(view.editing);
 	hs_top_view_key(&view, 0x1f600, 100);
 	hs_top_view_key(&view, 0xe9, 100);
 	assert_int_equal(view.edit_len, 3 + 4 + 2);
-	hs_top_view_key(&view, HS_TOP_KEY_BACKSPACE, 100); /* removes a whole character */
+	/* Removes a whole character of several bytes. */
+	hs_top_view_key(&view, HS_TOP_KEY_BACKSPACE, 100);
 	assert_int_equal(view.edit_len, 3 + 4);
-	hs_top_view_key(&view, HS_TOP_KEY_UP, 100); /* not a character */
+	hs_top_view_key(&view, HS_TOP_KEY_UP, 100); /* an arrow key adds nothing to the filter */
 	hs_top_view_key(&view, HS_TOP_KEY_BACKSPACE, 100);
 	assert_int_equal(view.edit_len, 3);
 	view.selected = 9;
@@ -418,7 +423,7 @@ static void test_filter(void **state)
 	assert_false(view.editing);
 	assert_int_equal(view.selected, 0);
 	check_text((struct hs_bytes){view.query.prefix, view.query.prefix_len}, "quo");
-	type(&view, "/"); /* edits the present filter */
+	type(&view, "/"); /* opens the current filter for editing */
 	assert_int_equal(view.edit_len, 3);
 	assert_int_equal(hs_top_view_key(&view, HS_TOP_KEY_ENTER, 100), HS_TOP_ACTION_NONE);
 	assert_int_equal(hs_top_view_key(&view, HS_TOP_KEY_ESCAPE, 100), HS_TOP_ACTION_QUERY);
@@ -454,7 +459,7 @@ static void test_moving(void **state)
 	hs_top_view_key(&view, HS_TOP_KEY_END, 100);
 	hs_top_view_key(&view, HS_TOP_KEY_DOWN, 100);
 	assert_int_equal(view.selected, 99);
-	hs_top_view_key(&view, HS_TOP_KEY_PAGE_UP, 50); /* fewer rows than before */
+	hs_top_view_key(&view, HS_TOP_KEY_PAGE_UP, 50); /* the window has fewer rows than before */
 	assert_int_equal(view.selected, 40);
 	hs_top_view_key(&view, HS_TOP_KEY_HOME, 50);
 	assert_int_equal(view.selected, 0);

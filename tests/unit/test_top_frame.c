@@ -1,7 +1,7 @@
 /* Goal: the grid, the columns and the frame of `heatsink top`, without a terminal.
  *
- * Method: special cases: keys that are cut, columns that are dropped, sizes too small for any content, and that no
- * size and no number writes outside the grid. test_top.py compares whole frames with golden ones. */
+ * Method: special cases: keys that are cut, columns that are dropped, sizes too small for any content. No size
+ * and no number may write outside the grid. test_top.py compares whole frames with expected ones. */
 #include "cli/top.h"
 
 #include "base/mem.h"
@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-/* The grid's text; the caller frees it. */
+/* Returns the text of the grid; the caller frees it. */
 static char *text_of(const struct hs_top_grid *grid)
 {
 	char *text = NULL;
@@ -57,7 +57,7 @@ static void test_keys_are_escaped(void **state)
 	KEY("\xff\x1b[2J\0x", 40, true, "\\xff\\x1b[2J\\x00x");
 	KEY("é日", 40, true, "é日");
 	KEY("é日", 40, false, "\\xc3\\xa9\\xe6\\x97\\xa5");
-	/* a combining character, without a width of its own */
+	/* A combining character has no width of its own: it is shown as an escape. */
 	KEY("e\xcc\x81", 40, true, "e\\xcc\\x81");
 	KEY("a\xe2\x80\x8b", 40, true, "a\\xe2\\x80\\x8b"); /* a character without any width */
 	KEY("", 40, true, "");
@@ -72,7 +72,7 @@ static void test_long_keys_keep_both_ends(void **state)
 	KEY("0123456789", 2, true, "0…");
 	KEY("0123456789", 1, true, "…");
 	KEY("0123456789", 0, true, "");
-	/* Neither a wide character nor an escape is cut in two. */
+	/* Neither a wide character nor an escape is cut in the middle. */
 	KEY("日本語日本語", 8, true, "日本…語");
 	KEY("日本語日本語", 9, true, "日本語…語");
 	KEY("abc\ndefghi", 6, true, "abc…i");
@@ -134,8 +134,8 @@ static void test_columns_give_way_in_order(void **state)
 	assert_true(has_column(&layout, "SLOTS"));
 }
 
-/* A server's CPU and address are shown at every width with room for them. The embedded engine has neither, and its
- * other columns get the room. */
+/* A server's CPU and address are shown whenever the window has room for them. The embedded engine has neither,
+ * and the other columns use the room. */
 static void test_server_columns_stay(void **state)
 {
 	struct hs_top_layout layout;
@@ -195,7 +195,7 @@ struct world {
 	char *text;
 };
 
-/* Partitions with 100 requests each, number 2 with 900; keys k0 … */
+/* A world of partitions with 100 requests each, except number 2, which has 900; the keys are k0, k1 and so on. */
 static struct world *begin(size_t partitions, size_t keys)
 {
 	struct world *world = hs_mem_zalloc(sizeof *world);
@@ -306,11 +306,12 @@ static void test_bars_and_the_median(void **state)
 
 	(void)state;
 	paint(world, 24, 80);
-	/* The scale ends at the hottest partition; the mark stands at a ninth of it. */
+	/* The scale of the bars ends at the hottest partition; the mark of the median is at a ninth of the
+	 * scale. */
 	SHOWS(world, "\n0000   0.70x ██│ ");
 	SHOWS(world, "\n0002   6.10x ██│████████████████ ");
 	SHOWS(world, "\nmedian     -   │ ");
-	world->model.partitions[2].ops = 100; /* even load: bars end in the middle */
+	world->model.partitions[2].ops = 100; /* the load is even: every bar ends in the middle */
 	world->view.unicode = false;
 	paint(world, 24, 80);
 	SHOWS(world, "\n0002   6.10x ##########| ");
@@ -375,7 +376,7 @@ static void test_scrolls_to_the_selected_row(void **state)
 	world->view.selected = 0;
 	paint(world, 24, 80);
 	assert_int_equal(world->view.scroll, 0);
-	world->view.selected = KEYS + 5; /* fewer rows than before */
+	world->view.selected = KEYS + 5; /* the selected row does not exist any more */
 	paint(world, 24, 80);
 	assert_int_equal(world->view.selected, KEYS - 1);
 	world->model.rows_count = 0;
@@ -448,7 +449,7 @@ static void test_head(void **state)
 	SHOWS(world, "  window auto  sort ops  every 1s\n");
 	SHOWS(world, "1.10k ops/s ");
 	SHOWS(world, "errors 2/s  only u:\\n\n");
-	paint(world, 24, 24); /* the server's name comes first */
+	paint(world, 24, 24); /* in a narrow window the server's name remains */
 	SHOWS(world, "heatsink 1.2.3  host:1\n");
 	paint(world, 24, 20);
 	assert_memory_equal(world->text, "host:1\n", 7);

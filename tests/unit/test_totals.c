@@ -1,8 +1,8 @@
-/* Goal: every row of every table of counters is summed over the workers, and CONFIG RESETSTAT resets the rows that
- * are marked so, and no others.
+/* Goal: every row of every table of counters is summed over the workers; CONFIG RESETSTAT resets exactly the
+ * rows that are marked for it.
  *
- * Method: a host with two real cores, HTTP and fetches. Every counter of every owner gets a value of its own, is
- * read, increased, and read again less the first reading. */
+ * Method: a host with two real cores, HTTP and fetches. The test sets every counter to a value of its own,
+ * reads all of them, increases them, and reads them again less the first reading. */
 #include "serve/totals.h"
 
 #include "absorb/cache/stats.h"
@@ -26,7 +26,7 @@ struct bench {
 	struct hs_worker workers[WORKERS];
 	struct hs_engine_stats engine;
 	struct hs_totals totals;
-	uv_loop_t loop; /* for fetches: none is made */
+	uv_loop_t loop; /* used by fetches; the test makes none */
 };
 
 static uint64_t mono_us(void *context)
@@ -79,13 +79,13 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* The first value of row `row` at worker `worker`; the engine has that of worker 0. */
+/* The first value of row `row` at worker `worker`. Counters of the engine use the value of worker 0. */
 static uint64_t first_value(size_t row, uint32_t worker)
 {
 	return 1000u * (worker + 1) + row;
 }
 
-/* Sets the counters of a table, or `count` rows, to their first value plus `grown`. */
+/* Sets the `count` counters of a table to their first values plus `grown`. */
 static void set_counters(const void *counters, size_t count, uint32_t worker, uint64_t grown)
 {
 	struct hs_counter *counter = (struct hs_counter *)(uintptr_t)counters;
@@ -94,7 +94,7 @@ static void set_counters(const void *counters, size_t count, uint32_t worker, ui
 		hs_counter_set(&counter[i], first_value(i, worker) + grown);
 }
 
-/* The same for an owner with plain numbers. */
+/* Sets `count` plain numbers to their first values plus `grown`. */
 static void fill_numbers(const void *numbers, size_t count, uint64_t grown)
 {
 	for (size_t i = 0; i < count; i++)
@@ -131,7 +131,8 @@ static void read_totals(struct bench *bench)
 	hs_totals_subtract(&bench->totals, &bench->host.baseline);
 }
 
-/* Checks a row of `owners` owners whose counters grew; `reset`: less their first values. */
+/* Checks the sum of a row over `owners` owners, whose counters all grew by `grown`. With `reset`, the first
+ * values do not count. */
 static void assert_row(const struct bench *bench, const struct hs_counter_row *row, size_t number,
 		       uint32_t owners, uint64_t grown, bool reset)
 {

@@ -1,7 +1,7 @@
-/* Goal: the table of tracked keys grows and is emptied key by key, with correct counts, and drops the clients and
- * keys that it should.
+/* Goal: the table of tracked keys grows and is emptied key by key, with correct counts, and forgets exactly the
+ * right clients and keys.
  *
- * Method: thousands of random changes beside a plain array. */
+ * Method: thousands of random changes, each also made to a plain array. */
 #include "base/prng.h"
 #include "push/tracking_table.h"
 
@@ -96,7 +96,7 @@ static void test_like_a_plain_array(void **state)
 	assert_null(table);
 }
 
-/* Picking returns every key, and the table ends up empty. */
+/* hs_tracking_table_pick() returns every key in the end: the table becomes empty. */
 static void test_pick(void **state)
 {
 	struct hs_tracking_table *table = hs_tracking_table_create(7);
@@ -115,7 +115,7 @@ static void test_pick(void **state)
 	hs_tracking_table_destroy(&table);
 }
 
-/* Memory of a replaced table is freed in portions, and never piles up while keys are added. */
+/* The memory of a replaced table is freed in portions, and is gone before the next replacement. */
 static void test_retired_keys_are_freed_in_portions(void **state)
 {
 	enum { MANY = 40000 };
@@ -126,7 +126,7 @@ static void test_retired_keys_are_freed_in_portions(void **state)
 	for (int round = 0; round < 3; round++) {
 		for (int key = 0; key < MANY; key++)
 			hs_tracking_table_add(table, name(key, text, sizeof text), 1);
-		assert_null(table->older); /* from the round before */
+		assert_null(table->older); /* the table replaced in the last round is freed */
 		hs_tracking_table_retire(&table);
 		assert_int_equal(table->keys.count, 0);
 		assert_non_null(table->older);

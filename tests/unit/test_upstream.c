@@ -1,8 +1,8 @@
-/* Goal: replies are found in whatever pieces they come, and each is handed over once and whole. A malformed reply
- * closes the connection; a server that is down is tried with growing pauses.
+/* Goal: replies are found in whatever pieces they arrive, and each is passed on once and whole. A malformed
+ * reply closes the connection; the pauses between attempts to reach a server that is down grow.
  *
- * Method: every piece is given in an allocation of its own length, so that the sanitizer reports reads beyond its
- * end or after the call. */
+ * Method: every piece lies in an allocation of exactly its length, so that the sanitizer reports reads beyond
+ * the end and after the call. */
 #include "upstream/upstream.h"
 
 #include "base/limits.h"
@@ -18,16 +18,16 @@
 
 enum { REPLY_BYTES_MAX = 1000 };
 
-/* Receives the replies and writes them down, one line each. */
+/* The owner of the connection: receives replies and records them. */
 struct taker {
 	struct hs_upstream upstream;
 	struct hs_buf text;
 	uint32_t count, owned_count;
-	uint32_t close_at;	/* the number of the reply at which it closes; 0: never */
-	bool swaps;		/* takes over the buffers that it may own */
-	struct hs_buf taken;	/* the last buffer taken over */
-	size_t reply_bytes_max; /* largest reply */
-	const char *first;	/* where the last reply lay */
+	uint32_t close_at;	/* closes the connection at the reply of this number; 0: never */
+	bool swaps;		/* takes over the buffers that it is offered */
+	struct hs_buf taken;	/* the last buffer that it took over */
+	size_t reply_bytes_max; /* limit for the size of a reply */
+	const char *first;	/* address of the last reply */
 };
 
 static void take(void *context, struct hs_bytes reply, bool owned)
@@ -102,7 +102,8 @@ static void test_several_replies_in_one_piece(void **state)
 	(void)state;
 	give(taker, several);
 	expect(taker, several_taken);
-	assert_int_equal(taker->owned_count, 0); /* they lie in the caller's bytes */
+	/* No buffer to take over: the replies lie in the caller's bytes. */
+	assert_int_equal(taker->owned_count, 0);
 	assert_int_equal(taker->upstream.partial.len, 0);
 	assert_int_equal(taker->upstream.received_us, 2);
 	assert_null(taker->upstream.close_reason);
@@ -146,7 +147,7 @@ static void test_pieces_of_every_size(void **state)
 	}
 }
 
-/* An assembled reply may be taken over as a buffer only if the buffer holds nothing else. */
+/* The taker may take over the buffer of an assembled reply only if the buffer contains nothing else. */
 static void test_replies_that_may_be_taken_over(void **state)
 {
 	struct taker *taker = create();
@@ -179,14 +180,15 @@ static void test_a_reason_to_close_stops_reading(void **state)
 	give(taker, several);
 	expect(taker, "+OK\r\n|$5\r\nhello\r\n|");
 	assert_string_equal(taker->upstream.close_reason, "enough");
-	assert_int_equal(taker->upstream.partial.len, 0); /* the bytes behind it are not needed */
+	/* The bytes after that reply are dropped. */
+	assert_int_equal(taker->upstream.partial.len, 0);
 	give(taker, several);
 	expect(taker, "");
 	hs_upstream_close(&taker->upstream, "another");
 	assert_string_equal(taker->upstream.close_reason, "enough"); /* the first reason counts */
 	destroy(taker);
 
-	/* The same behind assembled bytes. */
+	/* A reason to close, when the reply was assembled from two pieces. */
 	taker = create();
 	taker->close_at = 1;
 	give(taker, HS_LIT("+O"));
@@ -223,8 +225,8 @@ static void test_a_reply_beyond_the_limit(void **state)
 	char bytes[REPLY_BYTES_MAX + 1];
 
 	(void)state;
-	/* The announced length exceeds the limit before the bytes are there. */
-	give(taker, HS_LIT("$993\r\n")); /* 6 + 993 + 2 = 1001 */
+	/* The connection closes at the header already: the announced length exceeds the limit. */
+	give(taker, HS_LIT("$993\r\n")); /* header, bytes and line end: 6 + 993 + 2 = 1001 */
 	assert_string_equal(taker->upstream.close_reason, reason);
 	destroy(taker);
 	taker = create();
@@ -232,7 +234,7 @@ static void test_a_reply_beyond_the_limit(void **state)
 	assert_null(taker->upstream.close_reason);
 	destroy(taker);
 
-	/* A line announces no length. */
+	/* A line announces no length: the connection closes when the line exceeds the limit. */
 	taker = create();
 	memset(bytes, '+', sizeof bytes);
 	give(taker, (struct hs_bytes){bytes, REPLY_BYTES_MAX});
@@ -242,7 +244,7 @@ static void test_a_reply_beyond_the_limit(void **state)
 	expect(taker, "");
 	destroy(taker);
 
-	/* Many short replies together may exceed the limit. */
+	/* The limit applies to each reply: many short replies may be larger together. */
 	taker = create();
 	for (int i = 0; i < 1000; i++)
 		give(taker, HS_LIT("+OK\r\n+OK\r\n"));
@@ -251,13 +253,13 @@ static void test_a_reply_beyond_the_limit(void **state)
 	destroy(taker);
 }
 
-/* A long reply is read straight into the assembling buffer: it is copied once. */
+/* A long reply is read from the socket straight into the assembling buffer: its bytes are copied once. */
 static void test_room_for_a_long_reply(void **state)
 {
 	enum { BYTES = 3 << 20 };
 	struct taker *taker = create();
 	struct hs_upstream *upstream = &taker->upstream;
-	size_t room, left = BYTES + 2; /* with the line end */
+	size_t room, left = BYTES + 2; /* bytes of the value, and the line end */
 	char *at;
 
 	(void)state;
@@ -265,7 +267,7 @@ static void test_room_for_a_long_reply(void **state)
 	taker->swaps = true;
 	assert_null(hs_upstream_room(upstream, &room));
 	assert_int_equal(room, 0);
-	give(taker, HS_LIT("$100\r\n")); /* too short to be worth it */
+	give(taker, HS_LIT("$100\r\n")); /* too short: no buffer is offered */
 	assert_null(hs_upstream_room(upstream, &room));
 	assert_int_equal(room, 0);
 	hs_upstream_reset(upstream);
@@ -275,9 +277,10 @@ static void test_room_for_a_long_reply(void **state)
 
 		at = hs_upstream_room(upstream, &room);
 		assert_ptr_equal(at, upstream->partial.data + upstream->partial.len);
-		assert_true(room > 0 && room <= left); /* never beyond the reply's end */
+		assert_true(room > 0 && room <= left); /* the offered room ends with the reply */
 		assert_true(room <= 1 << 20);
-		some = room > 10000 ? room - 9999 : room; /* the socket has fewer bytes */
+		/* The socket has fewer bytes than the room. */
+		some = room > 10000 ? room - 9999 : room;
 		memset(at, 'x', some);
 		hs_upstream_receive(upstream, 3, at, some, taker->reply_bytes_max, take, taker);
 		left -= some;
@@ -295,7 +298,6 @@ static void test_room_for_a_long_reply(void **state)
 	destroy(taker);
 }
 
-/* The memory of a long reply is freed. */
 static void test_memory_of_a_long_reply_is_freed(void **state)
 {
 	struct taker *taker = create();
@@ -340,7 +342,8 @@ static void test_a_new_connection_begins_anew(void **state)
 	assert_int_equal(upstream->sent, 0);
 	assert_int_equal(upstream->server_id, 0);
 	assert_int_equal(upstream->resp, 3);
-	assert_int_equal(upstream->backoff.failures, 3); /* the new connection may fail as well */
+	/* Still counted, because the new connection may fail as well. */
+	assert_int_equal(upstream->backoff.failures, 3);
 	give(taker, HS_LIT("+new\r\n"));
 	expect(taker, "+new\r\n|");
 	destroy(taker);
@@ -352,17 +355,17 @@ static void test_silence_counts_from_the_question_or_the_last_byte(void **state)
 	struct hs_upstream *upstream = &taker->upstream;
 
 	(void)state;
-	/* No byte has come since it was opened, at 1. */
+	/* The connection was opened at 1 and has received no byte. */
 	assert_false(hs_upstream_is_silent(upstream, 0, 10, 10));
 	assert_true(hs_upstream_is_silent(upstream, 0, 11, 10));
-	/* A later PING: its time runs from then on. */
+	/* A PING was sent at 5: the silence counts from then. */
 	assert_false(hs_upstream_is_silent(upstream, 5, 14, 10));
 	assert_true(hs_upstream_is_silent(upstream, 5, 15, 10));
-	/* Bytes after the PING count, even if they are no whole reply. */
+	/* Bytes after the PING end the silence, even if they are not a whole reply. */
 	hs_upstream_receive(upstream, 12, "$5\r\nhe", 6, REPLY_BYTES_MAX, take, taker);
 	assert_false(hs_upstream_is_silent(upstream, 5, 21, 10));
 	assert_true(hs_upstream_is_silent(upstream, 5, 22, 10));
-	/* A PING later than the last byte, and one sent at this moment. */
+	/* A PING sent after the last byte; and a PING sent at this very moment. */
 	assert_false(hs_upstream_is_silent(upstream, 20, 29, 10));
 	assert_false(hs_upstream_is_silent(upstream, 30, 30, 10));
 	destroy(taker);
@@ -396,14 +399,14 @@ static void test_backoff_doubles_up_to_its_limit(void **state)
 		assert_int_equal(backoff.failures, 0);
 		assert_int_equal(backoff.open_at_us, 0);
 	}
-	/* Random, from the delay itself to half more. */
+	/* A pause is random, from the delay itself to one and a half times the delay. */
 	for (int i = 0; i < 8; i++) {
 		assert_int_equal(shortest[i], delays[i]);
 		assert_int_equal(longest[i], delays[i] + delays[i] / 2);
 	}
 }
 
-/* However long a server is down, and whatever the limits: no overflow. */
+/* No overflow, however long a server is down and whatever the limits are. */
 static void test_backoff_of_very_many_failures(void **state)
 {
 	static const struct hs_backoff_limits limits = {.first_us = 1, .max_us = UINT64_C(1) << 61};

@@ -47,7 +47,8 @@ static void sweep(struct test_store *store, int expected)
 	hs_memkv_commit(store->map);
 }
 
-/* Sets up with `before`, watches a, runs `command`; `changes`: the watcher must be dirty then. */
+/* Runs `before`, watches a, and runs `command`. The watcher must be dirty afterwards if `changes` is true, else
+ * clean. */
 static void check_command(struct test_store *store, const char *before, const char *command,
 			  bool changes)
 {
@@ -127,7 +128,7 @@ static void test_dirty_until_dropped(void **state)
 
 	watch(store, 1, "a");
 	test_run(store, "SET a 1");
-	watch(store, 1, "b"); /* accepted, without effect */
+	watch(store, 1, "b"); /* accepted, but the watcher is dirty already */
 	assert_false(clean(store, 1));
 	assert_false(clean(store, 1));
 	hs_watch_drop(store->ks.watch, 1);
@@ -168,7 +169,8 @@ static void test_key_that_expires_while_watched_is_changed(void **state)
 	assert_true(clean(store, 1));
 	store->ks.now_ms += 1;
 	assert_false(clean(store, 1));
-	/* The other watcher has not run EXEC yet; the sweep must not hide the expiry from it. */
+	/* The sweep deletes the expired key: watcher 2, which has not run EXEC yet, must still notice the
+	 * expiry. */
 	sweep(store, 1);
 	assert_false(clean(store, 2));
 }

@@ -1,8 +1,8 @@
-/* Goal: RESP3 replies are translated to RESP2: each type alone and nested, replies equal in both, conversions that
- * only the caller can decide (missing arrays, pairs), and malformed replies.
+/* Goal: RESP3 replies are translated to RESP2: each type alone and nested, replies that are equal in both,
+ * conversions that only the caller can choose (null arrays, pairs), and malformed replies.
  *
- * Method: one table of replies with their translation. Each is also cut at every byte and has bytes behind it, which
- * must be refused with nothing written. */
+ * Method: one table of replies with their translation. Each reply is also cut at every byte, and followed by
+ * further bytes: both must be refused without writing anything. */
 #include "wire/resp3_to_resp2.h"
 
 #include "base/err.h"
@@ -23,7 +23,7 @@
 
 struct sample {
 	struct hs_bytes resp3;
-	struct hs_bytes resp2; /* NULL: the same bytes */
+	struct hs_bytes resp2; /* expected translation; NULL: the same bytes as in RESP3 */
 	unsigned how;
 };
 
@@ -33,7 +33,7 @@ struct sample {
 	}
 
 static const struct sample samples[] = {
-	/* Equal in both dialects. */
+	/* Replies that are equal in RESP2 and RESP3. */
 	{HS_LIT("+OK\r\n"), SAME, 0},
 	{HS_LIT(":-12\r\n"), SAME, 0},
 	{HS_LIT("$5\r\na\r\nbc\r\n"), SAME, 0},
@@ -42,8 +42,7 @@ static const struct sample samples[] = {
 	{HS_LIT("*0\r\n"), SAME, PAIRS},
 	{HS_LIT("*2\r\n$1\r\na\r\n*1\r\n:1\r\n"), SAME, 0},
 	{HS_LIT("*2\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n*2\r\n$1\r\nc\r\n$1\r\nd\r\n"), SAME, PAIRS},
-	{HS_LIT("$-1\r\n"), SAME, NULL_ARRAYS}, /* RESP2 already */
-	/* Scalars. */
+	{HS_LIT("$-1\r\n"), SAME, NULL_ARRAYS}, /* a RESP2 null is not translated */
 	{HS_LIT("_\r\n"), HS_LIT("$-1\r\n"), 0},
 	{HS_LIT("_\r\n"), HS_LIT("$-1\r\n"), PAIRS},
 	{HS_LIT("_\r\n"), HS_LIT("*-1\r\n"), NULL_ARRAYS},
@@ -54,7 +53,6 @@ static const struct sample samples[] = {
 	{HS_LIT("(12345678901234567890123\r\n"), HS_LIT("$23\r\n12345678901234567890123\r\n"), 0},
 	{HS_LIT("=8\r\ntxt:so\r\n\r\n"), HS_LIT("$4\r\nso\r\n\r\n"), 0},
 	{HS_LIT("!8\r\nERR a\r\nb\r\n"), HS_LIT("-ERR a  b\r\n"), 0},
-	/* Aggregates. */
 	{HS_LIT("%0\r\n"), HS_LIT("*0\r\n"), 0},
 	{HS_LIT("~0\r\n"), HS_LIT("*0\r\n"), 0},
 	{HS_LIT("~2\r\n$1\r\na\r\n:7\r\n"), HS_LIT("*2\r\n$1\r\na\r\n:7\r\n"), 0},
@@ -71,7 +69,7 @@ static const struct sample samples[] = {
 	{HS_LIT("|1\r\n|1\r\n+c\r\n+d\r\n+a\r\n+b\r\n|1\r\n+e\r\n+f\r\n:1\r\n"), HS_LIT(":1\r\n"),
 	 0},
 	{HS_LIT("|0\r\n:1\r\n"), HS_LIT(":1\r\n"), 0},
-	/* Pairs. */
+	/* Lists of pairs become flat lists. */
 	{HS_LIT("*2\r\n*2\r\n$1\r\na\r\n,1\r\n*2\r\n$1\r\nb\r\n,2.5\r\n"),
 	 HS_LIT("*4\r\n$1\r\na\r\n$1\r\n1\r\n$1\r\nb\r\n$3\r\n2.5\r\n"), PAIRS},
 	{HS_LIT("*2\r\n*2\r\n$1\r\na\r\n,1\r\n*2\r\n$1\r\nb\r\n,2.5\r\n"),
@@ -87,7 +85,8 @@ static const struct sample samples[] = {
 
 enum { SAMPLES = sizeof samples / sizeof *samples };
 
-/* In an allocation of this size, so that the address sanitizer reports a read beyond it. */
+/* The reply lies in an allocation of exactly its length, so that the address sanitizer reports a read beyond
+ * the end. */
 static int translate(struct hs_bytes resp3, unsigned how, struct hs_buf *out)
 {
 	char *copy = hs_mem_alloc(resp3.len ? resp3.len : 1);
@@ -149,12 +148,12 @@ static void test_malformed_replies(void **state)
 		{HS_LIT(">1\r\n+a\r\n"), SAME, 0},
 		{HS_LIT("*2\r\n_\r\n>1\r\n+a\r\n"), SAME, 0},
 		{HS_LIT("*2\r\n:1\r\nx\r\n"), SAME, 0},
-		/* A pair, and then none. */
+		/* The first element is a pair, and a later one is not. */
 		{HS_LIT("*2\r\n*2\r\n,1\r\n:1\r\n:1\r\n"), SAME, PAIRS},
 		{HS_LIT("*2\r\n*2\r\n,1\r\n:1\r\n*3\r\n:1\r\n:2\r\n:3\r\n"), SAME, PAIRS},
 		{HS_LIT("*1\r\n*2\r\n,1\r\n*0\r\n"), SAME, PAIRS},
 		{HS_LIT("*2\r\n*2\r\n,1\r\n:1\r\n:0\r\n:1\r\n:2\r\n"), SAME, PAIRS},
-		/* More elements than can exist, or than can be announced. */
+		/* More elements than the bytes can contain, or than RESP2 can announce. */
 		{HS_LIT("%2147483647\r\n,1\r\n"), SAME, 0},
 		{HS_LIT("*2147483647\r\n*2\r\n,1\r\n,1\r\n"), SAME, PAIRS},
 		{HS_LIT("|2147483647\r\n,1\r\n"), SAME, 0},
@@ -169,7 +168,7 @@ static void test_malformed_replies(void **state)
 	hs_buf_deinit(&out);
 }
 
-/* Any depth: it takes neither stack nor much time. */
+/* Deep nesting uses neither stack nor much time. */
 static void test_deep_nesting(void **state)
 {
 	enum { DEEP = 200000 };

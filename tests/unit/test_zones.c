@@ -1,8 +1,10 @@
-/* Goal: zones (sim/zones.h) speed up the search for an order of a long history, and never make its result wrong.
+/* Goal: zones (sim/zones.h) speed up the search for an order of a long history, and never make its result
+ * wrong.
  *
- * Method: random histories of many clients, made by running the operations in some order and hiding it: whether
- * values repeat, outcomes are unknown or requests are transactions, the search must never report that no order
- * exists. A planted wrong reply must be found. The hints about small histories are compared with expected ones. */
+ * Method: random histories of many clients: the test runs the operations in some order and hides this order.
+ * Whether values repeat, outcomes are unknown or requests are transactions, the search must never report that
+ * no order exists. A planted wrong reply must be found. The hints about small histories are compared with
+ * expected ones. */
 #include "sim/zones.h"
 
 #include "base/err.h"
@@ -25,10 +27,11 @@ struct world {
 	struct hs_sim_history history;
 	struct hs_sim_state state;
 	uint64_t stamp;
-	int64_t spread;		/* distance between values; 1: values repeat all the time */
-	unsigned unknown;	/* one request in this many has an unknown outcome; 0: none */
-	uint32_t open[CLIENTS]; /* the first operation of the client's request; OPS: no request */
-	bool done[CLIENTS];	/* the request has run */
+	int64_t spread;	  /* distance between values; 1: values repeat all the time */
+	unsigned unknown; /* one request in `unknown` has an unknown outcome; 0: none has */
+	/* Index of the first operation of the client's request; OPS: no request. */
+	uint32_t open[CLIENTS];
+	bool done[CLIENTS]; /* the client's request has run */
 };
 
 static unsigned draw(struct world *world, unsigned below)
@@ -71,7 +74,7 @@ static void ask(struct world *world, uint32_t client)
 	world->done[client] = false;
 }
 
-/* The only reply that the operation can have. */
+/* Returns the only reply that the operation can have in the current state. */
 static int64_t answer_of(const struct world *world, struct hs_sim_op op)
 {
 	int64_t value = world->state.value;
@@ -85,7 +88,8 @@ static int64_t answer_of(const struct world *world, struct hs_sim_op op)
 		if (hs_sim_op_apply(&op, &state))
 			return op.answer;
 	}
-	for (op.answer = 0; op.answer < 20; op.answer++) { /* false, true, or a length */
+	/* The reply is false, true, or a length. */
+	for (op.answer = 0; op.answer < 20; op.answer++) {
 		struct hs_sim_state state = world->state;
 
 		if (hs_sim_op_apply(&op, &state))
@@ -116,7 +120,7 @@ static void answer(struct world *world, uint32_t client)
 	world->open[client] = OPS;
 }
 
-/* The outcome stays unknown; the request has run, or not. */
+/* The request ends without a reply: its outcome is unknown, whether it has run or not. */
 static void lose(struct world *world, uint32_t client)
 {
 	struct hs_sim_op *ops = &world->history.ops[world->open[client]];
@@ -157,7 +161,7 @@ static int check(const struct world *world)
 	return hs_sim_check_order(&world->history, STEPS_MAX, &verdict);
 }
 
-/* ---- no false results ---- */
+/* ---- a possible history is never rejected ---- */
 
 static void test_possible_histories_are_never_refuted(void **state)
 {
@@ -202,7 +206,7 @@ static void test_a_wrong_answer_is_found(void **state)
 		make_history(&world);
 		at = draw(&world, (unsigned)world.history.count);
 		if (world.history.ops[at].kind == HS_SIM_INCRBY) {
-			/* no sequence of increments makes this value */
+			/* No sequence of increments makes this value. */
 			world.history.ops[at].answer += 400;
 			if (world.history.ops[at].answered != HS_SIM_NEVER) {
 				tried++;
@@ -251,7 +255,7 @@ static void test_increments_connect_values(void **state)
 	assert_int_equal(hints[0].made, hs_sim_zones_at(&zones, 10));
 	assert_int_equal(hints[3].found, hs_sim_zones_at(&zones, 10));
 	assert_int_equal(hints[3].made, hs_sim_zones_at(&zones, 20));
-	/* Operations that only add come first, those that fit anywhere last. */
+	/* Operations that only add have the first rank, operations that fit anywhere the last. */
 	assert_true(hints[1].rank < hints[3].rank);
 	assert_true(hints[4].rank < hints[3].rank);
 	assert_true(hints[3].rank < hints[0].rank);
@@ -293,7 +297,7 @@ static void test_writes_without_a_known_order(void **state)
 	assert_false(hints[1].wild);
 	assert_int_equal(hints[1].made, hs_sim_zones_at(&zones, 10));
 	assert_false(hints[2].wild);
-	assert_true(hints[3].wild); /* the value of its second half is unknown */
+	assert_true(hints[3].wild); /* the value after its second operation is unknown */
 	hs_sim_zones_deinit(&zones);
 }
 
