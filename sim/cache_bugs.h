@@ -17,11 +17,11 @@ struct hs_sim_cache_bugs *hs_sim_cache_bugs_create(struct hs_sim_heatsink *heats
 						   void (*done)(void *context, struct hs_op *op));
 void hs_sim_cache_bugs_destroy(struct hs_sim_cache_bugs **cache_bugs);
 
-/* An operation leaves a core; it has come back, and `done` hands it to the core. */
+/* An operation leaves a core. _done: it has come back, and the callback `done` hands it to the core. */
 void hs_sim_cache_bugs_submit(struct hs_sim_cache_bugs *cache_bugs, const struct hs_op *op);
 void hs_sim_cache_bugs_done(struct hs_sim_cache_bugs *cache_bugs, struct hs_op *op);
 
-/* This worker was told that a key has changed; NULL: all of them. */
+/* An event informs this worker that a key has changed; NULL: all keys. */
 void hs_sim_cache_bugs_changed(struct hs_sim_cache_bugs *cache_bugs, uint32_t worker,
 			       const struct hs_bytes *key);
 

@@ -6,7 +6,10 @@
  * between calls; any thread may call them. The last checker compares the workers' heat with what the clients
  * requested.
  *
- * Checks that need the running world are elsewhere: executions.h, duplicates.h, leftovers.h, driver.c (limits). */
+ * Checks that need the running world are elsewhere: replies (law 1) in load_replies.c and companions_check.c;
+ * the order across keys in executions.h; commands that run twice in duplicates.h; limits in driver.c, and
+ * gauges in load_check.c; delays (law 9) in load_delay.c; single-flight fetches in rules.c; client caches in
+ * client_caches.c; leftovers in leftovers.h. */
 #ifndef HS_SIM_CHECK_H
 #define HS_SIM_CHECK_H
 
@@ -21,7 +24,7 @@ enum {
 	/* No client cache holds an old value when all invalidations have arrived. */
 	HS_SIM_LAW_CLIENT_CACHES,
 	HS_SIM_LAW_SERVES,    /* when all faults are over, every key is served */
-	HS_SIM_LAW_LEFTOVERS, /* heatsinks leave nothing behind on the servers */
+	HS_SIM_LAW_LEFTOVERS, /* heatsinks leave no keys, watches or connections on the servers */
 	HS_SIM_LAW_FETCHES,  /* a worker has one fetch of a key in flight at most (single-flight) */
 	HS_SIM_LAW_MESSAGES, /* a subscriber gets each message at most once, in order */
 	HS_SIM_LAW_LIVES,    /* no assertion fails, and no signal ends the process */
@@ -35,9 +38,10 @@ struct hs_sim_verdict {
 void hs_sim_verdict_set(struct hs_sim_verdict *verdict, int law, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Law 2, key by key: some order of the operations explains all answers. In that order each operation stands between
- * its request and its answer, and the operations of one client stand in the client's order. HS_ELIMIT: the search
- * took more than `steps_max` steps (0: no limit). */
+/* Law 2, key by key: some order of the operations explains all answers. In that order each operation stands
+ * between its request and its answer, and the operations of one client stand in the client's order. HS_ELIMIT:
+ * the search for one key undid more than `steps_max` choices (0: no limit). The first tries, with few unknown
+ * outcomes, have a limit of their own and do not count. */
 int hs_sim_check_order(const struct hs_sim_history *history, uint64_t steps_max,
 		       struct hs_sim_verdict *verdict) HS_MUSTCHECK;
 
@@ -48,8 +52,8 @@ int hs_sim_check_increments(const struct hs_sim_history *history, uint32_t key, 
 			    bool lost, struct hs_sim_verdict *verdict) HS_MUSTCHECK;
 
 /* Law 2, in front of servers that do not fail: an EXEC that did not run because its watched key had changed was
- * concurrent with a write of that key. (The embedded engine lets a transaction fail beside a write that a full store
- * refused: the effect of that write on watches is not undone, engine/embedded/group.c.). */
+ * concurrent with a write of that key. (The embedded engine lets a transaction fail beside a write that a full
+ * store refused: the effect of that write on watches is not undone, engine/embedded/group.c.) */
 int hs_sim_check_watch(const struct hs_sim_history *history,
 		       struct hs_sim_verdict *verdict) HS_MUSTCHECK;
 

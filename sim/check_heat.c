@@ -13,7 +13,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Heat keeps upper bounds in floats. */
+/* Relative rounding error: heat stores its upper bounds as floats. */
 #define ROUNDING 1e-3
 
 static const double tau_us[HS_HEAT_WINDOWS] = {HS_HEAT_SHORT_US, HS_HEAT_LONG_US};
@@ -118,7 +118,7 @@ static void truth_deinit(struct truth *truth)
 	hs_mem_free(&truth->partitions);
 }
 
-/* --- heat against it --- */
+/* --- heat against the truth --- */
 
 static int check_partition(const struct hs_sim_heats *heats, const struct truth *truth, uint16_t id,
 			   struct hs_sim_verdict *verdict)

@@ -50,7 +50,7 @@ static bool changes_nothing(const struct hs_sim_op *ops)
 	return true;
 }
 
-/* Finds the step that must come before a new one, and an equal unknown step before it. */
+/* Fills in `before` and `alike` of a new step. */
 static void find_earlier(const struct hs_sim_order *search, struct hs_sim_order_step *step)
 {
 	const struct hs_sim_op *op = step->ops;
@@ -63,7 +63,7 @@ static void find_earlier(const struct hs_sim_order *search, struct hs_sim_order_
 		if (!hs_sim_step_may_be_refused(other))
 			step->before = j;
 		else
-			step->changes_nothing = false; /* taking it first would exclude the other */
+			step->changes_nothing = false; /* taken early, it would exclude `other` */
 	}
 	for (uint32_t j = search->count;
 	     j-- > 0 && step->alike == HS_SIM_NO_STEP && hs_sim_step_is_loose(step);) {
@@ -76,7 +76,8 @@ static void find_earlier(const struct hs_sim_order *search, struct hs_sim_order_
 	}
 }
 
-/* Collects the steps on one key, in the order of their requests. A read without an answer is left out. */
+/* Collects the steps on one key, in the order of their requests. Left out are reads that may be stale, and
+ * reads without an answer. */
 static void find_steps(struct hs_sim_order *search, const struct hs_sim_history *history,
 		       uint32_t key)
 {

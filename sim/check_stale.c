@@ -107,7 +107,7 @@ static uint64_t happened(const struct hs_sim_op *op, const struct hs_sim_key_tim
 	return own > 0 ? timeline->spans[own].from : op->asked;
 }
 
-/* The step of each operation. The caller frees the array. */
+/* The step of each operation. `timeline` holds the timelines of all keys. The caller frees the array. */
 static uint64_t *find_steps(const struct hs_sim_history *history,
 			    const struct hs_sim_timelines *timeline)
 {

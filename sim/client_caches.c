@@ -21,6 +21,8 @@ enum { FLUSH_ONE_IN = 4 };
 
 #define NOT_CACHED INT64_MAX
 
+/* How a client tracks: all keys that it reads; those read after CLIENT CACHING YES; all keys with a prefix
+ * (BCAST); all keys that it reads, with the invalidations on another connection. */
 enum mode { EACH_KEY, OPT_IN, PREFIX, REDIRECTED, MODES };
 
 struct cacher {
@@ -29,9 +31,10 @@ struct cacher {
 	struct hs_sim_client
 		*redirect_target; /* REDIRECTED: the connection that gets the invalidations */
 	enum mode mode;
-	bool noloop;	 /* it gets no invalidations of its own writes */
-	bool untracked;	 /* CLIENT TRACKING was refused: it caches nothing */
-	int64_t *cached; /* the cache, by key: NOT_KEPT or the value, which may be HS_SIM_NOTHING */
+	bool noloop;	/* it gets no invalidations of its own writes */
+	bool untracked; /* CLIENT TRACKING was refused: it caches nothing */
+	/* The cache: for each key NOT_CACHED, or the value, which is HS_SIM_NOTHING for a missing key. */
+	int64_t *cached;
 };
 
 struct caches {
@@ -55,7 +58,7 @@ static void forget_all(struct cacher *cacher)
 		cacher->cached[key] = NOT_CACHED;
 }
 
-/* False: there is no such key. */
+/* False: the load has no key of this name. */
 static bool forget_key(struct cacher *cacher, struct hs_bytes name)
 {
 	uint32_t key;

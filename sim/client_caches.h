@@ -2,9 +2,9 @@
  * messages have arrived, no client caches a value other than the true one. A missing invalidation is then a
  * violation.
  *
- * They read keys one by one, several at once and in transactions, and write. Some are told of the keys they read,
- * some of prefixes (BCAST), some through another connection (REDIRECT). They are clients of a load, which checks
- * heatsink's answers to them as it does for other clients. One thread. */
+ * They read keys one by one, several at once and in transactions, and write. Some get invalidations for the
+ * keys that they read, some for prefixes (BCAST), some on another connection (REDIRECT). They are clients of a
+ * load, which checks heatsink's answers to them as it does for other clients. One thread. */
 #ifndef HS_SIM_CLIENT_CACHES_H
 #define HS_SIM_CLIENT_CACHES_H
 
@@ -20,8 +20,9 @@ struct hs_sim_client_caches_options {
 	bool flushes;
 };
 
-/* Runs the clients in the load's world, then checks their caches and the load. The load must have been created for
- * so many clients and keys, and with no requests of its own. Returns as hs_sim_load_check. */
+/* Runs the clients in the load's world, then checks their caches and the load. The load must have been created
+ * for options->clients clients and options->keys keys, and with no requests of its own. Returns as
+ * hs_sim_load_check. */
 int hs_sim_check_client_caches(const struct hs_sim_client_caches_options *options,
 			       struct hs_sim_load *load,
 			       struct hs_sim_verdict *verdict) HS_MUSTCHECK;

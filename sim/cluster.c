@@ -453,7 +453,7 @@ void hs_sim_gossip_deliver(struct hs_sim_server *from, struct hs_sim_server *to)
 	better = find_better(to, &claims);
 	if (better != HS_SIM_NO_NODE)
 		send_on(from, &from->cluster->servers[better]);
-	/* A replica of a replica follows that one's master. */
+	/* The node replicates a replica: it follows the master of that replica. */
 	master = to->view.nodes[to->number].master;
 	if (master == from->number && claims.master != from->number &&
 	    from->view.nodes[from->number].master != HS_SIM_NO_NODE &&

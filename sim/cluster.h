@@ -45,26 +45,27 @@ struct hs_sim_cluster_options {
 	bool lossy;   /* forced failovers are allowed */
 	/* Planted bugs. A node runs commands for a slot that it does not own, as if it did: */
 	bool serves_lost_writes, serves_lost_reads;
-	bool serves_half_slots; /* instead of TRYAGAIN: as if the missing keys did not exist */
-	bool keeps_watches;	/* UNWATCH does nothing */
-	bool keeps_asking;	/* ASKING holds for all requests behind it */
-	bool pushes_first; /* a client gets the invalidation of its own write before the reply */
-	bool moves_silent; /* clients that watch or track a key are not told that it moved away */
+	/* Runs a command in place of TRYAGAIN, as if the missing keys did not exist. */
+	bool serves_half_slots;
+	bool keeps_watches; /* UNWATCH does nothing */
+	bool keeps_asking;  /* ASKING holds for all later requests */
+	bool pushes_first;  /* a client gets the invalidation of its own write before the reply */
+	bool moves_silent; /* clients that watch or track a key get no message when it moves away */
 	const char *password;	       /* of the default user; NULL: none */
 	struct hs_bytes command_reply; /* to COMMAND, in RESP; empty: an empty array */
 	uint32_t command_count;	       /* the reply of COMMAND COUNT */
 	size_t bytes_max;	  /* of keys and values of one node; beyond it OOM; 0: no limit */
 	size_t tracking_keys_max; /* as tracking-table-max-keys; 0: no limit */
 	/* Upper bounds of durations; the actual ones are drawn. */
-	uint32_t cycle_us_max;	/* from the arrival of bytes to the cycle that handles them */
-	uint32_t gossip_us_max; /* until another node has received a gossip message */
-	uint32_t stream_us_max; /* until a replica has applied what its master wrote */
-	uint32_t sync_us_max;
+	uint32_t cycle_us_max;	  /* from the arrival of bytes to the cycle that handles them */
+	uint32_t gossip_us_max;	  /* until another node has received a gossip message */
+	uint32_t stream_us_max;	  /* until a replica has applied what its master wrote */
+	uint32_t sync_us_max;	  /* until a replica asks its master for the stream (PSYNC) */
 	uint32_t failover_us_max; /* each step of a failover: pause, election */
-	/* As cluster-node-timeout: a node that was silent for so long counts as failed, and a node without a
-	 * majority stops serving. */
+	/* As cluster-node-timeout: after this time without a message a node counts as failed, and a node that
+	 * reaches no majority stops serving. */
 	uint32_t node_timeout_us;
-	/* A master that was restarted or partitioned serves nothing for so long. */
+	/* How long a master serves nothing after a restart or a partition. */
 	uint32_t rejoin_us;
 };
 
@@ -88,8 +89,9 @@ struct hs_sim_change {
 	uint8_t node;
 	uint16_t slot;		    /* of the key */
 	const struct hs_bytes *key; /* NULL: every key of this node, in all slots */
-	/* The node no longer owns the slot and does not know: the change is lost already, and the key's true value
-	 * is what it was. Plans prevent that (sim/plan.c); only a planted bug causes it. */
+	/* The node does not own the slot any more, and has not learned that yet: the change is lost already,
+	 * and the key's true value is what it was. Plans prevent that (sim/plan.c); only a planted bug causes
+	 * it. */
 	bool void_already;
 	/* The connection that did it; NULL: another client directly at the server, or none. */
 	const struct hs_sim_server_conn *conn;
@@ -100,12 +102,12 @@ struct hs_sim_ran {
 	uint8_t node;
 	/* NULL: another client ran it directly at the server. */
 	const struct hs_sim_server_conn *conn;
-	void *io; /* the connection's */
+	void *io; /* the host gave it to hs_sim_cluster_connect */
 	size_t argc;
 	const struct hs_bytes *argv;
 	struct hs_bytes reply; /* in RESP; empty: none */
 	bool error;	       /* the reply is an error */
-	bool in_exec;
+	bool in_exec;	       /* EXEC ran it */
 };
 
 struct hs_sim_cluster_host {
@@ -113,7 +115,8 @@ struct hs_sim_cluster_host {
 	const struct hs_now *now;
 	/* Bytes leave a server. It must not call the cluster; it may plan events. */
 	void (*send)(void *context, void *io, struct hs_bytes bytes);
-	/* The server has closed the connection behind what it sent. The connection is gone; do not disconnect it. */
+	/* The server has closed the connection after its last bytes. The connection is gone; do not disconnect
+	 * it. */
 	void (*closed)(void *context, void *io);
 	/* All of these may be NULL. They may peek, and must not change anything. */
 	void (*changed)(void *context, const struct hs_sim_change *change);
@@ -138,7 +141,7 @@ void hs_sim_cluster_destroy(struct hs_sim_cluster **cluster);
 uint8_t hs_sim_cluster_nodes(const struct hs_sim_cluster *cluster);
 const char *hs_sim_cluster_id(const struct hs_sim_cluster *cluster, uint8_t node);
 const char *hs_sim_cluster_host(const struct hs_sim_cluster *cluster,
-				uint8_t node); /* as 10.0.0.1 */
+				uint8_t node); /* an address such as 10.0.0.1 */
 uint16_t hs_sim_cluster_port(const struct hs_sim_cluster *cluster, uint8_t node);
 /* HS_SIM_NO_NODE: no node has that address. */
 uint8_t hs_sim_cluster_at(const struct hs_sim_cluster *cluster, const char *host, uint16_t port);
@@ -214,7 +217,8 @@ void hs_sim_cluster_stop_faults(struct hs_sim_cluster *cluster);
 /* ---- leftovers of connections ---- */
 
 struct hs_sim_leftovers {
-	uint32_t clients; /* of clients; of them: */
+	uint32_t clients; /* connections of clients */
+	/* Of these connections: */
 	uint32_t watching, queueing, blocked, tracking;
 	uint32_t prefixes; /* 1: there are prefixes of BCAST */
 };

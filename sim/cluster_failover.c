@@ -6,7 +6,7 @@
  * moves where they are: keys at the wrong end are lost. */
 #include "sim/server_internal.h"
 
-enum { PAUSE_US_MAX = 10000000 }; /* CLUSTER_MF_TIMEOUT * CLUSTER_MF_PAUSE_MULT */
+enum { PAUSE_US_MAX = 10000000 }; /* in Redis: CLUSTER_MF_TIMEOUT * CLUSTER_MF_PAUSE_MULT */
 
 static struct hs_sim_server *master_of(struct hs_sim_server *server)
 {
@@ -30,9 +30,9 @@ static bool has_moves(const struct hs_sim_cluster *cluster, uint8_t node)
 
 /* ---- the new master ---- */
 
-/* Takes all slots of its master. The replica may not know yet of the last slots that came to its master or left it.
- * Redis then leaves the former without an owner and takes the latter back, until an operator helps; here both end up
- * right. */
+/* Takes all slots of its master. The replica may not know yet of the last slots that came to its master or left
+ * it. Redis then leaves the former without an owner and takes the latter back, until an operator helps; here
+ * the new master gets the former and leaves the latter. */
 static void take_slots(struct hs_sim_server *server, uint8_t old)
 {
 	struct hs_sim_slots *truth = &server->cluster->truth;
@@ -94,8 +94,8 @@ static void run_finish(void *context, void *target, uint64_t number)
 	hs_sim_cover(replica->cluster->host.coverage, HS_SIM_COVERAGE_FAILOVERS);
 }
 
-/* A replica that was asked again, or is down, does not report that it is done: as in Redis, the master pauses until
- * this. */
+/* Ends the pause of a master whose replica did not take over, because the replica got another CLUSTER FAILOVER
+ * or is down. As in Redis, the master does not learn of that earlier. */
 static void run_pause_over(void *context, void *target, uint64_t number)
 {
 	struct hs_sim_server *master = target;

@@ -1,9 +1,9 @@
 /* Failure detection, and whether a node serves.
  *
  * A node marks another one as silent (PFAIL) when it has received nothing from it for the node timeout. When a
- * majority of the masters has done so, it has failed (FAIL) for every node that is told. A node serves nothing while
- * it does not reach a majority of the masters, or while a slot has no working owner (cluster-require-full-coverage
- * yes). */
+ * majority of the masters has done so, the node is marked as failed (FAIL), by the first node that sees this
+ * majority, at every node that it reaches. A node serves nothing while it does not reach a majority of the
+ * masters, or while a slot has no working owner (cluster-require-full-coverage yes). */
 #include "sim/server_internal.h"
 
 static bool has_slots(const struct hs_sim_server *server, uint8_t node)

@@ -15,7 +15,8 @@ void hs_sim_cluster_leftovers(const struct hs_sim_cluster *cluster, uint8_t node
 		const struct hs_sim_server_conn *conn =
 			hs_list_entry(link, struct hs_sim_server_conn, link);
 
-		if (!conn->io) /* HS_SIM_DIED_RESENT: no connection is behind it, and another law is broken */
+		/* HS_SIM_DIED_RESENT: it has no connection, and another law is broken. */
+		if (!conn->io)
 			continue;
 		left->clients++;
 		left->watching += (conn->flags & HS_SIM_CONN_WATCHES) != 0;

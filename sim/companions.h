@@ -3,8 +3,8 @@
  * pattern and a shard channel, publishers publish to them. Each reply and message is checked as it arrives:
  *
  *   - a blocked client is answered: with an element, with nothing when its timeout is over, or with an error;
- *   - an element is popped at most once, in the order in which its client pushed, and none is lost except with an
- *     answer that no client received (law 4);
+ *   - an element is popped at most once, and none is lost except with an answer that no client received (law 4).
+ *     Without faults, each popper gets the elements of one pusher in the order in which they were pushed;
  *   - a message arrives at most once, in the order in which its client published, and never after UNSUBSCRIBE.
  *     Without faults every message arrives that was published after the subscription was confirmed. In front of a
  *     Cluster "once" and "in order" hold only until heatsink subscribes at another node
@@ -28,8 +28,8 @@ struct hs_sim_companions_options {
 	bool forever;		 /* some BLPOPs have no timeout */
 	/* Requests may be refused or have unknown outcomes, and messages may be lost. */
 	bool faults;
-	bool crowded; /* there are few private connections: BLPOP may be refused */
-	bool hang_ups;
+	bool crowded;  /* there are few private connections: BLPOP may be refused */
+	bool hang_ups; /* companions disconnect, also with requests in flight */
 };
 
 struct hs_sim_companions;
@@ -44,8 +44,9 @@ uint64_t hs_sim_companions_heat(const struct hs_sim_companions *companions, bool
 /* Upper bound of their requests in flight and of the internal requests that follow from them. */
 uint64_t hs_sim_companions_in_flight(const struct hs_sim_companions *companions);
 
-/* When all has settled: every request was answered. The second one, when faults have stopped: drains the lists, and
- * compares what was pushed and published with what arrived. Afterwards the companions ignore replies. */
+/* Called when all has settled: checks that every request was answered. The second function is called when
+ * faults have stopped: it drains the lists, and compares what was pushed and published with what arrived.
+ * Afterwards the companions ignore replies. */
 void hs_sim_companions_check_answered(struct hs_sim_companions *companions,
 				      struct hs_sim_verdict *verdict);
 void hs_sim_companions_check(struct hs_sim_companions *companions, struct hs_sim_verdict *verdict);

@@ -8,7 +8,7 @@
 #include <inttypes.h>
 
 enum {
-	LATE_US = 200000,	   /* allowed delay behind a timeout, without faults */
+	LATE_US = 200000,	   /* allowed delay after a timeout, without faults */
 	LATE_FAULTS_US = 60000000, /* with faults: servers stall, connections fall silent */
 	DRAIN_US = 1000,
 };
@@ -24,7 +24,7 @@ static void report(struct hs_sim_companion *companion, int law, const char *what
 			   companion->number, what, hs_bytes_escape(reply, text, sizeof text));
 }
 
-/* NULL: no companion pushed or published it there. */
+/* NULL: no companion pushed or published this text to the list or channel. */
 static struct hs_sim_companion_item *find_item(struct hs_sim_companion *companion,
 					       struct hs_bytes text, bool message, uint32_t where,
 					       uint32_t *number)

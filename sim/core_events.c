@@ -63,7 +63,8 @@ static void deliver_without_reads(struct hs_sim_world *world, uint32_t worker,
 struct piece {
 	struct hs_link link; /* in world->event */
 	struct hs_sim_worker *worker;
-	uint64_t life;	/* the life of the heatsink: a later life does not get it */
+	/* The life of the heatsink that gets the event; a later life does not get it. */
+	uint64_t life;
 	bool delivered; /* delivered early, to a heatsink that dies */
 	struct hs_event *event;
 };

@@ -111,7 +111,8 @@ static void take_output(struct hs_sim_client *client)
 	on_reply(client);
 }
 
-/* Passes on as many unread bytes as the core takes: at random in its own buffer or in ours. */
+/* Feeds the core as many of the client's unread bytes as it takes: at random in the core's own buffer or in the
+ * client's. */
 static bool feed(struct hs_sim_client *client)
 {
 	struct hs_sim_world *world = client->world;

@@ -1,9 +1,10 @@
 /* Law 4 at the servers: a command that is not idempotent is never sent again. Every value that a client sets, and
- * every amount that it adds, is unique (sim/load_compose.c, sim/load_rules.c), so that a server that runs one twice
- * shows it, wherever the first time was. A sum that a fold has combined counts as one value.
+ * every amount that it adds, is unique (sim/load_compose.c, sim/load_rules.c), so that a value that is seen twice
+ * shows a command that ran twice, on one server or on two. A sum that a fold has combined counts as one value.
  *
- * Commands without a unique value are left to other checks: DEL, GETDEL, PEXPIRE and INCR to law 2, list elements to
- * sim/companions_check.c. Clients that track keys set small numbers, which are ignored here. One thread. */
+ * Commands without a unique value are left to other checks: DEL, GETDEL, PEXPIRE and INCR to law 2, list
+ * elements to sim/companions_check.c. Values near the limits of 64 bits (hs_sim_load_options.extremes) are not
+ * unique, and are ignored here. One thread. */
 #ifndef HS_SIM_DUPLICATES_H
 #define HS_SIM_DUPLICATES_H
 

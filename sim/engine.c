@@ -125,7 +125,7 @@ uint64_t hs_sim_engine_ran_us(const struct hs_sim_engine *engine)
 	return engine->ran_us;
 }
 
-/* Plans it from `from_us` to `from_us + us_max` from now. */
+/* Plans `run` for a random moment, at least `from_us` from now and at most about `us_max` later. */
 static void plan_after(struct hs_sim_engine *engine, hs_sim_event_run *run, void *target,
 		       uint64_t from_us, uint32_t us_max)
 {
@@ -274,7 +274,8 @@ static void seal(void *context, void *target, uint64_t number)
 		plan_commit(engine, partition);
 }
 
-/* Runs everything that waits, or some of it: a real engine takes what it finds. */
+/* Runs the first operations that wait, at most a random number from 1 to BATCH_MAX: a real engine takes those
+ * that have arrived. */
 static void commit(void *context, void *target, uint64_t number)
 {
 	struct hs_sim_engine *engine = context;

@@ -1,9 +1,9 @@
-/* A simulated engine that behaves like the embedded one. Operations queue for their partition and run together, in
- * order, at its next commit. Each is answered some time after the commit. Reads that need not queue are answered
- * inside submit, from what was committed and shown to readers.
+/* A simulated engine that behaves like the embedded one. Operations queue for their partition. A commit of the
+ * partition runs the first 1 to 8 of them, in order. Each is answered some time after the commit. Reads that need
+ * not queue are answered inside submit, from what was committed and shown to readers.
  *
- *     submit ─ queue of the partition ─ run (all that wait, in order) ─ sealed ─ … ─ done, one by one
- *                                                                         └─ shown to readers: at once, or put off
+ *     submit ─ queue of the partition ─ run (the first 1 to 8, in order) ─ sealed ─ … ─ done, one by one
+ *                                                                            └─ shown to readers: now, or put off
  *
  * "Sealed" means that the redo log of the run is synced; until then readers see the previous state. A worker does not
  * decide by itself that a key has expired. While a partition's changes are put off, a read of a changed key is
@@ -27,8 +27,10 @@ struct hs_sim_engine_options {
 	uint64_t seed;
 	uint16_t partitions;
 	bool reads_at_once; /* reads that need no order are answered inside submit */
-	bool listens_late;  /* SUBSCRIBE and UNSUBSCRIBE finish later, as behind a connection */
-	bool refuses;	    /* some of those are refused and must be submitted again */
+	/* SUBSCRIBE and UNSUBSCRIBE finish later, as they do over a connection. */
+	bool listens_late;
+	/* Some reads that could be answered inside submit are refused, and must be submitted again. */
+	bool refuses;
 	uint32_t commit_us_max;
 	uint32_t answer_us_max;
 	uint32_t seal_us_max;	 /* from the run to sealed */
@@ -45,7 +47,7 @@ struct hs_sim_engine_host {
 	struct hs_sim_events *events;
 	const struct hs_now *now;
 	void (*done)(void *context, struct hs_op *op);
-	/* A key of this tracking session has changed; NULL: all of them may have. */
+	/* A key of this tracking session has changed; NULL: all its keys may have. */
 	void (*changed)(void *context, uint32_t worker,
 			const struct hs_tracking_session *tracking_session,
 			const struct hs_bytes *key);

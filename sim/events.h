@@ -27,8 +27,8 @@ struct hs_sim_events {
 	struct hs_sim_event *heap; /* the earliest first */
 	size_t count;
 	size_t cap;
-	size_t foreground;
-	uint64_t planned; /* planned so far: gives `order` */
+	size_t foreground; /* events in the heap with `foreground` */
+	uint64_t planned;  /* planned so far: gives `order` */
 };
 
 void hs_sim_events_deinit(struct hs_sim_events *events);

@@ -1,7 +1,7 @@
-/* Law 2 across keys, "pipelined clients included": an engine ran what each client requested of a partition in the
- * client's order. Histories of single keys do not show that. In front of a Cluster the order is promised for each
- * key only: a slot that moves may lag behind others, and is on two servers meanwhile. A single server is one
- * partition.
+/* Law 2 across keys, also for clients that pipeline: an engine ran what each client requested of a partition in
+ * the client's order. Histories of single keys do not show that. In front of a Cluster the order is promised for
+ * each key only: the commands for a slot that moves may run later than those for others, and the slot is on two
+ * servers meanwhile. A single server is one partition.
  *
  *     server ── ran ──► its connection remembers the place ── reply ──► the operation gets it (op->engine_order)
  *
@@ -35,8 +35,9 @@ struct hs_sim_ran;
 struct hs_sim_connection;
 
 void hs_sim_executions_deinit(struct hs_sim_executions *executions);
-/* A server has run a command for a heatsink. Later the heatsink has its reply on this connection (NULL: on none);
- * then op->engine_order is the command's place; 0: it is not known, or needs no order. */
+/* A server has run a command for a heatsink: its connection remembers the place. Later the heatsink has
+ * received the reply on this connection (NULL: on none), and _find sets op->engine_order to the place; 0: it is
+ * not known, or the command needs no order. */
 void hs_sim_executions_ran(struct hs_sim_executions *executions, const struct hs_sim_ran *ran);
 void hs_sim_executions_find(struct hs_sim_connection *connection, struct hs_op *op);
 /* The operation was answered. `where` is the partition, slot or key within which its client's order must hold. */

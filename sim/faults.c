@@ -20,8 +20,8 @@ enum {
 	TIED_STEP_US_MAX = 500,
 	TIED_MOVE_ONE_IN = 3,
 	FAILOVER_US_MAX = 100000,
-	/* How long a slot rests after a move or an undone move. A request that was redirected with ASK may be in
-	 * flight for so long, and would be answered in the middle of the next move, without the key. */
+	/* How long a slot rests after a move or an undone move. A request that was redirected with ASK may be
+	 * in flight for this time, and would be answered in the middle of the next move, without the key. */
 	REST_US = 50000,
 };
 
@@ -78,8 +78,9 @@ static bool goes_on(struct hs_sim_world *world, uint64_t node)
 	return world->faults.on;
 }
 
-/* Begins a fault of a node; false: it cannot. A node has one fault at a time. While a master is being replaced no
- * other fault begins, because the old master must learn of that from the other nodes before it serves again. */
+/* Begins a fault of a node; false: it cannot. A node has one fault at a time. While a master is being replaced
+ * no other fault begins, because the old master must learn from the other nodes that it was replaced before it
+ * serves again. */
 static bool takes(struct hs_sim_world *world, uint8_t node)
 {
 	if (world->faults.failovers > 0 || world->faults.faulty_nodes >> node & 1)
@@ -151,8 +152,8 @@ static uint32_t step_us(const struct hs_sim_world *world)
 	return world->options.tied > 0 && us > TIED_STEP_US_MAX ? TIED_STEP_US_MAX : us;
 }
 
-/* Time from the last single key to the end of the move. A slot whose keys may be requested together sometimes stays
- * on two nodes for longer than engine-timeout. */
+/* Time from the last key that moves by itself to the end of the move, which moves the rest at once. A slot
+ * whose keys may be requested together sometimes stays on two nodes for longer than engine-timeout. */
 static uint32_t half_moved_us(struct hs_sim_world *world)
 {
 	if (world->options.tied > 0 && draw(world, LONG_ONE_IN) == 0)

@@ -1,7 +1,8 @@
 /* The fault schedule: what happens to servers and heatsinks while clients send requests. Slots move, masters fail
- * over, servers stall, crash and lose connections, heatsinks die. Faults are drawn from the seed, one act after the
- * other, and each act ends by itself. The module also collects the script: a line for each thing that happens, for
- * people.
+ * over, servers stall, crash and lose connections, heatsinks die. Faults are drawn from the seed, one act after
+ * the other, and each act ends by itself. The module also collects the script, a text for people: one line for
+ * each fault, and the lines that clients, companions and servers add about requests, replies and commands. Killed
+ * connections, held replication streams and faults of the network have no lines.
  *
  * It decides only what and when; sim/cluster.h, network.h and heatsink.h carry it out. Combinations that no server
  * can survive are never started (docs/SIMULATOR.md, "What never happens"). One thread. */
@@ -29,7 +30,8 @@ struct hs_sim_faults {
 };
 
 void hs_sim_faults_begin(struct hs_sim_world *world);
-void hs_sim_faults_end(struct hs_sim_world *world); /* starts no new faults */
+/* Starts dead heatsinks again; no new faults begin. */
+void hs_sim_faults_end(struct hs_sim_world *world);
 /* Ends moves that are half done, when all servers run. */
 void hs_sim_faults_finish_moves(struct hs_sim_world *world);
 /* Adds a line to the script, if the world writes one. */

@@ -29,8 +29,8 @@ struct hs_sim_progress {
 struct hs_sim_heatsink {
 	struct hs_sim_world *world;
 	uint32_t number;
-	/* Its workers are `options.workers` of the world's, from this one on. Within the heatsink they are numbered
-	 * from 0 (hs_op.worker). */
+	/* Index in world->workers of its first worker. Its world->options.workers workers follow one another
+	 * there. Within the heatsink they are numbered from 0 (hs_op.worker). */
 	uint32_t first;
 	bool dead;
 	/* The redis engine is handling an event: replies are sent when it has finished. */
@@ -39,11 +39,11 @@ struct hs_sim_heatsink {
 	struct hs_sim_cache_bugs *cache_bugs; /* planted bugs of caches, or NULL */
 	/* NULL: the simulated embedded engine is in use, or the heatsink is dead. */
 	struct hs_sim_redis *redis;
-	/* Of its previous lives: events in flight may name them. */
+	/* Engines of its previous lives, which events in flight may point to. */
 	struct hs_sim_redis **previous_engines;
-	uint32_t lives;
-	struct hs_link peers; /* operations in flight between its workers */
-	_Atomic uint64_t slowlog_ids;
+	uint32_t lives;		      /* how many redis engines previous_engines holds */
+	struct hs_link peers;	      /* operations in flight between its workers */
+	_Atomic uint64_t slowlog_ids; /* the next SLOWLOG entry id */
 	struct hs_sim_progress progress;
 };
 

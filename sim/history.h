@@ -74,7 +74,7 @@ struct hs_sim_op {
 	bool may_be_stale;
 	bool off;	  /* a read while all mitigations are off */
 	int64_t stale_us; /* a read with `may_be_stale`: the age that the contract allows */
-	/* The value must have been read from a server at most so many µs before the answer; 0: no limit. */
+	/* The value must have been read from a server at most this many µs before the answer; 0: no limit. */
 	int64_t max_age_us;
 	int64_t argument;
 	int64_t ttl_ms; /* time to live of the value it sets; 0: none */

@@ -12,8 +12,8 @@ struct hs_sim_world;
 
 /* The keys that may be left. */
 struct hs_sim_leftovers_keys {
-	uint32_t count; /* the load's keys: numbers 0 to count - 1 */
-	bool times;
+	uint32_t count;	       /* the load's keys: numbers 0 to count - 1 */
+	bool times;	       /* keys may have times to live */
 	const int64_t *finals; /* what clients read of each key last; NULL: unknown */
 };
 

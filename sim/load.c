@@ -133,9 +133,9 @@ void hs_sim_actor_connect_to(struct hs_sim_actor *actor, uint32_t worker)
 		hs_sim_actor_request(actor, "HELLO 3", HS_SIM_EXPECT_MAP);
 }
 
-/* Every key of a request counts as heat, once for each time it is named. The GET behind WATCH, which stands at the
- * beginning of a transaction, is in the history only. A transaction that may fail has the accesses of both outcomes:
- * its commands, and last a write of the watched key. */
+/* Every key of a request counts as heat, once for each time it is named. The GET that follows WATCH, which
+ * stands at the beginning of a transaction, is in the history only. A transaction that may fail has the
+ * accesses of both outcomes: its commands, and last a write of the watched key. */
 static void add_accesses(struct hs_sim_load *load, struct hs_sim_request *request, uint32_t client)
 {
 	struct hs_sim_access access = {

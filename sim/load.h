@@ -20,8 +20,8 @@ struct hs_sim_load_options {
 	uint32_t requests;
 	uint32_t act_us_max; /* between two actions of a client; 0: a default */
 	uint32_t depth_max;  /* requests that a client has in flight at most */
-	uint32_t registers;
-	uint32_t counters;   /* keys that are only incremented by one and read */
+	uint32_t registers;  /* keys for commands of all kinds: numbers 0 to registers - 1 */
+	uint32_t counters;   /* the next keys, which are only incremented by one and read */
 	bool hang_ups;	     /* clients disconnect with requests in flight */
 	bool cuts;	     /* the output limit is low: clients may be cut off */
 	bool narrow;	     /* mostly commands that can be folded */
@@ -35,9 +35,9 @@ struct hs_sim_load_options {
 	bool busy;	     /* requests may be refused because too many wait for a key */
 	bool full;	     /* partitions are small: writes may be refused */
 	/* For keys with contracts (hs_sim_world_options.rules; they are the first registers): */
-	uint32_t writes;   /* percent of the requests */
-	uint32_t external; /* writes that other clients make directly at the servers */
-	uint32_t external_us_max;
+	uint32_t writes;	  /* percent of the requests */
+	uint32_t external;	  /* writes that other clients make directly at the servers */
+	uint32_t external_us_max; /* between two external writes */
 	bool plain;    /* nearly all reads are GET; half of the external writes are DEL */
 	bool flushes;  /* FLUSHALL, by clients of heatsink and by others directly at the servers */
 	bool switches; /* mitigations and rules are switched off and on */

@@ -113,7 +113,7 @@ static void send_and_wait(struct hs_sim_actor *actor)
 	hs_sim_world_settle(actor->load->world);
 }
 
-/* Whether a limit of the world would refuse a pipeline of so many requests, or cut off its client. */
+/* Whether a limit of the world would refuse a pipeline of `requests` requests, or cut off its client. */
 static bool is_narrow(const struct hs_sim_load *load, uint32_t requests)
 {
 	return load->options.cuts ||
@@ -155,7 +155,7 @@ static void read_through(struct hs_sim_load *load, uint32_t heatsink, int64_t *f
 	hs_mem_free(&reader);
 }
 
-/* Every heatsink must return the same values; the order check finds it if not. */
+/* Every heatsink must return the same values: the order check finds any difference. */
 void hs_sim_load_read(struct hs_sim_load *load, int64_t *finals)
 {
 	for (uint32_t i = 0; i < load->world->options.heatsinks; i++)

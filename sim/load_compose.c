@@ -135,8 +135,8 @@ static int64_t pick_increment(struct hs_sim_load *load)
 		by = AMOUNT_MIN + (int64_t)hs_sim_load_draw(load, AMOUNT_MIN);
 	if (load->options.extremes && hs_sim_load_draw(load, 16) == 0)
 		by = INT64_MAX / 2;
-	/* An increment and its opposite in one batch change nothing, which sim/check_stale.c cannot tell: none where
-	 * keys have rules. */
+	/* An increment and its opposite in one batch change nothing, which sim/check_stale.c does not notice.
+	 * So there are no negative increments where keys have rules. */
 	return hs_sim_load_draw(load, 3) == 0 && !hs_sim_load_has_rules(load) ? -by : by;
 }
 

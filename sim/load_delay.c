@@ -22,7 +22,7 @@
  *     connecting the fetch pipe, CLIENT TRACKING    once
  *     a read of a replica that returns nothing      once
  *     a copy on the faulty server                   HS_COPIES_SLOW_US and a tick for every read that was sent there:
- *                                                   absorb/copies/read.c lets it hold up a read for so long. */
+ *                                                   absorb/copies/read.c lets it hold up a read for this time. */
 #include "absorb/copies/set.h"
 #include "sim/cluster.h"
 #include "sim/load_internal.h"

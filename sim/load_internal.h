@@ -19,7 +19,7 @@ enum hs_sim_expect {
 	HS_SIM_EXPECT_ANSWERS, /* an array with the answer of each operation */
 	HS_SIM_EXPECT_ECHO,    /* the bulk string `number` */
 	HS_SIM_EXPECT_MAP,     /* HELLO */
-	HS_SIM_EXPECT_EXEC,
+	HS_SIM_EXPECT_EXEC,    /* the reply of EXEC, for all operations of the transaction */
 };
 
 enum hs_sim_outcome { HS_SIM_OUTCOME_ANSWERED, HS_SIM_OUTCOME_REFUSED, HS_SIM_OUTCOME_UNKNOWN };
@@ -27,10 +27,10 @@ enum hs_sim_outcome { HS_SIM_OUTCOME_ANSWERED, HS_SIM_OUTCOME_REFUSED, HS_SIM_OU
 /* A request in flight: what reply it expects, and which operations and accesses it stands for. */
 struct hs_sim_request {
 	enum hs_sim_expect expect;
-	const char *text;
-	uint64_t number;
-	bool watched;	  /* EXEC: its first operation is the GET behind WATCH */
-	bool keeps_watch; /* GET behind WATCH: its answer is used by EXEC */
+	const char *text; /* HS_SIM_EXPECT_STATUS: the status */
+	uint64_t number;  /* HS_SIM_EXPECT_ECHO: the number that comes back */
+	bool watched;	  /* EXEC: its first operation is the GET that followed WATCH */
+	bool keeps_watch; /* the GET that follows WATCH: EXEC uses its answer */
 	enum hs_sim_outcome outcome;
 	bool lost;	       /* EXEC: it did not run because a watched key had changed */
 	uint64_t watched_from; /* EXEC: the step of its WATCH request */
@@ -60,20 +60,18 @@ struct hs_sim_actor {
 	struct hs_sim_client *client; /* NULL: not connected */
 	uint32_t number;	      /* in the history: a new number for every connection */
 	uint32_t requests_left;
-	uint32_t depth;
+	uint32_t depth; /* requests that it has in flight at most */
 	struct hs_sim_request in_flight[HS_SIM_IN_FLIGHT_MAX];
-	uint32_t in_flight_head, in_flight_sent,
-		/* In `in_flight`: the oldest request, the first one that is not sent completely, the next free
-		 * place. */
-		in_flight_tail;
+	/* In `in_flight`: the oldest request, the first one that is not sent completely, the next free place. */
+	uint32_t in_flight_head, in_flight_sent, in_flight_tail;
 	uint32_t silent_to; /* its requests up to here expect no reply, and may have run or not */
 	struct hs_buf outgoing;
-	uint64_t sent;
+	uint64_t sent;	      /* bytes sent on this connection */
 	uint64_t watch_asked; /* the step of the last WATCH request */
-	int64_t watch_read;   /* the answer of the GET behind WATCH */
-	bool watch_known;     /* it was answered */
+	int64_t watch_read;   /* the answer of the GET that followed WATCH */
+	bool watch_known;     /* that GET was answered */
 	bool planned;
-	bool watch_refused;
+	bool watch_refused;   /* the last WATCH was refused */
 	char last_error[120]; /* the last error reply */
 };
 
@@ -150,8 +148,8 @@ void hs_sim_actor_add_op(struct hs_sim_actor *actor, struct hs_sim_request *sent
 			 const struct hs_sim_op *op);
 int64_t hs_sim_load_value(struct hs_sim_load *load); /* a value that was never set before */
 
-/* load_rules.c: for keys with contracts. Composes a random request; fixes what it may be answered; records that it
- * was; and switches, flushes and writes beside the clients. */
+/* load_rules.c: for keys with contracts. Composes a random request; sets which answers it may get; records its
+ * answer; switches, flushes and writes beside the clients. */
 bool hs_sim_load_has_rules(const struct hs_sim_load *load);
 void hs_sim_actor_compose_ruled(struct hs_sim_actor *actor);
 void hs_sim_actor_compose_flush(struct hs_sim_actor *actor);
@@ -161,7 +159,7 @@ void hs_sim_actor_answered_ruled(struct hs_sim_actor *actor,
 void hs_sim_load_disturb_ruled(struct hs_sim_load *load);
 void hs_sim_load_begin_ruled(struct hs_sim_load *load);
 
-/* load_delay.c (law 9): a request was sent; its client stops reading; it was answered. */
+/* load_delay.c (law 9): a request was sent; its client stops reading; the request was answered. */
 void hs_sim_delay_sent(struct hs_sim_actor *actor, struct hs_sim_request *sent_request);
 void hs_sim_delay_reading_paused(struct hs_sim_actor *actor);
 void hs_sim_delay_answered(struct hs_sim_actor *actor, const struct hs_sim_request *sent_request);

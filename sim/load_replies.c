@@ -71,11 +71,11 @@ static bool only_moves(const struct hs_sim_servers_options *servers)
 	       servers->lose_one_in == 0 && servers->mute_one_in == 0;
 }
 
-/* heatsink retries a command whose slot is moving until engine-timeout is over, unless its client has sent another
- * command behind it, which may have run. A command for one key that the owner answers with ASK is served by the
+/* heatsink retries a command whose slot is moving until engine-timeout is over, unless its client has sent a
+ * later command, which may have run. A command for one key that the owner answers with ASK is served by the
  * other node, if all servers are healthy, its client sends one command at a time, and there is time for some
- * retries. Not checked: worlds with folding, where several clients' commands have one client id; and commands behind
- * WATCH, whose connection retries nothing. */
+ * retries. Not checked: worlds with folding, where several clients' commands have one client id; and commands
+ * after WATCH, whose connection retries nothing. */
 static void check_retries(struct hs_sim_actor *actor, const struct hs_sim_request *request,
 			  struct hs_bytes text)
 {
@@ -205,7 +205,7 @@ static bool read_exec(struct hs_sim_actor *actor, struct hs_sim_request *request
 	if (request->watched && actor->watch_known && !actor->watch_refused)
 		ops[0].answer = actor->watch_read;
 	else if (request->watched)
-		ops[0].kind = HS_SIM_NONE; /* the GET behind WATCH had no answer */
+		ops[0].kind = HS_SIM_NONE; /* the GET that followed WATCH had no answer */
 	return read_answers(actor, request, request->watched ? 1 : 0, reply);
 }
 
@@ -290,7 +290,7 @@ bool hs_sim_actor_reply_fits(struct hs_sim_actor *actor, struct hs_sim_request *
 		check_retries(actor, request, answer.text);
 	if (request->may_fail && answer.type == HS_PARSED_ERROR)
 		fit = true;
-	/* WATCH was refused: the transaction behind it runs whatever the key holds. */
+	/* WATCH was refused: the transaction that follows runs whatever the key holds. */
 	if (hs_sim_request_is_watch(request)) {
 		actor->watch_refused = answer.type == HS_PARSED_ERROR;
 		actor->watch_known = false;

@@ -51,7 +51,7 @@ static void compose_read(struct hs_sim_actor *actor)
 					    pick_key(load));
 }
 
-/* A command that heatsink's table does not have. */
+/* X.SWAP, a command that heatsink's table does not have. */
 static void compose_unknown(struct hs_sim_actor *actor)
 {
 	struct hs_sim_load *load = actor->load;
@@ -67,7 +67,7 @@ static void compose_unknown(struct hs_sim_actor *actor)
 	hs_sim_actor_add_op(actor, hs_sim_actor_request(actor, text, HS_SIM_EXPECT_ANSWER), &op);
 }
 
-/* Another one, which also changes key0 without naming it. */
+/* X.BOTH, another such command: it also changes key0, which it does not name. */
 static void compose_both(struct hs_sim_actor *actor)
 {
 	struct hs_sim_load *load = actor->load;
@@ -92,7 +92,7 @@ static void compose_both(struct hs_sim_actor *actor)
 	hs_sim_actor_add_op(actor, request, &op);
 }
 
-/* Another one, which changes two keys and names both. */
+/* X.PAIR, another such command: it changes two keys and names both. */
 static void compose_pair(struct hs_sim_actor *actor)
 {
 	struct hs_sim_load *load = actor->load;
@@ -190,7 +190,7 @@ static void allow(struct hs_sim_op *op, const struct hs_sim_rule *rule)
 	max_age_us = (op->kind == HS_SIM_GET && op->answer == HS_SIM_NOTHING ? rule->negative_ttl_us
 									     : rule->ttl_us) +
 		     more_us + 1;
-	/* A read that joins a fetch in flight gets what that returns. */
+	/* A read that joins a fetch in flight gets the reply of the fetch. */
 	if (max_age_us < rule->stale_us)
 		max_age_us = rule->stale_us;
 	if (op->stale_us < stale_us)
@@ -199,7 +199,7 @@ static void allow(struct hs_sim_op *op, const struct hs_sim_rule *rule)
 		op->max_age_us = max_age_us;
 }
 
-/* Whether a write of the key by this client is in flight in front of `until`. */
+/* Whether a write of the key by this client was sent before `until` and is in flight. */
 static bool writes_key(const struct hs_sim_actor *actor, const struct hs_sim_request *until,
 		       uint32_t key)
 {

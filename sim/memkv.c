@@ -1,5 +1,5 @@
-/* Each tree is a skip list. A transaction keeps an undo list: for every change the key, and the old value or that
- * there was none. Abort replays the list from its end. */
+/* Each of the two maps (keyspace/kv.h calls them trees) is a skip list. A transaction keeps an undo list: for
+ * every change the key, and the old value or that there was none. Abort replays the list from its end. */
 #include "sim/memkv.h"
 
 #include "base/check.h"
@@ -57,7 +57,7 @@ static struct hs_bytes node_key(const struct node *node)
 	return (struct hs_bytes){node->key, node->key_len};
 }
 
-/* Finds the first node at or behind `key`; before[level] is the last node in front of it. */
+/* Finds the first node at or after `key`; before[level] is the last node in front of it. */
 static struct node *find(struct tree *tree, struct hs_bytes key, struct node **before)
 {
 	struct node *node = tree->head;

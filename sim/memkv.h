@@ -1,5 +1,5 @@
-/* An in-memory key-value store: two sorted maps behind the calls of keyspace/kv.h, with transactions. The simulated
- * world keeps its data in it, and so do the tests of the keyspace. One thread.
+/* An in-memory key-value store: two sorted maps behind the calls of keyspace/kv.h, with transactions. The
+ * simulated world and the tests of the keyspace store their data in it. One thread.
  *
  * It is strict: every put and del moves the values that were handed out before, so that the address sanitizer
  * catches a reader that uses one for too long. */

@@ -23,14 +23,15 @@ struct hs_sim_connection {
 	struct hs_greeting greeting;
 	struct hs_sim_server_conn *server; /* NULL: not connected, or closed */
 	uint8_t node;			   /* HS_SIM_NO_NODE: no node has this address */
+	/* Up: the greeting is done; mute: nothing from the server arrives any more. */
 	bool up, mute;
 	bool lost;		 /* nothing in flight arrives */
 	bool blocked;		 /* the kernel's buffer is full */
 	bool ended;		 /* `down` was called, or an event for it is planned */
 	uint32_t planned;	 /* planned events that name it */
 	uint64_t to_us, from_us; /* when the last piece of each direction arrives */
-	const char *why;
-	struct place *places; /* of commands that ran for it and were not asked for yet */
+	const char *why;	 /* why it ended */
+	struct place *places;	 /* of commands that ran for it and were not asked for yet */
 	size_t places_first, places_count, places_cap;
 };
 
@@ -145,7 +146,7 @@ static void unplan(struct hs_sim_connection *connection)
 		free_connection(connection);
 }
 
-/* The time at which a piece that leaves now arrives: behind the previous one. */
+/* The time at which a piece that leaves now arrives: after the previous piece of its direction. */
 static uint64_t arrival(struct hs_sim_connection *connection, uint64_t *last_us)
 {
 	uint64_t at_us =
@@ -182,7 +183,7 @@ static void report_down(void *context, void *target, uint64_t number)
 
 	(void)context, (void)number;
 	connection->options.upstream = NULL;
-	/* The owner has closed it, and the server learns of that behind everything in flight. */
+	/* The owner's end is closed. The server learns of that after everything in flight has arrived. */
 	if (connection->server)
 		send_piece(connection, NULL, 0, &connection->to_us, reach_server);
 	if (upstream)
@@ -226,7 +227,7 @@ static void hang_up(struct hs_sim_connection *connection)
 		hs_sim_server_disconnect(server);
 }
 
-/* Ends the connection. What is in flight to the server arrives; with `lost`, nothing of it. */
+/* Ends the connection. Bytes in flight to the server still arrive; with `lost` they do not. */
 static void lose(struct hs_sim_connection *connection, bool lost)
 {
 	connection->mute = true;
@@ -432,7 +433,7 @@ void hs_sim_network_send(void *context, void *io, struct hs_bytes bytes)
 	struct hs_sim_network *network = connection ? connection->network : NULL;
 
 	(void)context;
-	if (!connection) /* HS_SIM_DIED_RESENT: no connection is behind it */
+	if (!connection) /* HS_SIM_DIED_RESENT: the server has this connection without a client */
 		return;
 	while (bytes.len > 0 && !connection->lost) {
 		size_t len = bytes.len;

@@ -5,10 +5,10 @@
  *     out ──(some now, the rest when the kernel has room)──► pieces ──latency──► server
  *     receive ◄──────────latency, cut anywhere────────── pieces ◄──────────────┘
  *
- * Faults, all drawn from the seed: a connection ends, and what is in flight on it arrives up to some byte, in the
- * middle of a request or a reply; a connection falls silent: nothing arrives on it any more until its owner closes
- * it; a connection attempt is refused; a stalled server accepts the connection and does not answer the greeting. It
- * knows no commands and no keys. One thread. */
+ * Faults, all drawn from the seed: a connection ends, and what is in flight on it arrives up to some byte, in
+ * the middle of a request or a reply; a connection falls silent: nothing arrives from the server any more,
+ * until its owner closes it or the kernel gives it up (25 s); a connection attempt is refused; a stalled server
+ * accepts the connection and does not answer the greeting. It knows no commands and no keys. One thread. */
 #ifndef HS_SIM_NETWORK_H
 #define HS_SIM_NETWORK_H
 
@@ -27,7 +27,7 @@ struct hs_sim_network_options {
 	uint32_t latency_us_max; /* one way */
 	uint32_t slow_us;	 /* added to the latency to and from node 0 */
 	uint32_t open_us_max;	 /* to connect and finish the greeting */
-	/* One in so many arriving pieces brings this fault; 0: never. */
+	/* One in this many arriving pieces, on average, has this fault; 0: none has. */
 	uint32_t lose_one_in; /* its connection ends */
 	uint32_t mute_one_in; /* its connection falls silent */
 	bool keeps_open;      /* a planted bug: the server does not notice that its client closed */
@@ -48,7 +48,7 @@ struct hs_sim_connection_options {
 	struct hs_upstream *upstream;
 	const struct hs_sim_connection_calls *calls;
 	void *context;
-	bool ordered; /* what is run for it is noted, for hs_sim_connection_ran_at */
+	bool ordered; /* the order of its commands is noted, for hs_sim_connection_ran_at */
 };
 
 struct hs_sim_network *hs_sim_network_create(const struct hs_sim_network_options *options,
@@ -70,12 +70,13 @@ void hs_sim_connection_send(struct hs_sim_connection *connection);
  * taken still arrives. With `lost` (the process died) it arrives up to some byte, between two commands or in the
  * middle of one. */
 void hs_sim_connection_close(struct hs_sim_connection **connection, bool lost);
-/* From now on nothing arrives from the server. */
+/* From now on nothing arrives from the server; the kernel gives the connection up after 25 s. */
 void hs_sim_connection_silence(struct hs_sim_connection *connection);
 
 /* The server has run a command for this connection, the `at`th of all that servers ran; `hash` identifies the
- * command. The owner receives replies in the order in which the commands ran, and asks for the place of each: 0, if
- * it is not known. What ran before that and was not asked for is forgotten. */
+ * command. The owner receives replies in the order in which the commands ran, and calls
+ * hs_sim_connection_ran_at for the place of each (0: it is not known). Places of earlier commands that the
+ * owner did not ask for are dropped. */
 void hs_sim_connection_ran(struct hs_sim_connection *connection, uint64_t hash, uint64_t at);
 uint64_t hs_sim_connection_ran_at(struct hs_sim_connection *connection, uint64_t hash);
 

@@ -309,7 +309,7 @@ static bool try_any(struct hs_sim_order *search)
 	       try_early(search) || try_vanish(search);
 }
 
-/* Tries what follows this choice in that order. */
+/* The choice was undone: tries the alternatives that come after it in the order of try_any. */
 static bool try_behind(struct hs_sim_order *search, const struct hs_sim_order_choice *choice)
 {
 	const struct hs_sim_order_step *step = &search->steps[choice->mark->step];
@@ -323,7 +323,8 @@ static bool try_behind(struct hs_sim_order *search, const struct hs_sim_order_ch
 	return (!choice->early && try_early(search)) || try_vanish(search);
 }
 
-/* Undoes the last choices until another one is found. */
+/* Undoes choices, the last one first, until an alternative is found. False: none is left, or steps_left ran
+ * out. */
 static bool try_another(struct hs_sim_order *search)
 {
 	while (search->taken_count > 0 && search->steps_left > 0) {
@@ -347,7 +348,7 @@ static int find_order(struct hs_sim_order *search)
 	return 1;
 }
 
-/* Searches with at most `few` unknown steps, for a limited number of tries. */
+/* Searches for an order that takes at most `few` optional steps, and undoes at most FEW_STEPS_MAX choices. */
 static int find_order_with(struct hs_sim_order *search, uint32_t few)
 {
 	uint64_t steps_left = search->steps_left;

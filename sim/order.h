@@ -10,10 +10,10 @@
 enum { HS_SIM_NO_STEP = UINT32_MAX, HS_SIM_STATE_WORDS = 2 };
 
 struct hs_sim_order_step {
-	const struct hs_sim_op *ops; /* a transaction: ops[0] and ops[0].more behind it */
+	const struct hs_sim_op *ops; /* a transaction: ops[0] and the ops[0].more that follow it */
 	/* The step of the same client that must be taken before this one; HS_SIM_NO_STEP: none. */
 	uint32_t before;
-	/* For a step with an unknown outcome: an earlier equal one; or HS_SIM_NO_STEP. */
+	/* For a step with an unknown outcome: an earlier equal one, which is taken first; or HS_SIM_NO_STEP. */
 	uint32_t alike;
 	uint32_t bit; /* its bit in `row` */
 	struct hs_sim_hint hint;
@@ -28,11 +28,11 @@ struct hs_sim_order_mark {
 	struct hs_sim_order_mark *next, *prev;
 };
 
-/* The lists. */
+/* The lists of marks. */
 enum hs_sim_order_line {
-	HS_SIM_LINE_ASKED,
-	HS_SIM_LINE_ANSWERED,
-	HS_SIM_LINE_UNKNOWN, /* requests that were never answered */
+	HS_SIM_LINE_ASKED,    /* requests of answered steps */
+	HS_SIM_LINE_ANSWERED, /* their answers */
+	HS_SIM_LINE_UNKNOWN,  /* requests that were never answered */
 	HS_SIM_LINES,
 };
 
@@ -41,7 +41,8 @@ struct hs_sim_order_choice {
 	struct hs_sim_state state;	/* before the choice */
 	int64_t floor_us;		/* before the choice */
 	bool final;			/* no other choice needs to be tried here */
-	bool early;			/* it was tried late, as one of the unlikely choices */
+	/* The step seemed too early (is_early in order.c), and was tried after the others. */
+	bool early;
 };
 
 /* For one zone: counts over the steps that are not taken yet. */
@@ -57,20 +58,20 @@ struct hs_sim_order {
 	int64_t floor_us;
 	struct hs_sim_order_step *steps;
 	uint32_t count;
-	/* The heads of the lists, then for step i its request at HS_SIM_LINES + 2 i, and its answer behind it. */
+	/* The heads of the lists, then for step i its request at HS_SIM_LINES + 2 i, followed by its answer. */
 	struct hs_sim_order_mark *marks;
 	struct hs_sim_order_choice *taken; /* in the order in which they were taken */
 	uint32_t taken_count;
-	uint32_t open; /* answered steps that are not taken yet */
-	uint32_t optional_count;
-	uint32_t optional_left; /* how many optional steps may still be taken */
+	uint32_t open;		 /* answered steps that are not taken yet */
+	uint32_t optional_count; /* steps that the search may leave out (hs_sim_step_is_optional) */
+	uint32_t optional_left;	 /* how many optional steps may still be taken */
 	/* Bits of the answered steps taken; the state; bits of the other steps taken. */
 	uint64_t *row;
 	struct hs_sim_visited visited; /* rows that were tried already */
 	struct hs_sim_zones zones;
 	struct hs_sim_zone_remaining *remaining; /* for each zone */
 	uint32_t wild;				 /* steps not taken that may lead into any zone */
-	uint64_t steps_left;
+	uint64_t steps_left;			 /* choices that the search may still undo */
 };
 
 static inline struct hs_sim_order_mark *hs_sim_order_asked_mark(struct hs_sim_order *search,
@@ -121,7 +122,7 @@ static inline void hs_sim_order_count_remaining(struct hs_sim_order *search,
 		search->wild += (uint32_t)change;
 }
 
-/* 1: there is an order. 0: there is none. HS_ELIMIT: steps_left ran out. */
+/* 1: some order explains all answers. 0: no order does. HS_ELIMIT: steps_left ran out. */
 int hs_sim_order_find(struct hs_sim_order *search);
 
 #endif

@@ -1,5 +1,5 @@
 /* Draws a plan from a seed, describes it for people, and simplifies it. Parts that were added later draw from
- * generators of their own (`*_SEED`), so that a seed goes on meaning what it meant for everything else. */
+ * generators of their own (`*_SEED`), so that they do not change what a seed draws for the other parts. */
 #include "sim/plan_internal.h"
 
 #include <inttypes.h>
@@ -23,7 +23,7 @@ enum {
 	PACE_SEED = 0x9ace,
 	FLUSHES_ONE_IN = 4,
 	COMPANIONS_ONE_IN = 8,
-	PARTITIONS = 16, /* upper bound of the masters that are told apart */
+	PARTITIONS = 16, /* upper bound of the masters that heatsink counts separately */
 	LIMITS_SEED = 0x11a1,
 	PIPELINE_ONE_IN = 8,
 	HOT_KEYS_ONE_IN = 8,
@@ -302,7 +302,7 @@ static void draw_slowness(uint64_t seed, struct hs_sim_plan *plan, bool always)
 	plan->load.act_us_max = ONE_OF(&prng, 300, 1000, 3000);
 }
 
-/* The same machine in schedules with contracts or with tracking clients, whose requests stay as they were drawn. */
+/* The same delays in schedules with contracts or with tracking clients, whose requests stay as they were drawn. */
 static void draw_slow_engine(struct hs_sim_plan *plan)
 {
 	struct hs_sim_world_options *world = &plan->world;

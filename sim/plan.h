@@ -11,12 +11,12 @@
 
 /* The part of heatsink that schedules exercise (--focus). */
 enum hs_sim_focus {
-	HS_SIM_FOCUS_ANYTHING,
-	HS_SIM_FOCUS_STRICT,
+	HS_SIM_FOCUS_ANYTHING, /* a mixture of all of these */
+	HS_SIM_FOCUS_STRICT,   /* keys without contracts */
 	HS_SIM_FOCUS_TRACKING, /* clients that track keys (CLIENT TRACKING) */
 	/* Keys with contracts, which other clients write directly at the servers. */
 	HS_SIM_FOCUS_RULES,
-	HS_SIM_FOCUS_FLEET,
+	HS_SIM_FOCUS_FLEET, /* several heatsinks, which may die, in front of one Cluster */
 	HS_SIM_FOCUSES,
 };
 
@@ -24,7 +24,7 @@ extern const char *const hs_sim_focuses[]; /* the words of --focus, up to a NULL
 
 struct hs_sim_plan {
 	uint64_t seed;
-	bool fleet;
+	bool fleet; /* several heatsinks in front of one Cluster */
 	/* Clients that track keys (client_caches.h) in place of random ones. */
 	bool has_client_caches;
 	struct hs_sim_world_options world;

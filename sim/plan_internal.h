@@ -1,4 +1,4 @@
-/* Private to sim/plan*.c: what their parts of drawing, describing and simplifying call in each other. */
+/* Private to sim/plan*.c: the functions that these files call in each other. */
 #ifndef HS_SIM_PLAN_INTERNAL_H
 #define HS_SIM_PLAN_INTERNAL_H
 

@@ -23,12 +23,12 @@ enum hs_sim_bug {
 	/* In the world around the cores (sim/heatsink.c, sim/core_events.c, sim/driver.c): */
 	HS_SIM_COUNT_TWICE, /* an operation is counted as heat twice */
 	HS_SIM_COUNT_NEVER, /* a core counts no heat */
-	/* A core that is reading a key is not told that the key changed. */
+	/* A core that is reading a key gets no event when the key changes. */
 	HS_SIM_READ_TRACKED_LATE,
 	HS_SIM_EVENT_OVERTAKES, /* a push overtakes replies that were in flight */
 	HS_SIM_KEY_LEFT,	/* a key that heatsink made for itself is not deleted */
 	HS_SIM_VALUE_LEFT,	/* when a heatsink stops, an old SET is sent once more */
-	/* In the limits and settings of the cores (sim/heatsink.c, sim/rules.c, sim/schedule.c): */
+	/* In the limits and settings of the cores (sim/heatsink.c, sim/rules.c, sim/schedule.c, sim/world.c): */
 	HS_SIM_WAITERS_UNLIMITED, /* more requests may wait for a key than the limit allows */
 	HS_SIM_CACHE_UNLIMITED,	  /* the cache may hold more than the limit allows */
 	HS_SIM_TRACKED_UNLIMITED, /* more keys may be tracked than the limit allows */
@@ -47,18 +47,18 @@ enum hs_sim_bug {
 	HS_SIM_DROP_ORDER,	     /* a key turns hot: new requests overtake those in flight */
 	HS_SIM_OVERTAKE, /* a later request for one key overtakes an earlier one for another key */
 	HS_SIM_MISSING_AS_ZERO, /* a GET of a missing key beside an INCR is answered "0" */
-	HS_SIM_ASSERTION_FAILS, /* the process ends: each schedule needs one of its own */
+	HS_SIM_ASSERTION_FAILS, /* the process ends: each schedule needs a separate process */
 	HS_SIM_REFUSED_BUT_RUN, /* a request that ran is answered as not sent */
 	/* Around the real redis engine (sim/redis_bugs.c, sim/redis_engine.c, sim/servers.c). Tracking: */
 	HS_SIM_PUSH_LOST,    /* an invalidation is dropped */
-	HS_SIM_PUSH_LATE,    /* an invalidation arrives behind later replies */
+	HS_SIM_PUSH_LATE,    /* an invalidation arrives after later replies */
 	HS_SIM_DEAD_SESSION, /* a connection is lost, and its tracking session stays valid */
 	/* A liveness check counts from its answer, not from when it was sent. */
 	HS_SIM_LIVENESS_AT_REPLY,
 	/* A tracking session stays valid after its slots have moved. */
 	HS_SIM_SESSION_SURVIVES_MOVE,
-	HS_SIM_REPLICA_BEHIND, /* a replica is read that may lag behind its master */
-	/* Clients that track are not told that changes may have been missed. */
+	HS_SIM_REPLICA_BEHIND, /* a read goes to a replica that may lag behind its master */
+	/* Clients that track get no message when invalidations may have been missed. */
 	HS_SIM_TRACKING_GAP_HIDDEN,
 	/* Redirects and lost connections: */
 	HS_SIM_REDIRECT_OVERTAKES, /* later requests overtake a redirected one */
@@ -89,7 +89,7 @@ enum hs_sim_bug {
 	HS_SIM_ELEMENT_TWICE,	  /* an RPUSH with an unknown outcome is sent again */
 	HS_SIM_MESSAGE_LOST,	  /* a message is dropped */
 	HS_SIM_MESSAGE_TWICE,	  /* a message is delivered twice */
-	HS_SIM_MESSAGE_OVERTAKES, /* a message is delivered behind the next one */
+	HS_SIM_MESSAGE_OVERTAKES, /* a message is delivered after the next one */
 	/* In the simulated servers and the network, which do what a wrong heatsink would have them do (sim/servers.c
 	 * passes them to sim/server_route.c, sim/server_commands.c and sim/network.c): */
 	HS_SIM_STALE_MAP_WRITE, /* a write goes to the previous owner, which accepts it */

@@ -9,7 +9,8 @@
 
 enum {
 	MESSAGE_ONE_IN = 4,
-	LATE_CHECKS = 32, /* HS_SIM_PUSH_LATE: behind so many liveness checks at most */
+	/* HS_SIM_PUSH_LATE: upper bound of the delay, in times between two liveness checks. */
+	LATE_CHECKS = 32,
 };
 
 void hs_sim_redis_bugs_init(struct hs_sim_redis_bugs *redis_bugs, enum hs_sim_bug bug,

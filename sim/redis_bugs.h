@@ -15,11 +15,11 @@ struct hs_sim_cluster;
 struct hs_sim_redis_bugs {
 	enum hs_sim_bug bug;
 	struct hs_prng prng;
-	struct hs_flow *flow;	       /* that handles the current event */
-	uint64_t epochs[HS_NODES_MAX]; /* of the fetch pipes' tracking sessions before the event */
-	uint64_t checked[HS_NODES_MAX];
+	struct hs_flow *flow;		/* that handles the current event */
+	uint64_t epochs[HS_NODES_MAX];	/* of the fetch pipes' tracking sessions before the event */
+	uint64_t checked[HS_NODES_MAX]; /* the times up to which these sessions had caught up */
 	struct hs_buf partial; /* the beginning of a reply that a lost connection had received */
-	struct hs_event *held; /* a message that will be delivered behind the next one; or NULL */
+	struct hs_event *held; /* a message that will be delivered after the next one; or NULL */
 };
 
 void hs_sim_redis_bugs_init(struct hs_sim_redis_bugs *redis_bugs, enum hs_sim_bug bug,

@@ -33,7 +33,7 @@ struct message {
 	struct worker *worker;
 	const struct hs_routes *routes; /* new routes, or */
 	struct hs_op *op;		/* an operation that is done, or */
-	/* A session of which `key` or (`all`) all keys have changed. */
+	/* A tracking session whose `key` has changed, or (`all`) all of whose keys may have. */
 	const struct hs_tracking_session *tracking_session;
 	struct hs_buf key;
 	bool all;
@@ -463,7 +463,8 @@ static void monitor_routes(void *context, const struct hs_routes *routes)
 	hs_routes_unref(&routes);
 }
 
-/* The world tells its cores itself which commands the simulated servers have. */
+/* Not needed: the world gives its cores the commands that the simulated servers have
+ * (hs_sim_world_options.learned). */
 static void monitor_learned(void *context, struct hs_learned *learned)
 {
 	(void)context;

@@ -23,11 +23,12 @@ struct hs_sim_redis_options {
 	uint64_t seed;
 	bool cluster; /* false: one server */
 	uint32_t workers;
-	uint16_t partitions; /* upper bound of the masters that are told apart */
+	uint16_t partitions; /* upper bound of the masters that are counted separately */
 	uint32_t timeout_us; /* engine-timeout */
 	uint32_t in_flight_max, waiting_max, private_max;
 	uint32_t refresh_ms;
-	/* Between two liveness checks of the connections that cache entries rest on; 0: none. */
+	/* Between two liveness checks of the connections whose invalidations the cache depends on; 0: no
+	 * checks. */
 	uint32_t liveness_us;
 	uint32_t message_us_max; /* from the engine's thread to a worker */
 	enum hs_sim_bug bug;

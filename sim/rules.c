@@ -158,7 +158,7 @@ void hs_sim_rules_sent(struct hs_sim_worker *worker, const struct hs_op *op)
 	count_diverted(worker, op);
 	if (!op->track || !(op->command->flags & HS_CMD_READONLY))
 		return;
-	/* A core that switched copies off while it was making one no longer knows that a DUMP is in flight. */
+	/* A core that switched copies off while it was making one does not remember that a DUMP is in flight. */
 	if (world->switches > 0 && hs_bytes_is_word(op->argv[0], "dump"))
 		return;
 	for (size_t i = 0; i < world->fetches_count; i++) {

@@ -31,14 +31,15 @@ void hs_sim_runner_deinit(struct hs_sim_runner *runner);
 struct hs_sim_result {
 	struct hs_sim_verdict verdict;
 	uint64_t requests;
-	uint64_t folded; /* of `requests`: answered by a batch (fold) */
-	uint64_t cached; /* of `requests`: answered from the cache */
-	uint64_t replica_reads;
-	uint64_t copied;
-	uint64_t external; /* commands that other clients ran directly at the servers */
-	uint64_t steps;	   /* events that the world ran */
+	uint64_t folded;	/* of `requests`: answered by a batch (fold) */
+	uint64_t cached;	/* of `requests`: answered from the cache */
+	uint64_t replica_reads; /* reads that were sent to replicas */
+	uint64_t copied;	/* reads answered by copies of hot values */
+	uint64_t external;	/* commands that other clients ran directly at the servers */
+	uint64_t steps;		/* events that the world ran */
 	struct hs_sim_coverage_counts coverage;
-	struct hs_buf text; /* of a broken law: the plan, the verdict and the history */
+	/* After HS_EINVAL or HS_ELIMIT: the plan, the verdict ("law 0: " if undecided) and the history. */
+	struct hs_buf text;
 	/* If the plan asks for it: faults, requests, replies, what servers ran. */
 	struct hs_buf script;
 };

@@ -81,8 +81,9 @@ static void run_both(struct hs_sim_server_conn *conn, const struct hs_bytes *arg
 	struct hs_buf out = {0};
 	struct hs_reply nobody = {.out = &out, .resp = 2};
 
-	/* As a script that names no keys: it may use keys that this node has. (A script on a node that imports the
-	 * slot may even write a key that is still at the source, and that write is lost when the key arrives.). */
+	/* As a script that names no keys: it may use keys that this node has. (A script on a node that imports
+	 * the slot may even write a key that is still at the source, and that write is lost when the key
+	 * arrives.) */
 	if (!hs_sim_route_serves(conn, set, 3, unnamed_key)) {
 		hs_reply_error(reply, "ERR Script attempted to access a non local key in a cluster "
 				      "node");
@@ -372,7 +373,7 @@ void hs_sim_unblock_moved(struct hs_sim_server *server)
 	each_blocked(server, end_moved, NULL);
 }
 
-/* Redis closes the connection as well. */
+/* Ends the wait with an error and closes the connection, as Redis does. */
 static void end_with(struct hs_sim_server_conn *conn, const void *context)
 {
 	hs_sim_unblock(conn, context);

@@ -41,7 +41,7 @@ enum hs_sim_conn_flag {
 	HS_SIM_CONN_READONLY = 1 << 3,
 	HS_SIM_CONN_WATCHES = 1 << 4,
 	HS_SIM_CONN_LOGGED_IN = 1 << 5,
-	HS_SIM_CONN_CLOSING = 1 << 6, /* closes behind the replies that are in `out` */
+	HS_SIM_CONN_CLOSING = 1 << 6, /* closes after the replies that are in `out` */
 	HS_SIM_CONN_BLOCKED =
 		1 << 7, /* by WAIT or BLPOP: no further request is handled until it is answered */
 	HS_SIM_CONN_NO_REPLY = 1 << 8,	 /* CLIENT REPLY OFF */
@@ -52,9 +52,9 @@ enum hs_sim_conn_flag {
 	HS_SIM_CONN_OPTIN = 1 << 13,
 	HS_SIM_CONN_OPTOUT = 1 << 14,
 	HS_SIM_CONN_NOLOOP = 1 << 15,
-	HS_SIM_CONN_CACHING = 1 << 16, /* CLIENT CACHING applies to the next command */
-	HS_SIM_CONN_BROKEN_REDIRECT = 1 << 17,
-	HS_SIM_CONN_HIDDEN = 1 << 18, /* runs external commands: it has no client */
+	HS_SIM_CONN_CACHING = 1 << 16,	       /* CLIENT CACHING applies to the next command */
+	HS_SIM_CONN_BROKEN_REDIRECT = 1 << 17, /* the connection that REDIRECT names has ended */
+	HS_SIM_CONN_HIDDEN = 1 << 18,	       /* runs external commands: it has no client */
 };
 
 enum hs_sim_topic_kind { HS_SIM_CHANNEL, HS_SIM_PATTERN, HS_SIM_SHARD, HS_SIM_TOPIC_KINDS };
@@ -84,7 +84,7 @@ struct hs_sim_queue {
 };
 
 struct hs_sim_server_conn {
-	struct hs_link link;   /* in server->conns, oldest first */
+	struct hs_link link;   /* in server->clients, oldest first */
 	struct hs_link ready;  /* in server->ready: it has bytes for the next cycle */
 	struct hs_link writes; /* in server->writes: `out` has bytes for the end of the cycle */
 	struct hs_sim_server *server;
@@ -102,8 +102,9 @@ struct hs_sim_server_conn {
 	char *name; /* or NULL */
 	/* Blocked: by which command, and the number of this wait (its events carry it). */
 	enum hs_sim_wait { HS_SIM_WAIT_REPLICAS, HS_SIM_WAIT_LIST } wait;
+	/* WAIT: the offset that wait_replicas replicas must reach. BLPOP: wait_offset is the slot of its keys. */
 	uint64_t wait_number, wait_offset, wait_replicas;
-	/* BLPOP: the lengths and names of its keys, one behind the other. */
+	/* BLPOP: the length and name of each key, in order. */
 	struct hs_buf wait_keys;
 };
 
@@ -112,16 +113,16 @@ struct hs_sim_server_conn {
 /* A node's knowledge of a node (another one, or itself). */
 struct hs_sim_peer_view {
 	uint64_t config_epoch;
-	uint64_t failed_us;
-	uint8_t master; /* the node it replicates; HS_SIM_NO_NODE: it is a master */
-	bool silent;	/* PFAIL: no message from it for the node timeout */
-	bool failed;	/* FAIL: a majority has marked it so */
+	uint64_t failed_us; /* when it was marked as failed */
+	uint8_t master;	    /* the node it replicates; HS_SIM_NO_NODE: it is a master */
+	bool silent;	    /* PFAIL: no message from it for the node timeout */
+	bool failed;	    /* FAIL: a majority has marked it so */
 };
 
 /* A moving slot, at the node that it leaves or comes to. */
 struct hs_sim_move {
 	uint16_t slot;
-	uint8_t other;
+	uint8_t other;	/* the node at the other end of the move */
 	bool importing; /* false: migrating */
 };
 
@@ -149,7 +150,7 @@ struct hs_sim_server {
 
 	/* Connections and cycles. */
 	struct hs_link clients, ready, writes;
-	uint64_t ids;
+	uint64_t ids;			    /* the last id of a connection */
 	struct hs_sim_server_conn *current; /* whose command is being handled */
 	uint64_t waits;			    /* counts waits, to number them */
 
@@ -170,7 +171,7 @@ struct hs_sim_server {
 	/* Replication (server_stream.c). */
 	struct hs_buf log; /* the replication stream from offset log_start on */
 	uint64_t log_start;
-	size_t log_pushed; /* bytes of `log` that replicas have been told of */
+	size_t log_pushed; /* bytes of `log` that replicas know of: fetching them is planned */
 	/* Offset up to which the previous master's stream is identical (PSYNC: master_replid2). */
 	uint64_t stream_before_end;
 	/* Counts the masters it has replicated: joins of an earlier one are ignored. */
@@ -183,15 +184,15 @@ struct hs_sim_server {
 	uint64_t posted_us[HS_SIM_NODES_MAX]; /* when the last bus message to that node arrives */
 	struct hs_sim_view view;
 
-	uint32_t tracking_conns;
+	uint32_t tracking_conns; /* connections with CLIENT TRACKING on */
 	uint16_t port;
 	uint8_t number;
-	bool down, stalled, cut;
+	bool down, stalled, cut; /* cut: partitioned from the other nodes */
 	bool replaced; /* a master whose replica took over, and which does not know that yet */
 	bool cycle_planned;
 	bool executing; /* the command of `current` is past all checks and runs */
 	bool in_exec;
-	/* The running command pushed elements: blocked clients are served behind it. */
+	/* The running command pushed elements: blocked clients are served after it. */
 	bool lists_grew;
 	bool paused;	     /* writes wait: a failover on request is in progress */
 	bool log_open;	     /* a group of commands in the stream is open */
@@ -264,7 +265,7 @@ void hs_sim_server_wake(struct hs_sim_server *server);
 struct hs_sim_server_conn *hs_sim_server_open(struct hs_sim_server *server, void *io);
 /* Frees it without telling the host. */
 void hs_sim_conn_free(struct hs_sim_server_conn *conn);
-/* The server closes the connection, and tells the host. */
+/* The server closes the connection, and calls host.closed. */
 void hs_sim_conn_close(struct hs_sim_server_conn *conn);
 void hs_sim_server_close_all(struct hs_sim_server *server);
 /* Marks the connection for the next cycle; marks it as having output for the end of the cycle. */
@@ -279,8 +280,8 @@ static inline struct hs_reply hs_sim_conn_reply(struct hs_sim_server_conn *conn)
 
 /* ---- server_run.c ---- */
 
-/* Runs one command of the connection, with its reply behind conn->out. False: writes are paused; run it again when
- * they resume. */
+/* Runs one command of the connection, and appends its reply to conn->out. False: writes are paused; run it
+ * again when they resume. */
 bool hs_sim_run_command(struct hs_sim_server_conn *conn, size_t argc, const struct hs_bytes *argv);
 /* Runs a command that is past all checks. */
 void hs_sim_call(struct hs_sim_server_conn *conn, const struct hs_command *command, size_t argc,
@@ -300,10 +301,11 @@ bool hs_sim_route_serves(struct hs_sim_server_conn *conn, const struct hs_comman
 			 size_t argc, const struct hs_bytes *argv);
 /* The slot's move; NULL: it is not moving. */
 struct hs_sim_move *hs_sim_view_move(struct hs_sim_view *view, uint16_t slot, bool importing);
+/* In cluster_move.c: the view notes that a move of the slot begins or ends. */
 void hs_sim_view_begin_move(struct hs_sim_view *view, uint16_t slot, uint8_t other, bool importing);
 void hs_sim_view_end_move(struct hs_sim_view *view, uint16_t slot, bool importing);
 
-/* ---- server_run.c ---- */
+/* ---- server_run.c, continued ---- */
 
 /* Reports to the host that the connection's command was not run. */
 void hs_sim_note_refused(const struct hs_sim_server_conn *conn, const char *text);
@@ -393,7 +395,7 @@ void hs_sim_unwatch(struct hs_sim_server_conn *conn);
 /* Adds a prefix to the connection (BCAST); removes all of them. */
 void hs_sim_prefix_join(struct hs_sim_server_conn *conn, struct hs_bytes bytes);
 void hs_sim_prefix_leave_all(struct hs_sim_server_conn *conn);
-/* The connection's next prefix behind `at` (NULL: the first one), or NULL. */
+/* The connection's next prefix after `at` (NULL: the first one), or NULL. */
 const struct hs_sim_prefix *hs_sim_prefix_next(const struct hs_sim_server_conn *conn,
 					       const struct hs_sim_prefix *at,
 					       struct hs_bytes *bytes);
@@ -409,7 +411,9 @@ void hs_sim_tracking_caching(struct hs_sim_server_conn *conn, struct hs_bytes wo
 void hs_sim_tracking_info(struct hs_sim_server_conn *conn, struct hs_reply *reply);
 void hs_sim_tracking_stop(struct hs_sim_server_conn *conn);
 
-/* The connection has read these keys (server_tracking.c, from here on). */
+/* ---- server_tracking.c, continued ---- */
+
+/* The connection has read these keys. */
 void hs_sim_tracking_remember(struct hs_sim_server_conn *conn, const struct hs_command *command,
 			      size_t argc, const struct hs_bytes *argv);
 void hs_sim_tracking_invalidate(struct hs_sim_server *server, struct hs_bytes key);
@@ -457,7 +461,7 @@ static inline uint64_t hs_sim_stream_offset(const struct hs_sim_server *server)
 {
 	return server->log_start + server->log.len;
 }
-/* Called behind every command that changed something, for the replicas. */
+/* Called after every command that changed something, for the replicas. */
 void hs_sim_stream_note_key(struct hs_sim_server *server, uint16_t slot, struct hs_bytes key);
 void hs_sim_stream_note_all(struct hs_sim_server *server);
 /* Replicas apply everything that was noted since the last call together. */
@@ -484,8 +488,8 @@ void hs_sim_gossip(struct hs_sim_server *from);
 void hs_sim_gossip_one(struct hs_sim_server *from, struct hs_sim_server *to);
 /* As hs_sim_gossip_one, without delay. */
 void hs_sim_gossip_deliver(struct hs_sim_server *from, struct hs_sim_server *to);
-/* A node that was down receives the others' gossip before it serves clients. Redis does not promise that: for some
- * ms a master that was replaced meanwhile may answer as before, and no client can tell. */
+/* A node that was down receives the others' gossip before it serves clients. Redis does not promise that: for
+ * some ms a master that was replaced meanwhile may answer as before, and no client can notice it. */
 void hs_sim_gossip_receive_all(struct hs_sim_server *server);
 void hs_sim_view_give(struct hs_sim_server *server, uint16_t first, uint16_t last, uint8_t node);
 /* Gives the node a new config epoch, so that its claims win; _bump only if it does not have the latest one

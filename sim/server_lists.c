@@ -3,8 +3,8 @@
  *
  *     LIST a b c      the word LIST, then the elements from the first to the last
  *
- * Blocked clients are served in the order in which they blocked, behind the command that pushed elements, or when
- * the key arrives from another node. */
+ * Blocked clients are served in the order in which they blocked, after the command that pushed elements, or
+ * when the key arrives from another node. */
 #include "sim/server_internal.h"
 
 #include "base/slot.h"

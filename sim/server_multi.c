@@ -1,5 +1,5 @@
 /* MULTI, EXEC, WATCH. EXEC runs the queued commands one by one, each as if alone, with nothing in between.
- * Invalidations follow behind the last one, and replicas apply the changes together. */
+ * Invalidations follow after the last one, and replicas apply the changes together. */
 #include "sim/server_internal.h"
 
 #include "base/err.h"

@@ -302,7 +302,7 @@ static void call(struct hs_sim_server_conn *conn, const struct hs_command *comma
 		hs_sim_commands_run(conn, command, argc, argv, &reply);
 }
 
-/* Drops the reply if CLIENT REPLY says so. Pushes stand behind the reply and stay. */
+/* Drops the reply if CLIENT REPLY says so. Pushes stand after the reply and stay. */
 static void take_back(struct hs_sim_server_conn *conn, size_t start)
 {
 	if (conn->flags & (HS_SIM_CONN_NO_REPLY | HS_SIM_CONN_SKIP) && conn->out.len > start)

@@ -1,7 +1,7 @@
 /* CLIENT TRACKING: which connection gets which invalidation, and where in its output.
  *
  *     a key that was read on the connection     at once; to the connection whose own command changed it
- *       (default, OPTIN, OPTOUT)                behind the reply of that command, or of EXEC; then the
+ *       (default, OPTIN, OPTOUT)                after the reply of that command, or of EXEC; then the
  *                                               key is forgotten until it is read again
  *     a prefix (BCAST)                          at the end of the cycle, one message for each prefix
  *     everything (FLUSHALL, a full copy)        null, to every connection that tracks

@@ -94,8 +94,8 @@ static bool all_routed(const struct hs_sim_world *world)
 	return true;
 }
 
-/* Clients that all wait for the faulty server cause no ticks (meddle in sim/load.c), but timeouts elsewhere need
- * them. */
+/* Clients that all wait for the faulty server cause no ticks (disturb in sim/load.c), but timeouts elsewhere
+ * need them. */
 static void tick(void *context, void *target, uint64_t number)
 {
 	struct hs_sim_world *world = context;

@@ -23,10 +23,11 @@ struct hs_sim_servers_options {
 	/* Options of the heatsinks: */
 	uint32_t timeout_us;
 	uint32_t in_flight_max, waiting_max, private_max;
-	/* Between two liveness checks of the connections that cache entries rest on; 0: none. */
+	/* Between two liveness checks of the connections whose invalidations the cache depends on; 0: no
+	 * checks. */
 	uint32_t liveness_us;
 	uint32_t tracking_keys_max; /* tracking-table-max-keys of a server; 0: no limit */
-	/* The network: one in so many arriving pieces brings the fault; 0: never. */
+	/* The network: one in this many arriving pieces, on average, has the fault; 0: none has. */
 	uint32_t lose_one_in, mute_one_in;
 	bool cuts; /* pieces are cut anywhere, also within a reply */
 	/* Faults of servers and heatsinks: one begins every `act_us_max` at most; 0: none. */

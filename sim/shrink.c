@@ -1,6 +1,7 @@
-/* Shrinking: finds a smaller plan that breaks the same law. Everything in a schedule follows from its plan, but a
- * changed plan changes every draw behind the change. So each simpler plan is tried with a few seeds. A plan that
- * still breaks the same law replaces the best one, and is simplified again, until no simplification helps. */
+/* Shrinking: finds a smaller plan that breaks the same law. Everything in a schedule follows from its plan, but
+ * a changed plan changes every draw that comes after the change. So each simpler plan is tried with a few
+ * seeds. A plan that still breaks the same law replaces the best one, and is simplified again, until no
+ * simplification helps. */
 #include "sim/schedule.h"
 
 #include "base/err.h"

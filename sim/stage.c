@@ -19,6 +19,7 @@ struct stage {
 	size_t request_at;
 	struct hs_prng prng;
 	bool on;
+	/* HS_SIM_STAGE_FORGETS: a client has disconnected, and flush sends again. */
 	bool remembers;
 	enum hs_sim_bug bug;
 	struct hs_link taken; /* requests, oldest first */

@@ -2,7 +2,8 @@
  * notice:
  *
  *     admit   now and then holds a client that has requests in flight
- *     depart  now and then takes a request; it and all that depart behind it are sent, in order, with the next flush
+ *     depart  now and then takes a request. It and all requests that depart later are sent, in order, with the
+ *             next flush; or earlier, at a tick, or when a request departs that the stage cannot take
  *     tick    switches itself off and on, whatever is in flight
  *
  * It stands between fold and versions, so that it delays what clients request and what fold sends. It shows that

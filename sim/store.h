@@ -42,8 +42,8 @@ bool hs_sim_store_read(struct hs_sim_store *store, struct hs_op *op, int64_t now
  * -2: it is missing. */
 void hs_sim_store_peek(struct hs_sim_store *store, uint16_t partition, struct hs_bytes key,
 		       int64_t now_ms, struct hs_buf *reply, int64_t *expire_ms);
-/* The remaining time to live of an operation's only key, as in hs_op.left_ms: in the latest state or (`shown`) as
- * readers see it. */
+/* The remaining time to live of an operation's only key, as in hs_op.ttl_ms: in the latest state or (`shown`)
+ * as readers see it. */
 int64_t hs_sim_store_ttl(struct hs_sim_store *store, const struct hs_op *op, struct hs_now now,
 			 bool shown);
 /* Deletes expired keys. */
@@ -52,7 +52,8 @@ void hs_sim_store_sweep(struct hs_sim_store *store, uint16_t partition, int64_t 
 /* Readers of the partition see the latest state from now on. Without `shows_late` and the planted bug
  * HS_SIM_STALE_READ they always do. */
 void hs_sim_store_catch_up(struct hs_sim_store *store, uint16_t partition);
-/* Whether the key has changed since then, so that readers may see another record than the latest one. */
+/* Whether the key has changed since hs_sim_store_catch_up was last called, so that readers may see another
+ * record than the latest one. */
 bool hs_sim_store_is_behind(const struct hs_sim_store *store, uint16_t partition,
 			    struct hs_bytes key);
 /* Reports the keys of the partition that have changed since the last call; and, as a planted bug, those that an

@@ -26,7 +26,7 @@ struct hs_sim_value_span {
 struct hs_sim_key_timeline {
 	struct hs_sim_value_span *spans; /* oldest first; the first one began before everything */
 	size_t count, cap;
-	/* It was changed, perhaps only in its time to live, and readers cannot see that yet. */
+	/* The key was changed, perhaps only in its time to live, and readers cannot see the change yet. */
 	bool hidden;
 	int64_t *asked_us; /* when a server ran a command of heatsink on it */
 	size_t asked_count, asked_cap;

@@ -18,16 +18,19 @@
  *
  * The simulator does not know real clocks, threads, sockets, files and random sources. All chance comes from the
  * seed, so that the same options and the same calls give the same world, byte for byte, on every machine. It
- * includes src/engine and the folders below it, also core/internal.h and engine/redis/internal.h; of src, only
- * src/cli includes sim (tests/lib/source_rules.py). A world is single-threaded; `heatsink sim check --jobs` runs
- * worlds in several processes.
+ * includes src/engine and the folders below it, also core/internal.h, engine/redis/internal.h and
+ * engine/redis/subscriber_internal.h. Of src, only src/cli includes sim (tests/lib/source_rules.py); tests and
+ * fuzz include it, too. A world is single-threaded; `heatsink sim check --jobs` runs worlds in several processes.
  *
  * When a checker finds a violation, it fills a struct hs_sim_verdict with the law and a sentence, and hs_sim_check
  * (schedule.h) returns HS_EINVAL. `heatsink sim check` prints the seed, shrinks the plan, prints the smallest
- * schedule (script, plan, law, history) to stdout and exits with 1. It writes no file: the seed replays the schedule
- * (`--seed N --schedules 1` with the same --focus and --bug). A limit that is exceeded in the middle of a schedule
- * is noted in `broken` and reported when the schedule ends. A search for an order that takes too long is HS_ELIMIT
- * ("undecided"): no law is known to be broken, and the check exits with 1, too.
+ * schedule (script, plan, law, history) to stdout and exits with 1. It writes no file: the seed replays the
+ * schedule (`--seed N --schedules 1` with the same --focus and --bug). A violation that is found while the world
+ * runs (a limit is exceeded, a command runs twice) is noted in `broken`, which hs_sim_load_check reads when it
+ * begins; one that is found later, during the last checks, is not reported. A search for an order that undoes more
+ * choices for one key than ORDER_STEPS_MAX (load_check.c) is HS_ELIMIT ("undecided"): no law is known to be
+ * broken, and the later checks of the schedule (heat, gauges, leftovers) are skipped. `heatsink sim check` then
+ * prints the seed to stderr, does not shrink the plan, goes on with the other seeds, and exits with 1, too.
  *
  * A world is used in two ways. A test writes a script: connect, send, settle, compare what came back. The random
  * load (load.h) plans events of its own and lets hs_sim_world_settle run them. */
@@ -124,7 +127,7 @@ struct hs_sim_world {
 	struct hs_sim_heatsink heatsinks[HS_SIM_HEATSINKS_MAX];
 	/* The row of stages with sim/stage.h in it. */
 	const struct hs_stage *stages[HS_STAGES_MAX + 1];
-	/* Of each worker; all workers of a heatsink have the same one. */
+	/* The shared cache of each worker; all workers of a heatsink have the same one. */
 	struct hs_shared **shared_caches;
 	const struct hs_rules *rules; /* every rule of the options */
 	const struct hs_rules *no_rules;
@@ -145,7 +148,7 @@ struct hs_sim_world {
 	void *lost_context;
 	struct hs_sim_fetch_in_flight *fetches; /* in no order */
 	size_t fetches_count, fetches_cap;
-	struct hs_log silence;
+	struct hs_log silence;	/* drops all lines: for options without a log */
 	uint32_t workers_count; /* of all heatsinks together */
 	struct hs_sim_worker *workers;
 	struct hs_heat **heats;	       /* one for each worker; NULL: heat is not counted */
@@ -159,9 +162,10 @@ struct hs_sim_world {
 	size_t reads_count, reads_cap;
 	struct hs_sim_executions executions;
 	struct hs_sim_coverage_counts coverage;
-	bool faults_stopped;	      /* hs_sim_world_stop_faults was called */
-	bool stuck;		      /* some requests in flight will never be answered */
-	struct hs_sim_verdict broken; /* the first violation that was found while the world ran */
+	bool faults_stopped; /* hs_sim_world_stop_faults was called */
+	bool stuck;	     /* some requests in flight will never be answered */
+	/* The first violation that was found while the world ran; read by hs_sim_load_check. */
+	struct hs_sim_verdict broken;
 };
 
 typedef void hs_sim_client_orphaned(void *context, struct hs_sim_client *client);
@@ -172,7 +176,7 @@ typedef void hs_sim_client_on_reply(void *context, struct hs_sim_client *client,
 struct hs_sim_client {
 	struct hs_sim_client *next;
 	struct hs_sim_world *world;
-	uint32_t worker;
+	uint32_t worker;	    /* index in world->workers */
 	struct hs_session *session; /* NULL: the connection has ended */
 	uint64_t id;		    /* the session's id */
 	struct hs_buf received;	    /* replies that on_reply has not taken */
@@ -209,8 +213,9 @@ const struct hs_sim_rule *hs_sim_world_rule(const struct hs_sim_world *world, ui
 /* The true value of a key. *ttl_ms is its remaining time to live; 0: it does not expire. */
 int64_t hs_sim_world_peek(struct hs_sim_world *world, uint32_t key, int64_t *ttl_ms);
 bool hs_sim_world_same_partition(const struct hs_sim_world *world, uint32_t key, uint32_t other);
-/* Another client runs this command directly at the key's server, now. False: the server takes no commands at the
- * moment. The reply, in RESP2, is appended. */
+/* Another client runs this command directly at the key's server, now. False: the server takes no commands at
+ * the moment, or the engine is the simulated embedded one, which has no other clients. The reply, in RESP2, is
+ * appended. */
 bool hs_sim_world_do_external(struct hs_sim_world *world, struct hs_bytes key, size_t argc,
 			      const struct hs_bytes *argv, struct hs_buf *reply);
 /* Ends all faults and starts no new ones; returns when all servers serve again. */

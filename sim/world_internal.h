@@ -1,5 +1,6 @@
-/* Private to the files of the world (world.c, driver.c, heatsink.c, core_events.c, rules.c, servers.c, truth.c and
- * the planted bugs): one worker, and what these files call in each other. */
+/* Private to the files of the world (world.c, driver.c, heatsink.c, core_events.c, rules.c, servers.c,
+ * faults.c, leftovers.c, truth.c, stage.c and cache_bugs.c): one worker, and the functions that these files
+ * call in each other. */
 #ifndef HS_SIM_WORLD_INTERNAL_H
 #define HS_SIM_WORLD_INTERNAL_H
 
@@ -12,12 +13,12 @@ struct hs_sim_worker {
 	struct hs_sim_world *world;
 	struct hs_sim_heatsink *heatsink;
 	struct hs_core *core;
-	uint32_t number;  /* among the workers of all heatsinks */
-	uint64_t tick_us; /* when the next alarm of its core is planned; 0: none */
-	bool round_planned;
-	bool reading_planned;
-	uint64_t clock_us; /* its last reading of the clock: a worker's clock never goes back */
-	uint64_t turn_us;  /* when the last change of options arrives: they arrive in order */
+	uint32_t number;      /* among the workers of all heatsinks */
+	uint64_t tick_us;     /* when the next alarm of its core is planned; 0: none */
+	bool round_planned;   /* the flush at the end of its round is planned */
+	bool reading_planned; /* it will read later what its clients have sent (slow_us_max) */
+	uint64_t clock_us;    /* its last reading of the clock: a worker's clock never goes back */
+	uint64_t turn_us;     /* when the last change of options arrives: they arrive in order */
 	/* Requests that were in flight when it exceeded the limit of tracked keys. */
 	uint64_t tracked_more;
 	uint64_t under_way_before; /* requests in flight when the limit was checked last */

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+/* The classes of steps, in the order of their ranks (sim/zones.h). */
 enum class { ADDS, LEAVES, ANYWHERE, UNKNOWN };
 
 struct step {
@@ -21,7 +22,7 @@ struct step {
 /* A value that was found or made. Values that increments connect form one zone (union-find). */
 struct hs_sim_zone {
 	int64_t value;
-	/* Index of a value nearer to the representative of its zone; its own index: it is that. */
+	/* Index of a value nearer to the representative of its zone; its own index: it is the representative. */
 	uint32_t leader;
 	uint64_t first; /* of a representative: F and L of the zone */
 	uint64_t last;
@@ -79,7 +80,7 @@ static bool only_adds(const struct hs_sim_op *ops)
 	return true;
 }
 
-/* Whether it leaves its argument whatever it found, if it does anything. */
+/* Whether the operation leaves its argument as the value, whatever value it found, if it does anything. */
 static bool brings(const struct hs_sim_op *op)
 {
 	return op->kind == HS_SIM_SET || op->kind == HS_SIM_GETSET || op->kind == HS_SIM_SETNX ||

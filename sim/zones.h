@@ -11,8 +11,9 @@
  * Leaving a zone is too early while steps remain that found its values, and no step remains that leads back.
  *
  * Rank: a step whose answer says what it found, and which only adds to it, seldom fits by chance. Such steps come
- * first, by the time of their answers. Then come steps that also say what they found, and leave the zone. Last come
- * steps that fit anywhere, such as a SET; their place follows from their zone:
+ * first, by the time of their answers. Then come steps that also say what they found, and leave the zone. Steps
+ * with unknown outcomes come last, in the order of their requests. Before them come steps that fit anywhere, such
+ * as a SET; their place follows from their zone:
  *
  *     F  the first answer of one of its steps: the zone was entered before
  *     L  the last request of one of its steps: the next zone is entered after
