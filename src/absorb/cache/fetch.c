@@ -1,25 +1,25 @@
-/* Fetches: one read of the engine for all requests that want the same value (single-flight), across all
- * workers.
+/* Fetches: one read of the engine for all requests that want the same value (single-flight), across all workers.
  *
  *     join ─┬─ a fetch is in flight that began after the last write: wait for it
- *           ├─ a fetch is in flight that began before: wait for the next one, sent when it returns
- *           ├─ another worker has claimed it: wait for that worker's message, then look in the shared cache
- *           └─ else: send one, tracked
+ *           ├─ a fetch is in flight that began before the last write: wait for the next fetch, sent after it
+ *           ├─ another worker has claimed the fetch: wait for that worker's message, then look in the shared cache
+ *           └─ else: send a fetch on a tracking connection
  *
- * A reply that is too large for the cache need not be tracked; if the rule allows it, a replica is read
- * (replica.c).
+ * A replica may answer a fetch whose last reply was too large for the cache, if the rule has replica-reads
+ * (replica.c). This fetch needs no tracking connection.
  *
- * When the fetch returns, all waiting requests get its reply, errors included. It is cached if no write of the
- * key began or ended meanwhile. If the server cannot track the read (an old server), or RESP2 cannot express
- * the reply, the waiting requests are each sent to the engine.
+ * When the fetch returns, all waiting requests get its reply, errors included. The reply is cached if no write of
+ * the key began or ended during the fetch. If the server cannot track the read (an old server), or RESP2 cannot
+ * express the reply, each waiting request is sent to the engine by itself.
  *
- * Bad days. If the server is down, waiting requests get a stale entry of this worker's cache if the rule has
- * stale-if-error, else the error. A fetch that takes longer than SLOW_US counts as failed: with stale-if-error
- * the stale entry is served then; without it the requests wait until the engine answers. For one second after a
- * failure (FAILING_US in read.c) readers whose rule has stale-if-error get the stale entry at once; the others
- * still wait for the next fetch. A worker that waits for another worker's fetch sends its own when that one
- * ended without a fresh entry, or after CLAIMED_ELSEWHERE_US_MAX (stage.h). Errors about the data (-ERR,
- * -WRONGTYPE, -NOPERM, -NOAUTH) drop the old entry and go to the client; they do not count as failure. */
+ * Bad days. If the server is down, waiting requests get a stale entry of this worker's cache if the rule's
+ * stale-if-error allows it, else the error. A fetch that takes longer than SLOW_US counts as failed: the waiting
+ * requests then get the stale entry, or, if stale-if-error does not allow it, wait until the engine answers. For
+ * one second after a failure (FAILING_US in read.c) new readers get the stale entry at once if stale-if-error
+ * allows it; other readers wait for the next fetch. A worker that waits for another worker's fetch sends its own
+ * when the other fetch has ended without a fresh entry, or after CLAIMED_ELSEWHERE_US_MAX (stage.h). An error
+ * about the data (-ERR, -WRONGTYPE, -NOPERM, -NOAUTH) goes to the clients, drops the old entry, and does not count
+ * as a failure. */
 #include "absorb/cache/stage.h"
 
 #include "base/mem.h"
@@ -28,8 +28,9 @@
 #include "core/state.h"
 
 enum {
-	CLAIMED_ELSEWHERE_US_MAX = 100000, /* wait for another worker's fetch at most this long */
-	SLOW_US = 500000,		   /* a fetch that takes longer counts as failed */
+	/* a worker waits at most this long for another worker's fetch */
+	CLAIMED_ELSEWHERE_US_MAX = 100000,
+	SLOW_US = 500000, /* a fetch that takes longer counts as failed */
 };
 
 /* --- waiting requests --- */
@@ -45,15 +46,17 @@ static struct hs_request *take_waiter(const struct hs_cache_stage *stage, struct
 	return request;
 }
 
-/* Sends the request to the engine as it came, past the stages in between: they have not admitted it. */
+/* Sends the request to the engine by itself. The stages between this one and the engine do not get it, because
+ * they have not admitted its command. */
 static void send_waiter(struct hs_cache_stage *stage, struct hs_request *request)
 {
 	hs_core_resume_later(stage->core, request->session);
 	hs_dispatch_submit(stage->core, request, 0);
 }
 
-/* Answers all waiting requests with the entry's reply or with the error. A session whose read-your-writes
- * barrier is later than the entry (an error: than the fetch's start) sends its own read instead. */
+/* Answers all waiting requests with the entry's reply, or with `error` if `entry` is NULL. A request is sent to
+ * the engine by itself if its session has a read-your-writes barrier and the entry (for an error: the fetch's
+ * start) is not after the barrier. */
 static void answer_all(struct hs_cache_stage *stage, const struct hs_cache_fetch *fetch,
 		       struct hs_link *waiters, const struct hs_cache_entry *entry,
 		       struct hs_bytes error)
@@ -73,7 +76,7 @@ static void answer_all(struct hs_cache_stage *stage, const struct hs_cache_fetch
 	}
 }
 
-/* Sends each waiting request to the engine as it came. */
+/* Sends each waiting request to the engine by itself. */
 static void send_all(struct hs_cache_stage *stage, struct hs_link *waiters)
 {
 	while (!hs_list_empty(waiters))
@@ -139,7 +142,8 @@ static void send(struct hs_cache_stage *stage, struct hs_cache_fetch *fetch)
 
 	fetch->version = hs_shared_version(stage->shared, fetch->query.key_hash);
 	if (fetch->version.done != fetch->cached->seen_done)
-		fetch->replica_since_us = 0; /* the key was written meanwhile */
+		/* the key was written after the bound for the replica was computed */
+		fetch->replica_since_us = 0;
 	fetch->start_us = stage->core->now.mono_us;
 	fetch->claimed_elsewhere_us = 0;
 	fetch->claimed_elsewhere = false;
@@ -154,12 +158,13 @@ static void send(struct hs_cache_stage *stage, struct hs_cache_fetch *fetch)
 	hs_internal_send(stage->core, internal_request);
 }
 
-/* Sends the fetch, unless another worker has claimed it. The fetch may be freed when this returns. */
+/* Sends the fetch, unless another worker has claimed it; then the fetch waits in `claimed_elsewhere`. The fetch
+ * may be freed when this function returns. */
 static void start(struct hs_cache_stage *stage, struct hs_cache_fetch *fetch)
 {
 	uint32_t worker = stage->core->world.worker, by = worker;
 
-	/* a replica read is not shared between workers, so it needs no claim */
+	/* Workers do not share the reply of a replica, so this fetch needs no claim. */
 	if (fetch->replica_since_us > 0) {
 		send(stage, fetch);
 		return;
@@ -170,17 +175,19 @@ static void start(struct hs_cache_stage *stage, struct hs_cache_fetch *fetch)
 		send(stage, fetch);
 		return;
 	}
-	/* counts from the first time, however often it is looked for */
+	/* The first attempt sets the time. Later attempts leave it, so that the wait for other workers is
+	 * bounded. */
 	if (fetch->claimed_elsewhere_us == 0)
 		fetch->claimed_elsewhere_us = stage->core->now.mono_us;
 	fetch->claimed_elsewhere = true;
 	fetch->start_us = stage->core->now.mono_us;
-	hs_list_remove(&fetch->link); /* it may be in `sent` from an earlier attempt */
+	hs_list_remove(&fetch->link); /* the fetch may be in `sent` from an earlier attempt */
 	hs_list_append(&stage->claimed_elsewhere, &fetch->link);
 }
 
-/* Whether the session may use a fetch in flight: it must have begun after the last write, and not longer than
- * `stale` ago. */
+/* Whether the session may use the reply of this fetch. A fetch that is not sent yet may be used. A fetch in flight
+ * must have begun after the key's last acknowledged write and after the session's read-your-writes barrier, and no
+ * longer than `stale` ago. */
 static bool serves(const struct hs_cache_stage *stage, const struct hs_cache_fetch *fetch,
 		   const struct hs_session *session)
 {
@@ -234,13 +241,13 @@ static bool is_equal(struct hs_version a, struct hs_version b)
 	return a.begun == b.begun && a.done == b.done;
 }
 
-/* When the key expires. The TTL was read at some time between start_us and now. If the rule allows the
- * difference as staleness, expiry counts from now, so that the entry never ends before the key does; else from
- * start_us. */
+/* Returns when the key expires. The server read the TTL at some time between start_us and now_us. If the rule's
+ * `stale` allows this uncertainty, the TTL counts from now_us, so that the entry never ends before the key
+ * expires; otherwise it counts from start_us, so that the entry outlives the key by less than 1 ms. */
 static uint64_t expires_at(const struct hs_cache_fetch *fetch, int64_t ttl_ms, uint64_t now_us)
 {
 	const struct hs_rule *rule = fetch->cached->rule;
-	/* 1000 µs more, because the TTL was rounded up to ms. */
+	/* 1000 µs more, because the engine rounded the TTL up to ms. */
 	bool late = rule && now_us - fetch->start_us + 1000 <= rule->stale_us;
 
 	if (ttl_ms <= 0)
@@ -248,10 +255,11 @@ static uint64_t expires_at(const struct hs_cache_fetch *fetch, int64_t ttl_ms, u
 	return (late ? now_us : fetch->start_us) + (uint64_t)ttl_ms * 1000;
 }
 
-/* Creating a key is a change, so an entry for a missing key needs no expiry. A Cluster may not report that
- * change: while a slot moves, and until heatsink knows that it has moved, the key is created on a node that
- * never saw the read, and the node that did has nothing to invalidate. Then the entry's age counts from its
- * fetch. */
+/* Whether a missing key can be created without an invalidation. Usually the server reports the creation, so an
+ * entry for a missing key needs no expiry. In a Cluster the report can be missing: while a slot moves, and until
+ * heatsink knows that it has moved, a client may create the key on the new node, which never saw the read; and the
+ * old node, which saw the read, has nothing to report. Then the entry's expiry is unknown, and its age counts from
+ * the fetch. */
 static bool may_appear_unseen(const struct hs_cache_stage *stage)
 {
 	return stage->core->world.op_scope == HS_OP_SCOPE_SLOT;
@@ -282,7 +290,7 @@ static struct hs_cache_entry *make_entry(struct hs_cache_stage *stage,
 	return entry;
 }
 
-/* The fetch brought another result, so the old entry is known to be outdated. */
+/* Drops the query's old entry, because the fetch has shown that it is outdated. */
 static void drop_old(struct hs_cache_stage *stage, const struct hs_cache_fetch *fetch)
 {
 	struct hs_cache_entry *old = hs_cache_get(fetch->cached, &fetch->query);
@@ -311,7 +319,8 @@ static void store_entry(struct hs_cache_stage *stage, const struct hs_cache_fetc
 	cached->uncached = hs_cache_get(cached, &fetch->query) != entry;
 }
 
-/* Call after hs_shared_put: the other workers look in the shared cache. */
+/* Releases the claim and tells the other workers, which then look in the shared cache. Call this function after
+ * hs_shared_put, so that they find the entry. */
 static void release_claim(struct hs_cache_stage *stage, struct hs_cache_fetch *fetch)
 {
 	if (fetch->claimed &&
@@ -320,7 +329,7 @@ static void release_claim(struct hs_cache_stage *stage, struct hs_cache_fetch *f
 	fetch->claimed = false;
 }
 
-/* The engine could not read the key, as opposed to an error about the data. */
+/* Whether the reply is an error that says that the engine could not read the key, not an error about the data. */
 static bool is_unavailable(struct hs_bytes reply)
 {
 	static const struct hs_bytes about_data[] = {HS_LIT("-WRONGTYPE"), HS_LIT("-ERR"),
@@ -335,7 +344,7 @@ static bool is_unavailable(struct hs_bytes reply)
 	return true;
 }
 
-/* The old entry, if stale-if-error allows it to be served while the key cannot be read. */
+/* Returns the old entry if stale-if-error allows it to be served while the key cannot be read; else NULL. */
 static struct hs_cache_entry *servable_old(const struct hs_cache_stage *stage,
 					   const struct hs_cache_fetch *fetch)
 {
@@ -357,15 +366,15 @@ static void answer_old(struct hs_cache_stage *stage, struct hs_cache_fetch *fetc
 	answer_all(stage, fetch, waiters, old, (struct hs_bytes){NULL, 0});
 }
 
-/* The engine cannot read the key on a tracking connection. */
+/* Whether the reply is the error that the engine cannot read the key on a tracking connection. */
 static bool is_no_tracking(struct hs_bytes reply)
 {
 	return hs_bytes_begins(reply, HS_LIT("-NOTRACKING"));
 }
 
-/* After a read of a replica, or of the master in its place. True: the key must be read again, tracked, for the
- * cache. A missing key or an error is not accepted from a replica: a replica of a node that hands over a slot
- * shows moved keys as missing. */
+/* For the reply to a fetch that a replica was allowed to answer. True: the reply must not be used, and the master
+ * must be read on a tracking connection. Only a reply that is too large for the cache may be used. A missing key
+ * or an error is not accepted: while a node hands over a slot, its replica shows moved keys as missing. */
 static bool must_read_master(struct hs_cache_stage *stage, struct hs_cache_fetch *fetch,
 			     const struct hs_cache_entry *entry)
 {
@@ -428,7 +437,8 @@ static void fetch_done(struct hs_core *core, struct hs_request *internal_request
 	if (!hs_list_empty(&fetch->next_waiters) && !fetch->discard) {
 		struct hs_link waiters = fetch->next_waiters;
 
-		/* The next fetch is for the requests that must see the write. */
+		/* The requests in next_waiters need a reply read after the last write: they wait for the next
+		 * fetch. */
 		fetch->next_waiters.next->prev = &fetch->waiters;
 		fetch->next_waiters.prev->next = &fetch->waiters;
 		fetch->waiters = waiters;
@@ -456,7 +466,7 @@ static void check_shared(struct hs_cache_stage *stage, struct hs_cache_fetch *fe
 				 stage->core->now.mono_us, &age_us) == HS_CACHE_ENTRY_FRESH) {
 		hs_cache_put(stage->cache, fetch->cached, entry);
 		answer_all(stage, fetch, &fetch->waiters, entry, (struct hs_bytes){NULL, 0});
-		/* Requests that came after a write, while this worker's own fetch was in flight. */
+		/* These requests came after a write, while this worker's earlier attempt was in flight. */
 		answer_all(stage, fetch, &fetch->next_waiters, entry, (struct hs_bytes){NULL, 0});
 		destroy(stage, fetch);
 	} else {
@@ -466,7 +476,8 @@ static void check_shared(struct hs_cache_stage *stage, struct hs_cache_fetch *fe
 		hs_cache_entry_unref(&entry);
 }
 
-/* The message does not name the key: check every fetch that waits for another worker. */
+/* Another worker has released a claim. The message does not name the key, so every fetch that waits for another
+ * worker is checked. */
 void hs_cache_shared_fetch_done(void *self)
 {
 	struct hs_cache_stage *stage = self;

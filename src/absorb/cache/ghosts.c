@@ -1,5 +1,6 @@
-/* A set-associative table: a hash replaces the oldest of its set, and counts only while fewer than `keys`
- * hashes were added after it. */
+/* The ghost list is a set-associative table: each hash belongs to one set of WAYS cells, and a new hash replaces
+ * the oldest hash of a full set. A hash counts as remembered only while fewer than `keys` hashes were added after
+ * it. */
 #include "absorb/cache/ghosts.h"
 
 #include "base/mem.h"
@@ -12,8 +13,8 @@ void hs_ghosts_deinit(struct hs_ghosts *ghosts)
 	*ghosts = (struct hs_ghosts){0};
 }
 
-/* Keeps 2 to 16 cells per key, so that sets seldom overflow. Resizing forgets all hashes, which matters little
- * while a cache grows. */
+/* Gives the table 2 to 16 cells for each key, so that sets seldom overflow. Resizing forgets all hashes, which
+ * matters little while a cache grows. */
 static void fit(struct hs_ghosts *ghosts, size_t keys)
 {
 	size_t sets = ghosts->sets ? ghosts->sets : SETS_MIN;
@@ -29,7 +30,8 @@ static void fit(struct hs_ghosts *ghosts, size_t keys)
 	ghosts->sets = sets;
 }
 
-/* The lower bits choose the set, so the upper ones are stored; never 0. */
+/* The part of the hash that a cell stores: the upper bits, because the lower bits choose the set. Never 0, which
+ * marks an empty cell. */
 static uint32_t part_of(uint64_t hash)
 {
 	return (uint32_t)(hash >> 32) | 1;

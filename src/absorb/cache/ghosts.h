@@ -1,7 +1,7 @@
-/* The ghost list of S3-FIFO: hashes of keys that were evicted from the small queue before a second use. A key
- * found here is admitted to the large queue. Private to absorb/cache/store.c, on the worker's thread. It takes
- * 16 to 32 bytes for each key while the cache grows. A hash may be forgotten early, and two hashes may collide;
- * the cost is only the choice of the queue. */
+/* The ghost list of S3-FIFO: hashes of keys that were evicted from the small queue without a second use. If a key
+ * is admitted while its hash is in this list, the key enters the large queue. Private to absorb/cache/store.c, on
+ * the worker's thread. The list takes 16 to 32 bytes for each key while the cache grows. The list may forget a
+ * hash early, and two hashes may collide; either only puts a key into the wrong queue. */
 #ifndef HS_ABSORB_GHOSTS_H
 #define HS_ABSORB_GHOSTS_H
 
@@ -10,16 +10,17 @@
 #include <stdint.h>
 
 struct hs_ghosts {
-	uint64_t *cells; /* sets of 4 cells, each {part of the hash, sequence number}; 0: empty */
-	size_t sets;	 /* a power of two; 0 at first */
-	uint32_t now;	 /* sequence number of the last addition */
+	/* sets of 4 cells; a cell is {part of the hash, sequence number}; 0: empty */
+	uint64_t *cells;
+	size_t sets;  /* a power of two; 0 before the first hash is added */
+	uint32_t now; /* sequence number of the last added hash */
 };
 
 void hs_ghosts_deinit(struct hs_ghosts *ghosts);
 
-/* Remembers the hash. The list holds about as many hashes as there are `keys` in the cache. */
+/* Adds the hash. `keys`: number of keys in the cache; the list remembers about this many hashes. */
 void hs_ghosts_add(struct hs_ghosts *ghosts, uint64_t hash, size_t keys);
-/* Whether the hash is remembered; forgets it. */
+/* Returns whether the list remembers the hash, and removes the hash from the list. */
 bool hs_ghosts_take(struct hs_ghosts *ghosts, uint64_t hash, size_t keys);
 
 #endif

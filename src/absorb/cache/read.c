@@ -1,25 +1,26 @@
 /* A read's path through the cache, for keys whose rule has the contract `cache`.
  *
  *     read ─┬─ cached and fresh: answered here
- *           ├─ in the shared cache and fresh: another worker has fetched it (absorb/shared.h)
+ *           ├─ in the shared cache and fresh: another worker has fetched it (absorb/shared.h); answered here
  *           ├─ cached and stale, the rule has stale-while-revalidate: answered here, and fetched again
  *           ├─ cached and stale, the rule has stale-if-error, a fetch failed within the last second:
  *           │  answered here, and fetched again
- *           └─ otherwise it waits for a fetch, one for all readers (fetch.c)
+ *           └─ otherwise: waits for a fetch, one for all readers (fetch.c)
  *
  * Why an answer is correct, as law 3 (bounded staleness, read-your-writes) requires. An entry's age counts from
- * the last liveness check of its tracking session (base/tracking_session.h), so no answer is older than the
- * rule's `stale` (longer only by stale-while-revalidate and stale-if-error, where the rule has them). A write
- * through any worker of this process changes the key's version before its client gets the reply
- * (absorb/versions.c), so every later read sees it. A session's writes in flight are not in the versions yet:
- * the session reads such keys from the engine, behind those writes. A client that uses WATCH or CLIENT TRACKING
- * always reads from the engine, because it may use an old value for longer than any bound.
+ * the last liveness check of its tracking session (base/tracking_session.h), so no answer is older than the rule's
+ * `stale` (except by stale-while-revalidate and stale-if-error, if the rule has them). A write through any worker
+ * of this process changes the key's version before the write's client gets the reply (absorb/versions.c), so every
+ * later read sees the write. The versions do not yet count a write in flight as done. So a session with a write of
+ * a key in flight reads this key from the engine, behind the write. A client that uses WATCH or CLIENT TRACKING
+ * always reads from the engine, because such a client may use an old value for longer than any bound.
  *
- * Order. A read that waits for a fetch is detached from its session's other requests. Its reply still comes in
- * its turn. The session's later writes wait until it is answered (hs_versions_holds), so that the read does not
- * see a later write.
+ * Order. A read that waits for a fetch is detached from its session's other requests. The session's replies still
+ * come in the order of its requests. The session's later writes wait until the read is answered
+ * (hs_versions_holds), so that the read does not see a later write.
  *
- * Keys are admitted when they become hot (turn_hot), or at the first read if the rule has admit=all. */
+ * A key is admitted to the cache when it becomes hot (turn_hot), or, if its rule has admit=all, at its first
+ * read. */
 #include "absorb/cache/stage.h"
 #include "core/report.h"
 
@@ -30,20 +31,22 @@
 #include <math.h>
 
 enum {
-	/* times cost_us: refresh-ahead does not begin earlier before the end */
+	/* Refresh-ahead begins at most cost_us × the rule's refresh-ahead × this before the entry's end. */
 	REFRESH_AHEAD_COSTS_MAX = 20,
-	/* after a failed fetch stale entries are served at once for this long */
+	/* For this long after a failed fetch, readers get the stale entry at once. */
 	FAILING_US = 1000000,
-	FETCHES_MAX = 32,    /* fetches in flight per key */
+	/* pins of a key (mostly fetches) at which further reads go to the engine */
+	FETCHES_MAX = 32,
 	PLAN_KEYS_MAX = 256, /* rows of one worker in HEAT PLAN */
-	PLAN_HITS_MIN = 8,   /* keys with fewer hits get no row in HEAT PLAN */
-	COST_SHARE = 20,     /* cost_us counts as at most this part of the entry's lifetime */
+	PLAN_HITS_MIN = 8,   /* a key with fewer hits gets no row in HEAT PLAN */
+	/* For refresh-ahead, cost_us counts as at most 1 / COST_SHARE of the entry's lifetime. */
+	COST_SHARE = 20,
 };
 
 /* --- rules --- */
 
-/* The rules have changed: results of fetches in flight are not cached. Their keys are pinned, so hs_cache_clear
- * leaves them, without entries and rule; they are removed when the fetches end. */
+/* Call when the rules have changed: the replies of these fetches will not be cached. The keys of the fetches are
+ * pinned, so hs_cache_clear does not remove them; each is removed when its last fetch ends. */
 static void discard_fetches(struct hs_link *fetches)
 {
 	hs_list_each(struct hs_cache_fetch, fetch, fetches, link) {
@@ -52,7 +55,8 @@ static void discard_fetches(struct hs_link *fetches)
 	}
 }
 
-/* Also after the last rule is gone: requests may still wait for fetches. */
+/* `admit` stays on after the last rule is gone, because requests may still wait for fetches, and hs_versions_holds
+ * must hold the later writes of their sessions. */
 static void want(struct hs_cache_stage *stage)
 {
 	const struct hs_rules *rules = stage->core->options.rules;
@@ -106,7 +110,8 @@ static struct hs_cache_key *admit(struct hs_cache_stage *stage, const struct hs_
 	return cached;
 }
 
-/* The query's key if the cache has admitted it or may; NULL: the read goes to the engine. */
+/* Returns the query's key if it is admitted, or admits it if its rule has admit=all. NULL: the read goes to the
+ * engine. */
 static struct hs_cache_key *find_key(struct hs_cache_stage *stage,
 				     const struct hs_cache_query *query)
 {
@@ -142,7 +147,8 @@ static bool may_serve(const struct hs_cache_stage *stage, const struct hs_sessio
 	       !hs_versions_has_write(&stage->versions, session, key);
 }
 
-/* The session uses WATCH or CLIENT TRACKING, or has delayed requests, which may be writes. */
+/* Whether the session must read from the engine: it uses WATCH or CLIENT TRACKING, or has delayed requests, which
+ * may be writes. */
 static bool reads_from_engine(const struct hs_session *session)
 {
 	return session->tracks || session->watches || session->delayed > 0;
@@ -150,8 +156,8 @@ static bool reads_from_engine(const struct hs_session *session)
 
 /* --- a hit --- */
 
-/* Probabilistic early refresh (XFetch): the nearer the end, the more likely, so that one of many readers
- * refreshes the entry before it ends. */
+/* Probabilistic early refresh (XFetch): the nearer the entry's end, the more likely this returns true. So usually
+ * one of many readers refreshes the entry before it ends. */
 static bool should_refresh_ahead(struct hs_cache_stage *stage, const struct hs_rule *rule,
 				 const struct hs_cache_entry *entry)
 {
@@ -161,7 +167,8 @@ static bool should_refresh_ahead(struct hs_cache_stage *stage, const struct hs_r
 
 	if (!entry->tracking_session && entry->read_us + rule->stale_us < end_us)
 		end_us = entry->read_us + rule->stale_us;
-	/* On a busy machine a fetch may seem to cost half the lifetime, and every read would refresh. */
+	/* On a busy machine a fetch may seem to take half the entry's lifetime; without this bound every read
+	 * would refresh the entry. */
 	if (cost_us > (end_us - entry->read_us) / COST_SHARE)
 		cost_us = (end_us - entry->read_us) / COST_SHARE;
 	span_us = (double)cost_us * rule->refresh_ahead;
@@ -172,8 +179,8 @@ static bool should_refresh_ahead(struct hs_cache_stage *stage, const struct hs_r
 	       (double)end_us;
 }
 
-/* Answers the read, then refreshes the entry. Pinned, because counting the hit may admit another key and evict
- * this one. */
+/* Answers the read from the entry, then refreshes the entry if `refresh`. Pins the key meanwhile, because counting
+ * the hit may admit another key and evict this one. */
 static void serve(struct hs_cache_stage *stage, struct hs_session *session,
 		  const struct hs_call *call, struct hs_cache_key *cached,
 		  const struct hs_cache_query *query, const struct hs_cache_entry *entry,
@@ -187,7 +194,7 @@ static void serve(struct hs_cache_stage *stage, struct hs_session *session,
 	cached->pins--;
 }
 
-/* Returns whether to refresh the entry after the answer. */
+/* Counts a hit. Returns whether the caller should refresh the entry after the answer. */
 static bool count_hit(struct hs_cache_stage *stage, struct hs_cache_key *cached,
 		      struct hs_cache_entry *entry, uint64_t age_us)
 {
@@ -203,7 +210,7 @@ static bool count_hit(struct hs_cache_stage *stage, struct hs_cache_key *cached,
 	return should_refresh_ahead(stage, cached->rule, entry);
 }
 
-/* Counts why the entry ended. */
+/* Counts the reason why the entry is not fresh. */
 static void count_end(struct hs_cache_rule_stats *stats, const struct hs_cache_entry *entry,
 		      uint32_t done)
 {
@@ -245,13 +252,15 @@ bool hs_cache_may_serve_on_error(const struct hs_cache_stage *stage,
 	return false;
 }
 
-/* A fetch failed a moment ago. After FAILING_US the next reader tries again before a stale entry is served. */
+/* Whether a fetch of the key failed less than FAILING_US ago. Then a reader gets the stale entry at once; later
+ * readers first wait for a new fetch. */
 static bool is_failing(const struct hs_cache_stage *stage, const struct hs_cache_key *cached)
 {
 	return cached->failed_us > 0 && stage->core->now.mono_us - cached->failed_us <= FAILING_US;
 }
 
-/* Copies a fresh entry from the shared cache. */
+/* Takes the query's entry from the shared cache into this worker's cache, if the entry is fresh. NULL: no such
+ * entry, or no room for it. */
 static struct hs_cache_entry *take_from_shared(struct hs_cache_stage *stage,
 					       struct hs_cache_key *cached,
 					       const struct hs_cache_query *query,
@@ -269,7 +278,8 @@ static struct hs_cache_entry *take_from_shared(struct hs_cache_stage *stage,
 	return taken;
 }
 
-/* The entry to serve, or NULL. Also its age, and whether to refresh it afterwards. */
+/* Returns the entry to answer the read with, and sets its age and whether to refresh it after the answer. NULL:
+ * the cache cannot answer the read. */
 static struct hs_cache_entry *find_usable(struct hs_cache_stage *stage,
 					  const struct hs_session *session,
 					  struct hs_cache_key *cached,
@@ -297,7 +307,7 @@ static struct hs_cache_entry *find_usable(struct hs_cache_stage *stage,
 			state = HS_CACHE_ENTRY_FRESH;
 			aged = false;
 		} else {
-			/* storing the shared entry may have evicted it */
+			/* take_from_shared may have dropped the stale entry */
 			entry = hs_cache_get(cached, query);
 		}
 	}
@@ -318,8 +328,8 @@ static struct hs_cache_entry *find_usable(struct hs_cache_stage *stage,
 	return entry;
 }
 
-/* `mitigate observe`: changes nothing. Counts whether the cache would have answered, as if every change were
- * reported. */
+/* For `mitigate observe`: counts whether the cache would have answered the read, as if the server reported every
+ * change. Stores an entry with a dummy reply, which is never served. */
 static void observe(struct hs_cache_stage *stage, struct hs_cache_key *cached,
 		    const struct hs_cache_query *query)
 {
@@ -350,8 +360,8 @@ static void observe(struct hs_cache_stage *stage, struct hs_cache_key *cached,
 
 /* --- a read --- */
 
-/* If all values are cached, they answer the MGET. Else the whole command goes to the engine, and the missing
- * values are fetched for the next reader. */
+/* Answers the MGET if the cache can answer all its keys. False: the whole command goes to the engine; the values
+ * that the cache lacks are fetched as well, for later readers. */
 static bool read_mget(struct hs_cache_stage *stage, struct hs_session *session,
 		      struct hs_call *call)
 {
@@ -399,7 +409,7 @@ static void wait_for_fetch(struct hs_cache_stage *stage, struct hs_session *sess
 {
 	struct hs_request *request = hs_request_single(stage->core, session, call, cached->slot);
 
-	/* for the case that it is sent to the engine after all */
+	/* if the request is sent to the engine after all, it passes no stage */
 	request->parts[0].stage = HS_STAGE_NONE;
 	request->resp = session->resp;
 	hs_cache_join(stage, cached, query, request);
@@ -411,9 +421,9 @@ static void count_miss(struct hs_cache_stage *stage, struct hs_cache_key *cached
 	hs_counter_add(&hs_cache_key_stats(stage, cached)->misses, 1);
 }
 
-/* Clients that share a connection read a hot key repeatedly. An equal read directly behind a hit, in the same
- * event, is answered without another lookup. The client sent both before the entry was checked, and no other
- * event was handled since, so the same entry is right for both. */
+/* Whether the call is an equal read directly after a hit of the same session, in the same event. Then the same
+ * entry answers it without another lookup: the client sent both reads before the entry was checked, and the core
+ * has handled no other event since. Clients that multiplex one connection read a hot key like this. */
 static bool is_repeated(const struct hs_cache_stage *stage, const struct hs_session *session,
 			const struct hs_call *call)
 {
@@ -445,7 +455,7 @@ static void serve_repeated(struct hs_cache_stage *stage, struct hs_session *sess
 	serve(stage, session, call, last_hit.cached, &query, last_hit.entry, refresh);
 }
 
-/* Answers a read from the cache, or makes it wait for a fetch. HS_PASS: it goes to the engine. */
+/* Answers a read from the cache, or makes it wait for a fetch. HS_PASS: the read goes to the engine. */
 static enum hs_stage_result read_one(struct hs_cache_stage *stage, struct hs_session *session,
 				     struct hs_call *call)
 {
@@ -483,13 +493,13 @@ static enum hs_stage_result read_one(struct hs_cache_stage *stage, struct hs_ses
 		serve(stage, session, call, cached, &query, entry, refresh);
 		return HS_ANSWERED;
 	}
-	/* A reply too large for the cache is not fetched if a later stage (copies) can answer it. */
+	/* If the last reply was not cached and a later stage (copies) can answer the read, do not fetch again. */
 	if (cached->uncached &&
 	    hs_stage_served_behind(stage->core, stage->index, cached->slot, query.key))
 		return HS_PASS;
-	/* These reads go to the engine: a read of a key that the session is writing, or behind a detached write
-	 * of the session (the engine answers it behind that write); and a read of a key with too many fetches
-	 * in flight. */
+	/* Three kinds of reads go to the engine: a read of a key that the session is writing; a read after a
+	 * detached write of the session, because the engine answers it after the write; and a read of a key with
+	 * FETCHES_MAX pins. */
 	if (hs_versions_session(&stage->versions, session)->detached_writes > 0 ||
 	    cached->pins >= FETCHES_MAX ||
 	    hs_versions_has_write(&stage->versions, session, query.key)) {
@@ -528,7 +538,8 @@ static enum hs_stage_result admit_call(void *self, struct hs_session *session, s
 
 /* --- invalidations --- */
 
-/* The server also reports writes that came through heatsink; those count as invalidated_by_write. */
+/* The server reported a change of the key: drops the key's entries. The server also reports the writes of this
+ * heatsink; entries dropped for such a write count as invalidated_by_write. */
 static void drop_changed(struct hs_cache_stage *stage,
 			 const struct hs_tracking_session *tracking_session, struct hs_bytes key)
 {
@@ -589,7 +600,8 @@ static void plan_key(const struct hs_cache_stage *stage, const struct hs_cache_k
 	hs_plan_row(stage->core, reply, &row);
 }
 
-/* There may be very many keys: shows those with enough hits, up to PLAN_KEYS_MAX. */
+/* Shows the keys with at least PLAN_HITS_MIN hits, at most PLAN_KEYS_MAX of them, because there may be very many
+ * keys. */
 static void report(void *self, struct hs_reply *reply)
 {
 	const struct hs_cache_stage *stage = self;

@@ -1,19 +1,20 @@
-/* Replica reads of replies too large for the cache: which reads, and how recent a replica must be.
+/* Replica reads of replies too large for the cache: which reads a replica may answer, and how recent the replica
+ * must be.
  *
- * The bounds are those of cache entries. A reply must not be older than the rule's `stale`, than any write
- * acknowledged by a worker of this process, and than the session's barrier. The engine knows up to which time a
- * replica has all writes, and is given a bound for it (hs_op.replica_since_us). So each bound becomes a time
- * here, and the latest one counts.
+ * A replica's reply has the same bounds as a cache entry: it must not be older than the rule's `stale`, older than
+ * any write that a worker of this process has acknowledged, or older than the session's read-your-writes barrier.
+ * The engine knows up to which time a replica has all writes, and accepts one bound as a time
+ * (hs_op.replica_since_us). So this file turns each of the three bounds into a time and passes the latest.
  *
- * The time of the last acknowledged write is not recorded, only the number of writes (the version). This worker
- * notes when it first saw that number. The core's clock stands still during a batch of events, so the write may
- * have ended after that time; it certainly ended before the next clock value. */
+ * The shared versions hold the number of acknowledged writes of a key, not the time of the last one. So this
+ * worker notes when it first saw the number (seen_us). The core's clock stands still during a batch of events, so
+ * another worker's write may have ended after seen_us; it certainly ended before the clock's next value. */
 #include "absorb/cache/stage.h"
 
-/* No reply about a missing key is longer: a null, a number, an empty string or aggregate. */
+/* A reply about a missing key is at most this long: a null, a number, an empty string or an empty aggregate. */
 enum { NOTHING_BYTES_MAX = 8 };
 
-/* A time after all acknowledged writes of the key; 0: not known yet. */
+/* Returns a time after all acknowledged writes of the key; 0: not known yet. */
 static uint64_t written_us(const struct hs_cache_stage *stage, struct hs_cache_key *cached)
 {
 	uint32_t done = hs_shared_version(stage->shared, cached->node.hash).done;

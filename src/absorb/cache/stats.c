@@ -1,5 +1,5 @@
-/* Counters of rules. They live in an array by the rule's number, so that a rule keeps its counters when other
- * rules change. */
+/* The counters of rules. hs_cache_stage.rule_stats is an array by the rule's number, so a rule keeps its counters
+ * when other rules change. */
 #include "absorb/cache/stats.h"
 
 #include "absorb/cache/stage.h"

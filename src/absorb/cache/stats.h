@@ -1,4 +1,4 @@
-/* Counters of the cache: in total and per rule. Any thread may read them. */
+/* Counters of the cache, in total and for each rule. Any thread may read them. */
 #ifndef HS_ABSORB_CACHE_STATS_H
 #define HS_ABSORB_CACHE_STATS_H
 
@@ -20,8 +20,8 @@
 	ROW(too_large, HS_COUNTER, "Stats", "cache_too_large", "cache_too_large_total", \
 	    "Replies not cached because they are larger than cache-entry-bytes or than a worker's cache")
 
-/* Counters of a rule: fields of HEAT RULE LIST, of the rule's line in INFO, and metrics with the prefix
- * heatsink_rule_. */
+/* The counters of a rule. HEAT RULE LIST and the rule's line in INFO show them as fields, and the metrics have the
+ * prefix heatsink_rule_. */
 #define HS_CACHE_RULE_COUNTERS(ROW) \
 	ROW(hits, HS_TOTAL, NULL, "hits", "hits_total", "Cache hits: reads answered from a cache entry") \
 	ROW(misses, HS_TOTAL, NULL, "misses", "misses_total", \
@@ -66,7 +66,7 @@ struct hs_cache_rule_stats {
 
 extern const struct hs_counter_table hs_cache_counters, hs_cache_rule_counters;
 
-/* By the rule's number. Any thread. */
+/* The counters of the rule with this number, of this worker. Any thread may read them. */
 const struct hs_cache_rule_stats *hs_cache_rule_stats(const struct hs_core *core, uint32_t number);
 
 #endif

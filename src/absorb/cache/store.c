@@ -5,9 +5,9 @@
  *        │                           the ghost list
  *        └── hash in the ghost list? ── yes: directly to large
  *
- * Keys that are read once pass through a small part of the memory, however many they are, and do not evict keys
- * that are read repeatedly. The size of the small queue, the weight of a use and the length of the ghost list
- * were measured with skewed request distributions: see bench/cache_ratio.c. */
+ * Keys that are read once pass through the small queue, a small part of the memory, however many such keys there
+ * are. So they do not evict keys that are read repeatedly. The size of the small queue, the weight of a use and
+ * the length of the ghost list were measured with skewed request distributions: see bench/cache_ratio.c. */
 #include "absorb/cache/store.h"
 
 #include "absorb/cache/ghosts.h"
@@ -15,10 +15,11 @@
 #include "base/mem.h"
 
 enum {
-	SMALL_PART = 20, /* the small queue has this part of all bytes */
-	/* keys in use that are passed over before the least used is evicted; bounds the time of one call */
+	SMALL_PART = 20, /* the small queue may have 1 / SMALL_PART of bytes_max */
+	/* One eviction passes over at most this many used keys of the large queue; then it evicts the least used
+	 * of them. Bounds the time of one eviction. */
 	LOOKS_MAX = 128,
-	/* Overhead of a key: the heap, the hash table, the ghost list. */
+	/* memory that a key takes besides its struct: for the heap, the hash table and the ghost list */
 	KEY_BYTES = 16 + 8 + 32,
 };
 
@@ -31,7 +32,7 @@ struct hs_cache {
 	size_t small_count;
 	uint64_t small_bytes;
 	struct hs_cache_counts counts;
-	uint64_t removals; /* number of keys and entries ever removed */
+	uint64_t removals; /* keys and entries removed since the start */
 };
 
 struct hs_cache *hs_cache_create(uint32_t worker, const struct hs_cache_limits *limits)
@@ -98,8 +99,8 @@ static void rotate(struct hs_link *queue)
 
 /* ---- entries ---- */
 
-/* Marks an entry that this worker fetched as invalid for all workers: without it this worker could not act on
- * the key's invalidations. True: it was valid. */
+/* Marks the entry as invalid for all workers if this worker fetched it: without the entry in its cache, this
+ * worker could not act on the entry's invalidations. True: the entry was valid until this call. */
 static bool mark_invalid(const struct hs_cache *cache, struct hs_cache_entry *entry)
 {
 	return entry->worker == cache->worker && entry->tracking_session &&
@@ -182,8 +183,9 @@ static bool small_is_full(const struct hs_cache *cache)
 	return cache->small_bytes > cache->limits.bytes_max / SMALL_PART;
 }
 
-/* Looks at each key of the small queue at most once. Without `any`, stops when the small queue is within its
- * share. */
+/* Evicts one key of the small queue that is neither pinned nor used, and moves the used keys that it passes to the
+ * large queue. Looks at each key at most once. Unless `any`, stops when the small queue is within its share of the
+ * memory. False: no key was evicted. */
 static bool evict_small(struct hs_cache *cache, bool any)
 {
 	for (size_t i = cache->small_count; i > 0 && (any || small_is_full(cache)); i--) {
@@ -232,7 +234,8 @@ static bool evict_large(struct hs_cache *cache)
 	return least;
 }
 
-/* False: there is no more to evict. */
+/* Evicts keys until there is room for `bytes` more. False: there is not enough room, and no other key can be
+ * evicted. */
 static bool make_room(struct hs_cache *cache, uint64_t bytes)
 {
 	while (cache->counts.bytes + bytes > cache->limits.bytes_max)
@@ -260,7 +263,8 @@ struct hs_cache_key *hs_cache_admit(struct hs_cache *cache, uint64_t key_hash, s
 
 	if (cached)
 		return cached;
-	/* cache-entry-bytes limits entries; the record of a key is limited only by its name. */
+	/* cache-entry-bytes limits a reply's entry; of a key's record, only the name is checked against this
+	 * limit. */
 	if (key.len > cache->limits.entry_bytes_max || bytes > cache->limits.bytes_max ||
 	    !make_room(cache, bytes))
 		return NULL;
@@ -290,7 +294,7 @@ bool hs_cache_remove(struct hs_cache *cache, struct hs_cache_key *cached)
 void hs_cache_limit(struct hs_cache *cache, const struct hs_cache_limits *limits)
 {
 	cache->limits = *limits;
-	(void)make_room(cache, 0); /* pinned keys go later */
+	(void)make_room(cache, 0); /* keys pinned at this moment are evicted by a later call */
 }
 
 /* ---- entries, public ---- */
@@ -338,7 +342,7 @@ bool hs_cache_put(struct hs_cache *cache, struct hs_cache_key *cached, struct hs
 	}
 	if (cached->entries_count == HS_CACHE_VARIANTS_MAX)
 		drop(cache, cached, 0);
-	if (is_full(cached)) /* its array doubles */
+	if (is_full(cached)) /* the array of entries doubles */
 		bytes += 2 * cached->entries_cap * sizeof *cached->entries;
 	cached->pins++;
 	room = make_room(cache, bytes);

@@ -1,10 +1,11 @@
 /* Write-through: a plain SET of a cached key stores its value in the cache.
  *
- * The SET is sent on a tracking connection, so that later changes are reported as for a fetched value. The
- * value is cached only if no other write of the key (or of a key with the same version) was in flight at the
- * same time, because their order would be unknown. A SET is written through only if no other request of its
- * session is in flight in the same partition bucket or delayed; otherwise it is sent as usual and not cached.
- * In front of servers it is then detached: later commands of the session wait for it
+ * The stage sends the SET on a tracking connection, so that the server reports later changes of the key as it does
+ * for a fetched value. The value is cached only if no other write of the key (or of a key with the same version
+ * counter) was in flight at the same time, because the order of the two writes would be unknown. A SET is written
+ * through only if its session has no other request that is delayed, or in flight for the same slot or partition
+ * bucket; otherwise the SET is sent as usual and its value is not cached. With an engine that has shared
+ * connections the written-through SET is detached: later commands of the session wait until it is answered
  * (hs_versions_session.detached_writes). */
 #include "absorb/cache/stage.h"
 
@@ -12,8 +13,9 @@
 #include "wire/reply.h"
 
 enum {
+	/* After this many written-through values in a row that no client read, write-through stops for the key. */
 	UNUSED_WRITES_MAX = 2
-}; /* after as many written-through values in a row that no client read, write-through stops for the key */
+};
 
 static bool is_plain_set(const struct hs_call *call, int64_t *expire_ms)
 {
@@ -52,7 +54,7 @@ static void write_through(struct hs_cache_stage *stage, struct hs_request *reque
 	if (!entry)
 		return;
 	entry->worker = stage->core->world.worker;
-	entry->done = before.done + 1; /* the version after this write */
+	entry->done = before.done + 1; /* the key's version after this write */
 	entry->tracking_session = op->tracking_session;
 	entry->tracking_epoch = op->tracking_epoch;
 	entry->read_us = op->received.mono_us;
@@ -69,8 +71,8 @@ static void write_through(struct hs_cache_stage *stage, struct hs_request *reque
 	hs_cache_entry_unref(&entry);
 }
 
-/* Whether write-through pays: clients read the key, and read the last written value. With another write in
- * flight the value could not be cached anyway; folding serves those better. */
+/* Whether write-through pays: clients read the key, and have read one of the last written values. If another write
+ * of the key is in flight, the value could not be cached, and folding combines the writes instead. */
 static bool is_worth_it(struct hs_cache_stage *stage, struct hs_call *call)
 {
 	uint64_t hash = hs_call_hash(call, call->argv[1], hs_shared_seed(stage->shared));
@@ -81,8 +83,9 @@ static bool is_worth_it(struct hs_cache_stage *stage, struct hs_call *call)
 	       cached->entries_count > 0 && cached->unused_writes < UNUSED_WRITES_MAX;
 }
 
-/* Whether the session has a request of the slot in flight. Counts by partition do not show it: the request may
- * have been sent when another partition owned the slot, and wait there for its redirect. */
+/* Whether the session has a request for the slot in flight, in any partition bucket. The counts in
+ * session->in_bucket are not enough: a request may have been sent when another partition owned the slot, and may
+ * wait there for a redirect. */
 static bool has_in_flight(const struct hs_session *session, uint16_t slot)
 {
 	hs_list_each(const struct hs_request, request, &session->requests, link) {
@@ -119,9 +122,10 @@ bool hs_cache_write_through(struct hs_cache_stage *stage, struct hs_session *ses
 	return true;
 }
 
-/* A written-through SET was answered. The versions stage has already incremented its version. In the other
- * order, a write of another worker could get the version that the value is cached under, and that write's
- * client would read this older value. */
+/* The core calls this when a written-through SET is answered. The versions stage has already counted the write as
+ * done (`done`). This order matters: if the entry were stored first, a write of another worker could end in
+ * between and raise `done` to the value in the entry. The entry would then count as valid, and the client of that
+ * write would read the older value. */
 void hs_cache_arrive(void *self, struct hs_request *request, struct hs_part *part)
 {
 	struct hs_cache_stage *stage = self;

@@ -1,23 +1,26 @@
-/* Decides for each command: enter the queue of its hot key, go directly to the engine, or wait in the client's
- * input. The head of stage.c explains why. */
+/* Decides for each command whether it enters the queue of its hot key, goes to the engine directly, or waits in
+ * the client's input. The head of stage.c explains why. */
 #include "absorb/fold/stage.h"
 
 enum {
-	BEHIND_MAX = 8, /* with as many other requests in flight a client's request is not folded */
-	/* more pipelined input than this: the client does not wait for each answer */
+	/* A client's request is not folded while the client has this many other requests in flight in the
+	 * bucket. */
+	BEHIND_MAX = 8,
+	/* With more bytes of pipelined input than this, the client evidently does not wait for each answer. */
 	DEEP_BYTES = 128,
-	/* after a client with more pipelined input than DEEP_BYTES was held: number of its foldable requests
-	 * that are sent directly */
+	/* When a client with more than DEEP_BYTES of pipelined input was held, this many of its next foldable
+	 * requests are sent directly. */
 	UNFOLDED = 64,
 };
 
-/* The session is the only one with requests in flight for the key, and nothing waits. */
+/* Whether this session sent all requests in flight for the queue's key (if none is in flight, the last ones), and
+ * no request waits in the queue. */
 static bool is_only_user(const struct hs_session *session, const struct hs_fold_queue *queue)
 {
 	return queue->sole_client == session->id && queue->waiting == 0;
 }
 
-/* The call's fold kind and arguments, computed once per call. */
+/* Returns the call's fold kind and arguments. Computes them at the first call for each command. */
 static const struct hs_fold_member *classify(struct hs_fold_stage *stage,
 					     const struct hs_session *session,
 					     const struct hs_call *call)
@@ -32,7 +35,8 @@ static const struct hs_fold_member *classify(struct hs_fold_stage *stage,
 	return &stage->admitted_member;
 }
 
-/* The queue for a command whose keys share a slot; NULL unless it has one key with a queue and is foldable. */
+/* The queue that a command with all keys in one slot may enter. NULL: the command does not have exactly one key,
+ * the key has no queue, the command is not foldable, or folding is bypassed for the key or the session. */
 static struct hs_fold_queue *queue_for(struct hs_fold_stage *stage, struct hs_session *session,
 				       struct hs_call *call)
 {
@@ -50,7 +54,8 @@ static struct hs_fold_queue *queue_for(struct hs_fold_stage *stage, struct hs_se
 	}
 	if (!queue || classify(stage, session, call)->kind == HS_FOLD_NOT)
 		return NULL;
-	/* A client with NOLOOP gets no invalidation for its own writes: they must keep its client id. */
+	/* A client that has turned on CLIENT TRACKING with NOLOOP gets no invalidation for its own writes: its
+	 * writes must be sent under its own client id. */
 	if (session->tracks && (call->command->flags & HS_CMD_WRITE))
 		return NULL;
 	if (known->unfolded > 0) {
@@ -64,7 +69,8 @@ static struct hs_fold_queue *queue_for(struct hs_fold_stage *stage, struct hs_se
 	return queue;
 }
 
-/* A write outside the queues may set any number: forget that the number was far from the limits. */
+/* Clears `far_from_overflow` of the queues whose key the command may set to any number. For a command that is sent
+ * outside the queues. */
 static void note_write(struct hs_fold_stage *stage, const struct hs_session *session,
 		       struct hs_call *call)
 {
@@ -81,7 +87,7 @@ static void note_write(struct hs_fold_stage *stage, const struct hs_session *ses
 		return;
 	member = classify(stage, session, call);
 	if (member->kind == HS_FOLD_ADD && hs_fold_is_simple(member))
-		return; /* it moves the number too little */
+		return; /* a small add leaves the number far from the limits */
 	at = one_slot ? hs_call_only_key(call) : 0;
 	if (at > 0)
 		only = hs_fold_find(stage, call, at);
@@ -93,7 +99,8 @@ static void note_write(struct hs_fold_stage *stage, const struct hs_session *ses
 	}
 }
 
-/* Empties the queue if only this session waits in it. */
+/* If only this session's members wait in the chain's queue, and nothing is in flight, sends all of them. False:
+ * not so; the queue is unchanged. */
 static bool release_if_sole(struct hs_fold_stage *stage, const struct hs_fold_chain *chain)
 {
 	if (!chain->queue || chain->waiting < chain->total || chain->queue->in_flight > 0 ||
@@ -107,7 +114,8 @@ static bool release_if_sole(struct hs_fold_stage *stage, const struct hs_fold_ch
 static bool overtakes(struct hs_fold_stage *stage, const struct hs_session *session,
 		      const struct hs_call *call, const struct hs_fold_queue *queue)
 {
-	/* It has no key or several; a transaction's keys are not looked at here. */
+	/* The command has no keys, keys in several slots, or is EXEC, whose queued commands are not looked at
+	 * here. */
 	bool anywhere = call->slots != HS_CALL_SLOTS_ONE;
 	uint32_t bucket = hs_core_partition(stage->core, call->slot) % HS_PARTITION_BUCKETS;
 
@@ -129,7 +137,8 @@ static bool overtakes(struct hs_fold_stage *stage, const struct hs_session *sess
 			continue;
 		if (!anywhere && i == bucket && hs_chain_takes(chain, call->command, queue))
 			continue;
-		/* Another bucket does not matter, unless the slot may have moved from there. */
+		/* A chain of another bucket does not matter, unless it has a request of the same slot, which may
+		 * have moved to another partition since. */
 		if (!anywhere && i != bucket && !(chain->slots >> call->slot % 64 & 1))
 			continue;
 		if (!release_if_sole(stage, chain))
@@ -138,10 +147,10 @@ static bool overtakes(struct hs_fold_stage *stage, const struct hs_session *sess
 	return false;
 }
 
-/* Whether the session has a request of the slot in flight in another bucket. Such a request was sent when the
- * slot belonged to another partition, and will be redirected. The engine keeps the order of a client's requests
- * by the client id. A folded request carries its batch's id, which fold gives only to the session's requests in
- * the same bucket. */
+/* Whether the session has a request of the slot in flight in another bucket. Such a request was sent when another
+ * partition owned the slot, and will be redirected. The engine keeps the order of requests with the same client
+ * id. A folded request carries the client id of its batch, and fold gives this id only to the session's requests
+ * in the same bucket. So the engine would not keep the order of the two requests. */
 static bool has_elsewhere(const struct hs_session *session, uint16_t slot, uint32_t bucket)
 {
 	hs_list_each(const struct hs_request, request, &session->requests, link) {
@@ -169,7 +178,8 @@ static bool follows_redirected(const struct hs_fold_stage *stage, const struct h
 	       has_elsewhere(session, call->slot, bucket);
 }
 
-/* False: the command must wait. True: `stage->admitted` is the queue that it enters, or NULL. */
+/* True: the command goes on, and `stage->admitted` is the queue to enter, or NULL. False: the command must wait in
+ * the client's input. */
 static bool admit(struct hs_fold_stage *stage, struct hs_session *session, struct hs_call *call)
 {
 	struct hs_fold_queue *queue = NULL;
@@ -188,7 +198,8 @@ static bool admit(struct hs_fold_stage *stage, struct hs_session *session, struc
 	}
 	bucket = hs_core_partition(stage->core, call->slot) % HS_PARTITION_BUCKETS;
 	others = hs_fold_others(stage, session, bucket);
-	/* With requests of its chain in the bucket, the request may as well wait in a queue. */
+	/* If the session has requests in a chain of the bucket, the request joins the queue in any case, because
+	 * it must wait behind them anyway. */
 	if (others == session->in_bucket[bucket] && others > 0 &&
 	    (others >= BEHIND_MAX || is_only_user(session, queue)))
 		note_write(stage, session, call);

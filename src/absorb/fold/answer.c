@@ -1,10 +1,10 @@
 /* Answers: turns the engine's one reply into a reply for each member of a batch.
  *
  * If the batch ran, its members are evaluated in order, starting with the value before the first of them: each
- * member changes the value or reads it, as the engine would have done. The order is that of arrival; adds that
- * would pass an int64 limit on the way are first put into the order that fold.h describes. If the engine
- * replied with an error, the batch did not run. The members that would have got this error alone get it; the
- * others are sent again. */
+ * member changes the value or reads it, as the engine would have done. The order is the order of arrival; if the
+ * adds of a batch would overflow in that order, the members are first put into the order that fold.h describes. If
+ * the engine replied with an error, the batch did not run. The members that would have got this error alone get
+ * it; the other members are sent again. */
 #include "absorb/fold/fold.h"
 #include "absorb/fold/value.h"
 #include "base/check.h"
@@ -18,16 +18,19 @@ struct answers {
 	const struct hs_fold_calls *calls;
 	void *context;
 	struct hs_fold_value value;
-	/* Length of the value as a bulk reply at the front of `scratch`, composed once for all readers. It is a
-	 * copy, because the SET that carried the value is freed when it is answered. 0: not composed. */
+	/* Length of a bulk reply with the current value at the front of `scratch`; 0: not composed. The reply is
+	 * composed once for all readers of the value. It is a copy of the value, because the SET with the value is
+	 * freed when the SET is answered. */
 	size_t bulk_len;
 };
 
-/* Which members get the engine's error; the others are sent again. */
+/* Which members get the engine's error. The other members are sent again. */
 enum share {
-	SHARE_ALL,    /* the batch may have run: answer all, resend none */
-	SHARE_WRITES, /* members of the batch's kind */
-	SHARE_TYPE,   /* members that need a string value */
+	/* every member: the batch may have run (UNKNOWN), or each member alone would get the error, too */
+	SHARE_ALL,
+	/* members of the batch's kind: the adds of an add batch, the SETs of a set batch */
+	SHARE_WRITES,
+	SHARE_TYPE, /* every member but EXISTS, which does not need a string value */
 	SHARE_NONE,
 };
 
@@ -117,13 +120,14 @@ static struct hs_bytes answer_get(struct answers *answers)
 	return (struct hs_bytes){answers->scratch->data, answers->bulk_len};
 }
 
-/* Rounded as Redis does. */
+/* Seconds, rounded as Redis rounds them; -1: no expiry. */
 static int64_t ttl_of(const struct hs_fold_value *value)
 {
 	return value->ttl_ms > 0 ? (value->ttl_ms + 500) / 1000 : -1;
 }
 
-/* One member's reply. It is the same in RESP2 and RESP3, because none of these replies is a null. */
+/* Returns one member's reply. The reply is the same in RESP2 and RESP3, because none of these replies is a
+ * null. */
 static struct hs_bytes answer_one(struct answers *answers, const struct hs_fold_member *member)
 {
 	switch (member->kind) {
@@ -142,18 +146,18 @@ static struct hs_bytes answer_one(struct answers *answers, const struct hs_fold_
 	case HS_FOLD_NOT:
 		break;
 	}
-	hs_check(member->kind == HS_FOLD_TTL); /* no other kind is answered from a write */
+	hs_check(member->kind == HS_FOLD_TTL); /* members of no other kind join a write batch */
 	return compose_int(answers, ttl_of(&answers->value));
 }
 
-/* The sign of the first add that overflows in the order of arrival; 0: none does. */
+/* The sign of the first add that overflows in the order of arrival; 0: no add overflows. */
 static int find_overflow(const struct answers *answers)
 {
 	const struct hs_link *members = &answers->batch->members;
 	int64_t number = answers->value.number;
 
 	if (number > -(int64_t)HS_FOLD_MAGNITUDES_MAX && number < (int64_t)HS_FOLD_MAGNITUDES_MAX)
-		return 0; /* no limit can be reached from there */
+		return 0; /* no batch can reach a limit from this number */
 	hs_list_each(const struct hs_fold_member, member, members, link) {
 		if (__builtin_add_overflow(number, member->number, &number))
 			return hs_fold_sign(member->number);
@@ -161,7 +165,8 @@ static int find_overflow(const struct answers *answers)
 	return 0;
 }
 
-/* Moves the members of clients whose adds have this sign to the front; the order is otherwise unchanged. */
+/* Moves the members of all clients whose adds have this sign to the front. The order within the front part and
+ * within the rest stays. */
 static void put_first(struct hs_fold_batch *batch, int sign)
 {
 	struct hs_link *members = &batch->members, *next = members->next;
@@ -208,7 +213,7 @@ static bool has(struct hs_bytes text, const char *split_error)
 
 static enum share share_of(const struct hs_fold_batch *batch, struct hs_bytes error)
 {
-	/* Only writes get these errors. */
+	/* The engine gives these errors only to writes. */
 	static const char *const refused[] = {"OOM ", "MISCONF ", "READONLY ", "NOREPLICAS "};
 	bool add = batch->kind == HS_FOLD_ADD;
 
@@ -217,7 +222,7 @@ static enum share share_of(const struct hs_fold_batch *batch, struct hs_bytes er
 	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
 		if (hs_bytes_begins(error, hs_bytes_of(refused[i])))
 			return SHARE_WRITES;
-	/* A user without INCRBY, or a server without it, may still have INCR. */
+	/* heatsink's user may lack the permission for INCRBY, or the server may lack INCRBY, while INCR works. */
 	if (hs_bytes_begins(error, HS_LIT("NOPERM ")) ||
 	    hs_bytes_begins(error, HS_LIT("ERR unknown command")))
 		return add ? SHARE_NONE : SHARE_WRITES;
@@ -225,7 +230,8 @@ static enum share share_of(const struct hs_fold_batch *batch, struct hs_bytes er
 		return SHARE_TYPE;
 	if (add && has(error, "value is not an integer"))
 		return SHARE_WRITES;
-	if (add && has(error, "would overflow")) /* the sum overflowed; a single add may not */
+	/* the net sum overflowed; a member's add alone may fit */
+	if (add && has(error, "would overflow"))
 		return SHARE_NONE;
 	return SHARE_ALL;
 }
@@ -246,9 +252,9 @@ static bool has_share(enum share share, const struct hs_fold_batch *batch,
 	return false;
 }
 
-/* Answers the members that share the error, then retries the others. A retried member runs later than those
- * answered now. So later members of the same client are retried too; else their answers would be older than the
- * retried one's. */
+/* Answers the members that share the error, then calls `retry` for the others. A retried member runs later than
+ * the members answered here. So later members of the same client are retried too; otherwise the client would get
+ * an older value for a later request. */
 static void split_error(const struct answers *answers, enum share share, struct hs_bytes error)
 {
 	struct hs_fold_batch *batch = answers->batch;
@@ -274,7 +280,8 @@ static void split_error(const struct answers *answers, enum share share, struct 
 	}
 }
 
-/* The error as a single line, which is valid in both RESP versions. RESP3 also has errors with a length prefix. */
+/* Returns the error as a line that begins with '-', which is valid in both RESP versions. The engine may have sent
+ * it in the form of RESP3 with a length prefix. */
 static struct hs_bytes plain_error(struct answers *answers, struct hs_bytes text)
 {
 	struct hs_reply reply = {.out = answers->scratch, .resp = 2};
@@ -286,7 +293,8 @@ static struct hs_bytes plain_error(struct answers *answers, struct hs_bytes text
 	return hs_buf_bytes(answers->scratch);
 }
 
-/* Whether the reply says that the batch ran; computes the value before the first member. */
+/* Whether the reply says that the batch ran. For an add batch, also computes the number before the first
+ * member. */
 static bool is_done(struct answers *answers, const struct hs_parsed_reply *head)
 {
 	if (answers->batch->kind == HS_FOLD_SET)

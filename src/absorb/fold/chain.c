@@ -1,30 +1,35 @@
-/* Chains: a client's pipelined requests for several hot keys, and the plain requests between them, leave
- * together and in their order.
+/* Chains: a client's pipelined requests for several hot keys, and the plain requests (without a queue) between
+ * them, are sent together and in their order.
  *
  *     client 1   INCR a   INCR b   SET x 1   INCR a
  *     client 2   INCR b   INCR a
+ *     client 3   INCR b   INCR a
  *
- *     pass 1     INCRBY a 1 (1)    INCRBY b 1 (2)
- *     pass 2     INCRBY b 1 (1)    INCRBY a 1 (2)
- *     pass 3     SET x 1           INCRBY a 1 (1)
+ *     pass 1     INCR a (client 1)     INCRBY b 2 (clients 2, 3)
+ *     pass 2     INCR b (client 1)     INCRBY a 2 (clients 2, 3)
+ *     pass 3     SET x 1 (client 1)    INCR a (client 1)
  *
- * A session waits in one queue of a partition bucket at a time; its later requests for other keys of the bucket
- * wait behind it. A round has as many passes as the longest chain needs. In each pass every queue with waiting
- * members is planned and sent; then the chains whose members were all sent move on to their next queue. With
- * many clients a pass has one batch for each key, whatever the order of keys in each client's pipeline.
+ * A session waits in one queue of a partition bucket at a time; the session's later requests for other keys of the
+ * bucket wait behind (chain->behind). A round has as many passes as the longest chain needs. In each pass every
+ * queue with waiting members is planned and sent; then the chains whose members were all sent move on to their
+ * next queue. With many clients a pass has one batch for each key, whatever the order of keys in each client's
+ * pipeline.
  *
- * Why the order holds. All requests of one round go to the same connection of a partition, one after the other
- * (a batch with a fixed_dialect member is sent in that RESP version). All of them carry the same client id in
- * op->client, and so do the other requests that their sessions have in flight. The engine keeps the order of
- * one client id, as it does for a pipelining client. In particular, when a connection is lost or a server
- * redirects requests, the engine does not resend a request if a later one of the same id may have run, and
- * never a write that may have run itself. Each round has another id. So a chain whose next queue has operations
- * in flight advances only when all it has sent is answered; until then the client's new commands are held.
+ * Why the order holds. All requests of a session in one round go to the same connection of a partition, one after
+ * the other: the members of a session with several requests have `fixed_dialect`, so they are sent in the
+ * session's RESP version. All requests of a long chain (hs_chain_is_long) carry the round's client id in
+ * op->client, and so do the session's other requests in flight in the bucket. The engine keeps the order of the
+ * requests with one client id, as it does for a pipelining client. In particular, when a connection is lost or a
+ * server redirects requests, the engine does not resend a request if a later request with the same id may have
+ * run; and it never resends a write that may have run. Each round has a client id of its own. So if the next queue
+ * of a chain has operations in flight, the chain advances only when all its sent requests are answered; until then
+ * the client's new commands for other queues are held.
  *
- * A member of a batch may have to be sent again by itself (absorb/fold/fold.h), which must not happen behind a
- * later request of its client. So members with later requests behind them are marked `no_retry`, and the plan
- * puts them only into batches whose error would be their own. For adds that needs a number far from the limits,
- * as far as is known (`far_from_overflow`); otherwise no request is sent behind an add (`exclusive`). */
+ * A member of a batch may have to be sent again by itself (absorb/fold/fold.h), which must not happen after a
+ * later request of the same client was sent. So members with later requests behind them are marked `no_retry`, and
+ * the plan puts them only into batches whose error would be their own. An add with `no_retry` needs a number that
+ * is far from the limits, as far as heatsink knows (`far_from_overflow`). Otherwise the chain is `exclusive`: no
+ * request for another queue is sent after the add until the add is answered. */
 #include "absorb/fold/stage.h"
 
 #include "base/mem.h"
@@ -52,7 +57,7 @@ static struct hs_fold_request *first_behind(const struct hs_fold_chain *chain)
 	return hs_list_entry(chain->behind.next, struct hs_fold_request, member.link);
 }
 
-/* Whether the command becomes exactly one operation for one partition. */
+/* Whether the command, with all its keys in one slot, becomes exactly one operation for one partition. */
 static bool is_plain(const struct hs_command *command)
 {
 	return (command->place == HS_PLACE_PARTITION || command->place == HS_PLACE_ANY ||
@@ -60,7 +65,7 @@ static bool is_plain(const struct hs_command *command)
 	       !command->starts;
 }
 
-/* Whether the request waits in the same queue as the chain's earlier members. */
+/* Whether a request for `queue` waits in the same queue as the chain's last request. */
 static bool is_of_same_queue(const struct hs_fold_chain *chain, const struct hs_fold_queue *queue)
 {
 	return queue && chain->queue == queue && hs_list_empty(&chain->behind);
@@ -71,8 +76,8 @@ bool hs_chain_takes(const struct hs_fold_chain *chain, const struct hs_command *
 {
 	if (is_of_same_queue(chain, queue))
 		return true;
-	/* A tracking session's invalidations depend on which client made a change: its requests keep their own
-	 * client id. */
+	/* With CLIENT TRACKING, the invalidations that a session gets depend on the client that made a change. So
+	 * the requests of this session keep the session's client id. */
 	if (chain->sent > 0 || chain->exclusive || chain->session->tracks)
 		return false;
 	return queue || is_plain(command);
@@ -160,14 +165,15 @@ void hs_chain_drop(struct hs_fold_stage *stage, struct hs_fold_request *folded)
 	}
 	folded->waiting = false;
 	folded->queue = NULL;
-	chain->sent++; /* so that hs_chain_leave can count it down */
+	chain->sent++; /* hs_chain_leave decrements `sent` */
 	hs_chain_leave(stage, folded);
 	if (hs_list_empty(&chain->behind))
 		hs_list_remove(&chain->advancing);
 	chain->client.no_retry = !hs_list_empty(&chain->behind);
 }
 
-/* Requests behind may advance: all earlier ones were sent in this round or are answered. */
+/* Puts the chain into stage->advancing if its `behind` list has requests and none of its requests waits in a
+ * queue. */
 static void may_advance(struct hs_fold_stage *stage, struct hs_fold_chain *chain)
 {
 	if (chain->waiting > 0 || hs_list_empty(&chain->behind) ||
@@ -220,8 +226,8 @@ uint64_t hs_chain_client(struct hs_fold_stage *stage)
 	return stage->round_client;
 }
 
-/* Sets the client id of the session's requests in flight or delayed in the chain's bucket; 0: the session's own
- * id. */
+/* Sets the client id of the session's requests, in flight or delayed, in the chain's bucket. `client` 0: the
+ * session's own id. */
 static void set_client(struct hs_fold_stage *stage, const struct hs_fold_chain *chain,
 		       uint64_t client)
 {
@@ -237,7 +243,8 @@ static void set_client(struct hs_fold_stage *stage, const struct hs_fold_chain *
 				continue;
 			op->client = client > 0 ? client : session->id;
 			if (request->parts[i].taken != HS_PART_FREE)
-				request->client = client; /* used when the request is sent */
+				/* the core uses it when it sends the request */
+				request->client = client;
 		}
 	}
 }
@@ -254,7 +261,7 @@ static void relabel(struct hs_fold_stage *stage, struct hs_fold_chain *chain, bo
 
 void hs_chain_use_client_for_others(struct hs_fold_stage *stage, struct hs_fold_chain *chain)
 {
-	/* Engines without shared connections do not need the id, and another thread may be reading the
+	/* An engine without shared connections does not use the client id, and its thread may be reading the
 	 * operation. */
 	if (!stage->core->world.shared_connections)
 		return;
@@ -281,7 +288,7 @@ void hs_chain_use_client(struct hs_fold_stage *stage, struct hs_fold_request *fo
 		hs_chain_use_client_for_others(stage, folded->chain);
 }
 
-/* Sends a request that has no queue. The request may be freed when this returns. */
+/* Sends a request that has no queue. The request may be freed when this function returns. */
 static void send_plain(struct hs_fold_stage *stage, struct hs_fold_chain *chain,
 		       struct hs_fold_request *folded)
 {
@@ -304,15 +311,16 @@ static void advance(struct hs_fold_stage *stage, struct hs_fold_chain *chain)
 			send_plain(stage, chain, take_behind(chain));
 			continue;
 		}
-		/* The queue waits for another round, and that round's client id would differ from the one
-		 * already used. */
+		/* The queue cannot send in this round. The requests that the chain has sent carry this round's
+		 * client id; a request sent in a later round would carry another id, so the engine would not keep
+		 * the order. */
 		if (chain->sent > 0 && !hs_fold_may_launch(stage, queue))
 			break;
 		wait_in_queue(stage, chain, take_behind(chain));
 	}
 	if (hs_list_empty(&chain->behind))
-		/* Nothing is left to advance. A request that send_plain sent may have been answered at once,
-		 * which put the chain back into `advancing` (hs_chain_leave). */
+		/* The `behind` list is empty. send_plain may have sent a request that the engine answered at once;
+		 * hs_chain_leave then put the chain back into `advancing`. */
 		hs_list_remove(&chain->advancing);
 }
 

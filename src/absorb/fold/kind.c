@@ -1,5 +1,5 @@
-/* Classifies a request for folding. A command that is not known to be foldable is sent by itself: that costs
- * one request and is always correct. */
+/* Classifies a request for folding. A command that is not known to be foldable gets HS_FOLD_NOT and is sent to the
+ * engine by itself, which costs one engine request and is always correct. */
 #include "absorb/fold/fold.h"
 
 #include "absorb/plain_set.h"
@@ -18,7 +18,7 @@ static enum hs_fold_kind classify_add(struct hs_fold_member *member)
 		return HS_FOLD_NOT;
 	if (!down)
 		return HS_FOLD_ADD;
-	/* its negative does not fit: the engine writes that error */
+	/* -INT64_MIN does not fit in int64: the engine replies with the error. */
 	if (member->number == INT64_MIN)
 		return HS_FOLD_NOT;
 	member->number = -member->number;
@@ -41,8 +41,9 @@ static bool has_word(const char *words, const char *word)
 	return false;
 }
 
-/* Whether the answer depends on data and time alone. Redis 7 marks other commands with a tip; older servers
- * have no tips, so the commands that every server has are listed here. */
+/* Whether the command's reply depends on the key's data and the time alone. Redis 7 marks commands with a random
+ * or unordered reply by the tip nondeterministic_output. Older servers send no tips, so `names` lists the commands
+ * with that tip that every server has. */
 static bool is_determined(const struct hs_command *command)
 {
 	static const char *const names[] = {
@@ -50,7 +51,9 @@ static bool is_determined(const struct hs_command *command)
 		"sscan", "srandmember", "xpending", "zrandmember", "zscan",
 	};
 
-	switch ((int)command->id) { /* their tip is about the time, which fold handles */
+	/* Redis gives some of these the tip because their reply depends on the time. Folding them is right all the
+	 * same: all members of a batch are answered at one time. */
+	switch ((int)command->id) {
 	case HS_CMD_ID_TTL:
 	case HS_CMD_ID_PTTL:
 	case HS_CMD_ID_EXPIRETIME:
@@ -62,7 +65,8 @@ static bool is_determined(const struct hs_command *command)
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (strcmp(command->name, names[i]) == 0)
 			return false;
-	return !strchr(command->name, '.'); /* a module's command: unknown */
+	/* a module's command: its reply may depend on anything */
+	return !strchr(command->name, '.');
 }
 
 static bool has_one_key(const struct hs_fold_member *member)
@@ -88,7 +92,8 @@ static enum hs_fold_kind classify_read(const struct hs_fold_member *member)
 
 	if (!(command->flags & HS_CMD_READONLY) || command->flags & never)
 		return HS_FOLD_NOT;
-	/* Container subcommands report on a key, not its data: OBJECT, MEMORY, XINFO. */
+	/* Subcommands (OBJECT ENCODING, MEMORY USAGE, XINFO STREAM) report on how a key is stored, not on its
+	 * data. A command with key_specs may name keys in places that has_one_key does not look at. */
 	if (command->parent != HS_CMD_ID_NONE || command->key_specs)
 		return HS_FOLD_NOT;
 	if (!has_one_key(member) || !is_determined(command))
@@ -96,7 +101,7 @@ static enum hs_fold_kind classify_read(const struct hs_fold_member *member)
 	return HS_FOLD_READ;
 }
 
-/* Lengths are hashed too, so that equal bytes split differently give another hash. */
+/* The hash covers the arguments' lengths, so that "ab" "c" and "a" "bc" get different hashes. */
 static uint64_t hash_of(const struct hs_fold_member *member)
 {
 	uint64_t hash = ((uint64_t)member->command->id << 8) + member->resp;

@@ -1,16 +1,20 @@
-/* The queue of a key, and the plan: the batches that are sent for it next. The planner walks over the waiting
- * members, oldest first, and looks for a batch that each may join. There are at most two candidates: the plan's
- * last batch, if that is a write that determines the answer; and an equal read, if no write came in between.
+/* The queue of a key, and the plan: the batches to send next. The planner walks over the waiting members, oldest
+ * first, and looks for a batch that the member may join. At most two batches are candidates. First, the plan's
+ * last batch, if this is a write batch from whose value the member's answer can be computed. Second, for a read, a
+ * batch of equal reads, if no write batch was begun after it.
  *
  *     GET k  TTL k  GET k  INCR k  GET k  INCR k  TTL k  INCR k
  *     └ 1 ── 2 ──── 1      └ 3 ─── 3 ──── 3       4      5
  *
- * A client that would need a second batch waits with that request, and all behind it, for the next plan; other
- * clients' requests pass it. So if many clients send INCR and TTL alternately, one plan has all INCRs and the
- * next has all TTLs.
+ * (eight clients; the numbers are batches)
  *
- * An epoch is the part of a plan between two writes: reads in it may change places. A small hash table finds
- * the batch of an equal read in the epoch. It is bounded; reads beyond it get batches of their own. */
+ * If a client already is in one batch and the next request of this client would need another batch, the planner
+ * leaves this request and all later requests of the client for the next plan. Requests of other clients pass it.
+ * So if many clients send INCR and TTL alternately, one plan has all INCRs and the next plan has all TTLs.
+ *
+ * An epoch is the part of a plan between two write batches: reads of one epoch may change places. A small hash
+ * table (`cells`) finds the batch of equal reads in the epoch. When CELLS_USED cells are in use, each further read
+ * without an equal batch gets a batch that is not in the table, so later equal reads do not join it. */
 #include "absorb/fold/fold.h"
 
 #include "absorb/fold/value.h"
@@ -19,17 +23,20 @@
 
 enum {
 	CELLS = 64,	 /* a power of two */
-	CELLS_USED = 48, /* the rest stays empty, so that probing ends soon */
+	CELLS_USED = 48, /* the other cells stay empty, so that probing ends soon */
 };
 
-/* Smaller adds, in any realistic number, cannot reach the limits from far away. */
+/* From a number far from the int64 limits (less than 2^61 in magnitude), adds smaller than this must move the
+ * number at least 24576 times, all in one direction, to reach a limit. So smaller adds leave `far_from_overflow`
+ * set. */
 #define LARGE_ADD (UINT64_C(1) << 48)
 
 struct planner {
 	struct hs_fold *fold;
 	struct hs_link *plan;
-	struct hs_fold_batch *last; /* NULL before the first */
-	uint32_t epoch;		    /* cells of another epoch are empty; 0 is no epoch */
+	struct hs_fold_batch *last; /* the plan's newest batch; NULL: no batch yet */
+	/* a cell is in use if its epoch equals this one; epochs count from 1 */
+	uint32_t epoch;
 	uint32_t used;
 	struct {
 		uint32_t epoch;
@@ -55,7 +62,8 @@ void hs_fold_add(struct hs_fold *fold, struct hs_fold_member *member)
 	hs_list_append(&fold->waiting, &member->link);
 }
 
-/* Compares everything but the command's name, whose case is free. The hash only avoids the comparison. */
+/* Whether the two reads are equal. Does not compare argv[0], because a command's name may be written in any case.
+ * The signature only avoids most comparisons. */
 static bool is_same_read(const struct hs_fold_member *a, const struct hs_fold_member *b)
 {
 	if (a->signature != b->signature || a->command != b->command || a->resp != b->resp ||
@@ -67,7 +75,8 @@ static bool is_same_read(const struct hs_fold_member *a, const struct hs_fold_me
 	return true;
 }
 
-/* Index of the cell of an equal read in this epoch, or of the empty cell that it would use. */
+/* Index of the cell with the batch of equal reads in this epoch, or, if there is no such batch, of the empty cell
+ * to put it in. */
 static size_t find_cell(const struct planner *planner, const struct hs_fold_member *member)
 {
 	size_t at = (size_t)member->signature % CELLS;
@@ -93,14 +102,17 @@ static bool adds_up(const struct hs_fold_batch *batch, const struct hs_fold_memb
 	       batch->magnitude_sum < HS_FOLD_MAGNITUDES_MAX - more;
 }
 
-/* A `no_retry` add near the limits: in a shared batch it would have to be sent again if the sum overflowed. */
+/* Whether the member needs a batch of its own: an add with `no_retry` near the int64 limits. If the net sum of a
+ * shared batch overflowed, this add would have to be sent again. */
 static bool must_be_alone(const struct hs_fold *fold, const struct hs_fold_member *member)
 {
 	return member->client->no_retry && member->kind == HS_FOLD_ADD && !fold->far_from_overflow;
 }
 
-/* RESP2 and RESP3 replies to writes are equal, but each RESP version has its own server connection. So a
- * fixed_dialect client's member cannot join a batch of the other version. */
+/* Whether the batch can be sent in a RESP version that all its members allow. Replies to writes are equal in RESP2
+ * and RESP3, so a write batch may mix both. But each RESP version has a server connection of its own, and only
+ * requests on one connection keep their order. So a member whose client has `fixed_dialect` cannot join a batch of
+ * the other version, nor a mixed batch. */
 static bool fits_dialect(const struct hs_fold_batch *batch, const struct hs_fold_member *member)
 {
 	if (member->resp != batch->resp)
@@ -108,7 +120,7 @@ static bool fits_dialect(const struct hs_fold_batch *batch, const struct hs_fold
 	return !batch->mixed_dialects || !member->client->fixed_dialect;
 }
 
-/* Whether the answer can be computed from the value of the plan's last batch. */
+/* Whether the member's answer can be computed from the value of the plan's last batch. */
 static bool follows(const struct hs_fold_batch *last, const struct hs_fold_member *member)
 {
 	if (!last || last->kind == HS_FOLD_READ || last->sole || !fits_dialect(last, member))
@@ -138,7 +150,7 @@ static bool is_write(const struct hs_fold_member *member)
 	return member->kind == HS_FOLD_ADD || member->kind == HS_FOLD_SET;
 }
 
-/* The batch that the member may join; NULL: it needs a new one. */
+/* The batch that the member may join; NULL: a new batch is needed. */
 static struct hs_fold_batch *find_batch(const struct planner *planner,
 					const struct hs_fold_member *member)
 {
@@ -188,8 +200,7 @@ static void join(struct hs_fold_batch *batch, struct hs_fold_member *member)
 		batch->sum += member->number;
 		batch->magnitude_sum += magnitude(member->number);
 		if (batch->magnitude_sum >= LARGE_ADD)
-			batch->fold->far_from_overflow =
-				false; /* until the reply shows the new number */
+			batch->fold->far_from_overflow = false; /* not known until the reply */
 		if (member->number != 0)
 			member->client->sign = hs_fold_sign(member->number);
 	}
@@ -205,7 +216,7 @@ static void set_command(struct hs_fold_batch *batch, const struct hs_fold_member
 	batch->resp = member->resp;
 }
 
-/* Sends the command in composed[] instead of the member's own. */
+/* Makes the batch send the command in `composed`, to the key of `member`, instead of the member's own command. */
 static void set_composed_command(struct hs_fold_batch *batch, enum hs_command_id id,
 				 struct hs_bytes name, const struct hs_fold_member *member)
 {
@@ -229,7 +240,8 @@ static void finish_add(struct hs_fold_batch *batch, const struct hs_fold_member 
 	batch->argc = 3;
 }
 
-/* Sends the last SET as it came, unless adds followed it; the last SET's expiry stays in any case. */
+/* The batch sends its last SET unchanged if no add follows this SET; else a SET of the computed number with the
+ * last SET's expiry. */
 static void finish_set(struct hs_fold_batch *batch)
 {
 	const struct hs_fold_member *set = NULL;

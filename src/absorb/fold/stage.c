@@ -1,30 +1,36 @@
-/* The queues of hot keys: where requests enter absorb/fold/fold.h.
+/* The stage `fold`: puts requests for hot keys into queues and sends the batches that absorb/fold/fold.h plans.
  *
  *     admit ─┬─ no queue: sent to the engine directly
  *            ├─ queue: waits ─ … ─ end of the round, nothing in flight ─ planned ─ sent
  *            └─ hold: the session has other requests in flight that this one must not overtake
  *
- * A queue has the batches of one plan in flight at most. When their last reply is in, all waiting members are
- * planned and sent at the end of that round of events. The engine sends nothing earlier than the end of a round
- * anyway. So a request for an uncontended key waits no longer, and requests of the same round share a batch at
- * no cost. Where clients pipeline requests for several hot keys, a round has several passes (chain.c).
+ * When the last reply to a queue's operations has come, all waiting members of the queue are planned and sent at
+ * the end of that round of events. Without folding, too, the engine sends submitted operations only at the end of
+ * a round. So a request for an uncontended key waits no longer than without folding, and requests of the same
+ * round share a batch at no cost. Where clients pipeline requests for several hot keys, a round has several
+ * passes, and a queue may send one plan in each pass (chain.c).
  *
  * Order, as law 2 (linearizable per key, pipelined clients included) requires. Only foldable requests enter a
- * queue. The order among clients is free until the engine runs them. A client's own order is kept by its chain:
- * while it has requests waiting in a partition bucket, its further requests for that bucket wait behind them.
- * While requests of the chain are in flight in a batch, further commands for that bucket stay in the client's
- * input until the batch is answered. So no later request of the client can come in between, even if a folded
- * request has to be sent a second time.
+ * queue. The order among clients is free until the engine runs their requests. A chain keeps the order of one
+ * client: while the client has requests waiting in a partition bucket, its further requests for that bucket wait
+ * behind these. While requests of the chain are in flight, further commands of the client for that bucket stay in
+ * the client's input until these requests are answered; only a command for the chain's last queue may still enter
+ * this queue. So no later request of the client can come in between, even if a folded request has to be sent a
+ * second time.
  *
  * When folding does not help, requests are sent directly:
- * - A queue where only one client waits is emptied when that client sends a command that cannot join a chain.
- * - A client with BEHIND_MAX or more other requests in flight for the partition bucket is not folded: it would
- *   lose more by waiting than the key gains. The same holds for a client that is alone on the key.
- * - A client that was held while it had deep pipelined input is not folded for its next requests: it would pay
- *   a round trip for nearly each of them.
+ * - If only one client waits in a queue and sends a command that cannot join its chain, hs_fold_release sends all
+ *   requests of the queue.
+ * - A client with BEHIND_MAX or more other requests in flight in the partition bucket, and none in a chain there,
+ *   is not folded: the client would lose more by waiting than the key gains. The same holds for a client with
+ *   requests in flight that is alone on the key.
+ * - A client that was held while it had more than DEEP_BYTES of pipelined input is not folded for its next
+ *   UNFOLDED requests: the client would pay a round trip for nearly each request.
+ * - A key whose batches had too few members is not folded for its next BYPASS requests; a key whose reads nearly
+ *   all differed, for its next BYPASS_READS reads.
  *
- * A key becomes hot when its heat is counted (core/count.c). Requests already in flight for it stay as they
- * are. Its queue is removed after the key has been cool for a while and the queue is empty. */
+ * Requests that are in flight when a key becomes hot are not queued afterwards. keys.c makes and removes
+ * queues. */
 #include "absorb/fold/stage.h"
 
 #include "base/mem.h"
@@ -35,10 +41,13 @@
 #include "wire/reply.h"
 
 enum {
-	BYPASS_READS = 1024,  /* reads that bypass the queue after folding reads did not pay */
-	READS_JUDGED_MIN = 8, /* a plan with fewer reads is not judged */
-	BATCHES_JUDGED = 32,  /* batches after which the gain is judged */
-	BYPASS = 1024,	      /* requests that bypass the queue after folding did not pay */
+	/* reads of the key that bypass the queue after folding its reads did not pay */
+	BYPASS_READS = 1024,
+	READS_JUDGED_MIN = 8, /* the reads of a plan with fewer reads are not judged */
+	/* number of batches of a key after which judge() looks at the gain */
+	BATCHES_JUDGED = 32,
+	/* requests for the key that bypass the queue after folding did not pay */
+	BYPASS = 1024,
 };
 
 /* --- a request's path through a queue --- */
@@ -51,7 +60,7 @@ void hs_fold_make_ready(struct hs_fold_stage *stage, struct hs_fold_queue *queue
 	hs_stage_want(stage->core, stage->index, HS_POINT_FLUSH, true);
 }
 
-/* Sends the request to the engine as it came. The request may be freed when this returns. */
+/* Sends the request to the engine unchanged. The request may be freed when this function returns. */
 static void send_as_it_came(struct hs_fold_stage *stage, struct hs_fold_request *folded)
 {
 	struct hs_fold_queue *queue = folded->queue;
@@ -76,7 +85,7 @@ static void refuse(struct hs_fold_stage *stage, struct hs_request *request)
 	hs_dispatch_finish(stage->core, request);
 }
 
-/* From here on the stage has state in the request. */
+/* Marks the request so that the core calls `arrive`, and initialises this stage's state in the request. */
 static struct hs_fold_request *mark(struct hs_fold_stage *stage, struct hs_request *request)
 {
 	struct hs_fold_request *folded = hs_fold_of(stage, request);
@@ -88,7 +97,8 @@ static struct hs_fold_request *mark(struct hs_fold_stage *stage, struct hs_reque
 	return folded;
 }
 
-/* Queues the request; it is sent at the end of the round unless the queue has operations in flight. */
+/* Puts the request into the queue, or refuses it with BUSY if fold-waiters-max requests wait for the key
+ * already. */
 static void take(struct hs_fold_stage *stage, struct hs_fold_queue *queue,
 		 struct hs_request *request)
 {
@@ -96,7 +106,7 @@ static void take(struct hs_fold_stage *stage, struct hs_fold_queue *queue,
 
 	folded->queue = queue;
 	folded->member = stage->admitted_member;
-	folded->member.argv = request->call.argv; /* the request's copy */
+	folded->member.argv = request->call.argv; /* the request's own copy */
 	folded->member.raw = request->call.raw;
 	hs_list_init(&folded->member.link);
 	request->resp = request->session->resp;
@@ -107,7 +117,8 @@ static void take(struct hs_fold_stage *stage, struct hs_fold_queue *queue,
 		refuse(stage, request);
 }
 
-/* A request without a queue. True: it waits behind queued requests of its session, and is sent after them. */
+/* Puts a request without a queue into its session's chain, if the chain has requests that this one must not
+ * overtake. False: no chain, or an empty one; the request goes on to the engine. */
 static bool follow(struct hs_fold_stage *stage, struct hs_request *request)
 {
 	struct hs_fold_chain *chains = hs_fold_session(stage, request->session)->chains;
@@ -119,8 +130,9 @@ static bool follow(struct hs_fold_stage *stage, struct hs_request *request)
 	return true;
 }
 
-/* A read that the engine answers at once (embedded), with nothing of its client in flight there: only its reply
- * has to wait for earlier replies, so it need not be queued. */
+/* Whether the request is a read that the engine answers at once (embedded engine). True only if the session has
+ * nothing in flight in the bucket and an earlier request whose reply is still due. Then only the read's reply
+ * waits, for the earlier replies, and queueing the read gains nothing. */
 static bool is_at_once(const struct hs_core *core, const struct hs_request *request)
 {
 	const struct hs_session *session = request->session;
@@ -130,13 +142,14 @@ static bool is_at_once(const struct hs_core *core, const struct hs_request *requ
 	       session->requests.next != &request->link;
 }
 
-/* The request is sent under its session's own client id: earlier requests in flight get that id back. */
+/* Call before a request is sent under its session's own client id. Gives this id back to the session's earlier
+ * requests in flight that carry the id of a round, so that the engine keeps the order of all of them. */
 static void restore_clients(struct hs_fold_stage *stage, const struct hs_request *request)
 {
 	const struct hs_fold_session *known = hs_fold_session(stage, request->session);
 
-	/* All buckets, not only the request's: the slot may have moved since the session's earlier requests
-	 * were sent. */
+	/* Goes through all buckets, not only the request's bucket: the slot may have moved since the session's
+	 * earlier requests were sent. */
 	for (uint32_t i = 0; known->relabelled > 0 && i < HS_PARTITION_BUCKETS; i++) {
 		if (known->chains[i].total == 0)
 			hs_chain_restore_client(stage, &known->chains[i]);
@@ -168,7 +181,7 @@ static enum hs_stage_result depart(void *self, struct hs_request *request, struc
 
 /* --- batches in flight --- */
 
-/* Takes the request out of its session's counts and chain. */
+/* Takes the request out of session->in_bucket and out of its chain. */
 static void leave_bucket(struct hs_fold_stage *stage, struct hs_fold_request *folded)
 {
 	folded->request->session->in_bucket[hs_fold_bucket(folded->request)]--;
@@ -239,8 +252,9 @@ static void batch_done(struct hs_core *core, struct hs_request *internal_request
 	op_done(stage, queue);
 }
 
-/* The client id that a batch is sent under, so that the engine keeps every member's order: a new id if no
- * member's client has anything else in flight, else the id of the round. */
+/* Returns the client id to send a batch under, so that the engine keeps every member's order. If no member's
+ * session has other requests in the bucket that are in flight or follow in this round, the batch gets a new id.
+ * Otherwise the batch gets the round's id, and so do the sessions' requests in flight outside their chains. */
 static uint64_t client_of_batch(struct hs_fold_stage *stage, const struct hs_fold_batch *batch)
 {
 	bool shared = false;
@@ -257,7 +271,7 @@ static uint64_t client_of_batch(struct hs_fold_stage *stage, const struct hs_fol
 	return shared ? hs_chain_client(stage) : hs_internal_client(stage->core);
 }
 
-/* A batch of several members is sent as one internal call. */
+/* Sends a batch of several members as one internal call. */
 static void send_together(struct hs_fold_stage *stage, struct hs_fold_queue *queue,
 			  struct hs_fold_batch *batch)
 {
@@ -288,8 +302,8 @@ static void send_together(struct hs_fold_stage *stage, struct hs_fold_queue *que
 	hs_internal_send(stage->core, internal_request);
 }
 
-/* Sends one waiting member by itself. If its chain has more requests, the member stays in the chain until it is
- * answered. */
+/* Takes one waiting member out of the queue and sends it by itself. If the chain is long (hs_chain_is_long), the
+ * member stays in the chain until it is answered, and is sent under the round's client id. */
 static void send_member(struct hs_fold_stage *stage, struct hs_fold_request *folded)
 {
 	bool stays = hs_chain_is_long(folded->chain);
@@ -337,7 +351,9 @@ static void send_batch(struct hs_fold_stage *stage, struct hs_fold_queue *queue,
 	send_alone(stage, folded);
 }
 
-/* Judges whether folding this key pays. Clients that rarely meet lose more by waiting than the engine gains. */
+/* Counts the members and batches of a plan. After BATCHES_JUDGED batches with fewer than fold-gain-min members on
+ * average, the key's next BYPASS requests bypass the queue: if clients rarely wait together, they lose more by
+ * waiting than the engine gains. */
 static void judge(const struct hs_fold_stage *stage, struct hs_fold_queue *queue, uint32_t members,
 		  uint32_t batches)
 {
@@ -351,8 +367,9 @@ static void judge(const struct hs_fold_stage *stage, struct hs_fold_queue *queue
 	queue->judged_batches = 0;
 }
 
-/* Puts the members that the plan left over aside until the round ends. They must not go with a later pass of
- * this round: their clients' members in flight may have to be sent again first. */
+/* Moves the members that the plan left in the queue to `deferred` until the round ends. They must not go with a
+ * later pass of this round: an earlier member of the same client is in flight, and if its batch fails this member
+ * must be sent again first. */
 static void defer_rest(struct hs_fold_stage *stage, struct hs_fold_queue *queue)
 {
 	struct hs_link *waiting = &queue->fold.waiting;
@@ -415,7 +432,8 @@ static void launch(struct hs_fold_stage *stage, struct hs_fold_queue *queue)
 		send_batch(stage, queue, batch);
 	}
 	judge(stage, queue, members, batches);
-	/* Nearly all reads differ (a hash read field by field): waiting for each other gains nothing. */
+	/* Nearly every read of this plan needed a batch of its own (a hash read field by field): waiting gains
+	 * nothing. */
 	if (reads >= READS_JUDGED_MIN && reads < 2 * read_batches)
 		queue->bypass_reads = BYPASS_READS;
 }
@@ -457,11 +475,12 @@ static void flush(void *self)
 		return;
 	begin_round(stage);
 	run_passes(stage);
-	begin_round(stage); /* later arrivals belong to another round */
+	begin_round(stage); /* requests that arrive after this flush belong to the next round */
 	requeue_deferred(stage);
 }
 
-/* A request that was sent by itself, or a plain request of a chain, was answered. */
+/* The core calls this when a request that was sent by itself, from a queue or as a plain request of a chain, is
+ * answered. */
 static void arrive(void *self, struct hs_request *request, struct hs_part *part)
 {
 	struct hs_fold_stage *stage = self;

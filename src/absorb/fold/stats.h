@@ -1,4 +1,4 @@
-/* Counters of fold. Any thread may read them. */
+/* Counters of the stage `fold`. Any thread may read them. */
 #ifndef HS_ABSORB_FOLD_STATS_H
 #define HS_ABSORB_FOLD_STATS_H
 

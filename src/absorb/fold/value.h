@@ -1,15 +1,16 @@
-/* The value of a key after a SET or an add, as far as the members of a batch determine it. Private to
- * absorb/fold: plan.c computes with it what is sent, answer.c what each member gets, so both agree. */
+/* The value of a key while the members of a write batch are evaluated. Private to absorb/fold: plan.c computes
+ * with it the command to send, answer.c the answer of each member, so the two agree. */
 #ifndef HS_ABSORB_FOLD_VALUE_H
 #define HS_ABSORB_FOLD_VALUE_H
 
 #include "absorb/fold/fold.h"
 #include "command/texts.h"
 
-/* The magnitudes of one add batch sum to less than this, so a number never comes near both int64 limits. */
+/* The magnitudes of an add batch with several adds sum to less than this. So one batch cannot move a number from
+ * one int64 limit to the other. */
 #define HS_FOLD_MAGNITUDES_MAX (UINT64_C(1) << 62)
 
-/* Whether no batch can reach an int64 limit from this number. */
+/* Whether no add batch with several adds can move this number to an int64 limit. */
 static inline bool hs_fold_is_far_from_overflow(int64_t number)
 {
 	int64_t most = (int64_t)(HS_FOLD_MAGNITUDES_MAX / 2);
@@ -19,11 +20,11 @@ static inline bool hs_fold_is_far_from_overflow(int64_t number)
 
 struct hs_fold_value {
 	bool is_number;
-	bool changed; /* an add followed the SET */
-	/* the value is this number's decimal text: Redis accepts no other text as a number */
+	bool changed; /* an add followed the last SET */
+	/* The value is the decimal text of `number`, which is the only text that Redis accepts as a number. */
 	int64_t number;
-	size_t len;	/* length of a value that is not a number */
-	int64_t ttl_ms; /* 0: none */
+	size_t len;	/* length in bytes of a value that is not a number */
+	int64_t ttl_ms; /* time to live that the last SET gave; 0: none */
 };
 
 static inline void hs_fold_value_set(struct hs_fold_value *value,
@@ -33,7 +34,8 @@ static inline void hs_fold_value_set(struct hs_fold_value *value,
 	value->is_number = hs_num_parse_int(member->argv[2], &value->number);
 }
 
-/* Adds `by`. Returns NULL, or the error text that INCR would give; then the value is unchanged. */
+/* Adds `by` to the number and returns NULL. If the value is not a number or the sum overflows, leaves the value
+ * unchanged and returns the error text of INCR. */
 static inline const char *hs_fold_value_add(struct hs_fold_value *value, int64_t by)
 {
 	if (!value->is_number)
