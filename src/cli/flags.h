@@ -1,6 +1,7 @@
 /* The flags of a subcommand, one row each. A row's default is parsed by the same function as a word of the command
- * line, and the help is printed from the rows. Every subcommand has --help and -h. It knows no subcommand. Options
- * point into argv, which must outlive them. The main thread. */
+ * line, and the help is printed from the rows. Every subcommand that uses them has --help and -h; serve has
+ * options of its own (serve/options.h). It knows no subcommand. Options point into argv, which must outlive them.
+ * The main thread. */
 #ifndef HS_CLI_FLAGS_H
 #define HS_CLI_FLAGS_H
 

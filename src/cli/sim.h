@@ -24,12 +24,13 @@ struct hs_sim_job_sums {
 	uint64_t undecided;
 	struct hs_sim_coverage_counts coverage;
 	bool failed;
-	uint64_t failed_seed; /* the lowest seed that broke a law */
+	uint64_t failed_seed; /* the lowest of the seeds that were run and broke a law */
 };
 
 /* Runs the schedules in order of their seeds. Each process takes the next few when it has finished its last ones.
- * Ends early at the first broken law, or when SIGINT or SIGTERM arrives; by then every seed below the last one that
- * was given out has been run. Negative: no process could be started. */
+ * Ends early at the first broken law, or when SIGINT or SIGTERM arrives. Each process finishes the seeds that it
+ * took; if it dies (an assertion or a signal), the rest of them is not run.
+ * Negative: no process could be started. */
 int hs_sim_jobs_run(const struct hs_sim_job_options *options, struct hs_sim_job_sums *sums);
 
 /* Shrinks the schedule of a seed that breaks a law, runs the smallest one found, and prints its script, its plan, the

@@ -62,7 +62,8 @@ static void run_one(struct board *board, const struct hs_sim_runner *runner, uin
 	hs_buf_deinit(&result.text);
 }
 
-/* The loop of one process. It finishes a block that it has begun, so that every seed below `given` is run. */
+/* The loop of one process. It finishes a block that it has begun, so that every seed below `given` is run, unless
+ * a process dies in its block. */
 static void work(struct board *board, const struct hs_sim_job_options *options, uint64_t job)
 {
 	struct hs_sim_runner runner;

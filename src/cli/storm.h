@@ -1,6 +1,7 @@
-/* `heatsink storm`: sends load to any Redis endpoint, measures it and, with --verify, checks the replies. Shared by
- * src/cli/storm*.c; besides them only unit tests and bench/ include it. storm is a client: it knows the protocol and
- * shares no code with the engine but the parsers of redirects and of CLUSTER SLOTS.
+/* `heatsink storm`: sends load to any Redis endpoint, measures it and, with --verify, checks the replies. Shared
+ * by src/cli/storm*.c; besides them only unit tests and bench/ include it. storm is a client: it knows the
+ * protocol, and shares with the redis engine only upstream/ (connections, backoff, TLS, redirects) and the parser
+ * of CLUSTER SLOTS (engine/redis/topology.h). Histories are checked by sim/check.h.
  *
  *     storm.c          entry: phases in order, threads
  *     storm_options.c  the table of options
@@ -22,14 +23,21 @@
  * together, such as WATCH … EXEC. A stamp is the number of an event: a request sent or a reply received. A blind
  * write is one whose reply (OK, or a count) does not tell its place in the order.
  *
- * Threads: one per --threads, each a worker with its own loop, clients and counts. Workers share the options
- * (constant) and the stop flag. --verify and --ordered allow one thread only, so `verify`, `history` and `order` have
- * one user.
+ * Threads: --threads N gives N workers, each with its own loop, clients and counts. Worker 0 runs on the main
+ * thread, the others on N - 1 threads that are started anew for each phase; host names are looked up in detached
+ * threads (upstream/names.h). Workers share the options (constant) and the stop flag. --verify and --ordered allow
+ * one thread only, so `verify`, `history` and `order` have one user.
  *
- * Bad days: a connection is lost: requests of which the kernel took a byte have an unknown outcome (`lost`), the
- * others are taken back (`unsent`), and the client reconnects after 10 ms to 1 s. After --retries failures it is
- * given up; when all clients are, the run ends (`abandoned`). With --verify, keys that cannot be read at the end are
- * failures: exit code 1. */
+ * Bad days. A connection is lost: requests of which the kernel took a byte have an unknown outcome (`lost`), the
+ * others are taken back (`unsent`). The client reconnects after a backoff of 10 ms, doubling to 1 s, plus up to
+ * half of it at random. It is given up after more than --retries failures in a row; with the default of 20, that
+ * takes 14 to 21 s. At the start, unless --retries is given, the first failure is enough.
+ *
+ * The server dies for good: RUN ends at --duration, or earlier if all clients are given up (`abandoned`). FINAL
+ * (--verify) then goes on with the clients that are left, and ends when all are given up, or after 30 s without a
+ * reply. Every written key that FINAL could not read is a failure: exit status 1. Without --verify, or with
+ * --no-final, lost requests alone leave the exit status 0. Measured, with the server killed 3 s into the run:
+ * storm ends after 21 s, with --duration 10s as with 60s. Requests lost in FINAL are not in the report. */
 #ifndef HS_CLI_STORM_H
 #define HS_CLI_STORM_H
 

@@ -3,8 +3,9 @@
  *     storm_history.c ── operations of a key ──► hs_storm_check ── no order ──► hs_storm_check_save: a file
  *     heatsink storm --check-history FILE ─────► hs_storm_check_file
  *
- * It knows no connection and no reply. One thread. A file that is cut short or edited is refused with the line
- * that is wrong. */
+ * It knows no connection and no reply. One thread. A file that was cut short is refused, and so is one with a line
+ * that is no operation; the error then has the line's number. An edited file whose lines are all operations is
+ * accepted. */
 #ifndef HS_CLI_STORM_CHECK_H
 #define HS_CLI_STORM_CHECK_H
 

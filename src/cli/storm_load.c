@@ -514,7 +514,8 @@ static void add_retry(struct hs_storm_worker *worker, uint64_t key)
 	hs_buf_append(&worker->again, &key, sizeof key);
 }
 
-/* A key that could not be read is requested again after the next tick, UNREAD_MAX times per phase. */
+/* Requests a key that could not be read again after the next tick. Once UNREAD_MAX reads of the phase have failed,
+ * for all keys together, the key is reported as unread instead. */
 static void probe_later(struct hs_storm_worker *worker, uint64_t key)
 {
 	if (++worker->unread > UNREAD_MAX) {

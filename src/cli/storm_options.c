@@ -223,11 +223,11 @@ static const struct hs_flag_renamed renamed[] = {
 static const struct hs_flags flags = {
 	.program = "heatsink storm",
 	.before = "heatsink storm: a load generator for any Redis endpoint\n\n",
-	.after =
-		"\nExit status: 0 all requests were answered without an error; 1 invalid flags, "
-		"no\n"
-		"connection, no reply, or --verify found a wrong reply; 2 --verify found no wrong\n"
-		"reply but could not decide every window; 3 some replies were errors.\n",
+	.after = "\nExit status: 0 replies came, and none was an error; 1 invalid flags, no\n"
+		 "connection, no reply, replies stopped before --count was reached, or --verify\n"
+		 "found a wrong reply or a key that it could not read; 2 --verify found no wrong\n"
+		 "reply but could not decide every window; 3 some replies were errors. Requests\n"
+		 "lost with their connection are counted, but do not change the status.\n",
 	.rows = rows,
 	.count = sizeof rows / sizeof *rows,
 	.renamed = renamed,

@@ -10,7 +10,8 @@
  * call an older value wrong instead of concurrent.
  *
  * A request that must wait is put aside, and requests for other keys go on, up to `room` waiting requests. `room`
- * bounds the memory, and how far the load strays from the order in which it was drawn.
+ * bounds the memory for waiting requests, and how far the load strays from the order in which it was drawn. A
+ * table of all keys (40 bytes each) is allocated besides.
  *
  * Knows key numbers, but no connections and no bytes. One thread. */
 #ifndef HS_CLI_STORM_ORDER_H

@@ -85,8 +85,8 @@ static void wait_until(struct top *top, uint64_t until_us)
 	uint64_t now_us = hs_clock_mono_us();
 
 	uv_update_time(&top->loop);
-	/* A repeating timer: uv_run runs due timers before it waits, and would then wait for a key without a
-	 * limit. */
+	/* Repeats every ms: uv_run runs a due timer before it waits. A timer that fired only once would be gone by
+	 * then, and the wait for a key would have no limit. */
 	if (until_us != UINT64_MAX)
 		uv_timer_start(&top->alarm, on_alarm,
 			       until_us > now_us ? (until_us - now_us + 999) / 1000 : 0, 1);

@@ -19,8 +19,9 @@
  *                           │ grid
  *                           └──▶ screen, or standard output
  *
- * One thread. Everything between client and screen is pure: it has no clock and no file descriptor. A server that
- * hangs or dies blocks no key: the last figures stay, marked as stale, and top reconnects at the next interval. */
+ * One thread; name lookups run in detached threads (upstream/names.h). Everything between client and screen is
+ * pure: it has no clock and no file descriptor. A server that hangs or dies blocks no key: the last figures stay,
+ * marked as stale, and top reconnects at the next interval. */
 #ifndef HS_CLI_TOP_H
 #define HS_CLI_TOP_H
 
@@ -189,7 +190,8 @@ void hs_top_model_sort(struct hs_top_model *model, enum hs_top_sort sort);
 
 /* ---- the view ---- */
 
-/* A key is a character, or one of these, above all characters. */
+/* A key is a character, the ASCII control characters with a name included, or from UP on a number above all
+ * characters. */
 enum hs_top_key {
 	HS_TOP_KEY_NONE = 0,
 	HS_TOP_KEY_REDRAW = 12, /* Ctrl-L */

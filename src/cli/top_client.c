@@ -1,6 +1,6 @@
-/* One connection to the server (upstream/), and queries on it. A query is a few commands sent at once; it is answered
- * when the last reply has come. Everything happens while the loop runs, besides the keyboard: a server that hangs
- * blocks no key.
+/* One connection to the server (upstream/), and queries on it. A query is a few commands sent at once; it is
+ * answered when the last reply has come. Everything happens inside the loop, which also waits for the keyboard: a
+ * server that hangs blocks no key.
  *
  *     DOWN ──query──▶ OPENING ──▶ UP ──replies──▶ UP (idle) ──query──▶ …
  *       ▲                │         │

@@ -1,5 +1,7 @@
-/* The board as metrics. Partitions: one family per field of HEAT PARTITIONS; name and help come from the field table
- * (telemetry/field.h). Keys: the hottest ones, if metrics-keys asks for them. The thread that owns the board. */
+/* The board as metrics. Partitions: one family per field of HEAT PARTITIONS that has a metric name; name and help
+ * come from the field table (telemetry/field.h). Two more families have the address of each partition, and the
+ * histogram of its request durations. Keys: the hottest ones, if metrics-keys asks for them. The thread that owns
+ * the board. */
 #ifndef HS_HTTP_BOARD_METRICS_H
 #define HS_HTTP_BOARD_METRICS_H
 

@@ -43,7 +43,7 @@ struct hs_http_pending {
 	struct hs_http *http;
 	struct MHD_Connection *peer;
 	struct hs_http_answer answer;
-	bool has_request_line;
+	bool begun;	/* the route's `begin` was called, and the request has not ended */
 	bool suspended; /* the library ignores the connection until it is resumed */
 	bool answered;
 };
@@ -380,8 +380,7 @@ static enum MHD_Result begin_pending(struct hs_http *http, struct connection *co
 {
 	struct hs_http_pending *pending = &connection->pending;
 
-	*pending = (struct hs_http_pending){
-		.http = http, .peer = connection->peer, .has_request_line = true};
+	*pending = (struct hs_http_pending){.http = http, .peer = connection->peer, .begun = true};
 	request->suffix = hs_buf_bytes(&connection->encoded_path);
 	request->suffix.data += strlen(request->route->path);
 	request->suffix.len -= strlen(request->route->path);
@@ -396,7 +395,7 @@ static enum MHD_Result begin_pending(struct hs_http *http, struct connection *co
 
 void hs_http_answer(struct hs_http_pending *pending, struct hs_http_answer *answer)
 {
-	hs_check(pending->has_request_line && !pending->answered);
+	hs_check(pending->begun && !pending->answered);
 	pending->answer = *answer;
 	answer->body = (struct hs_buf){0};
 	pending->answered = true;

@@ -1,13 +1,16 @@
-/* src/http: HTTP for operators. This file answers a table of routes with libmicrohttpd; route.h has routes and
- * parameters, api.h heat as JSON, metrics.h and board_metrics.h the Prometheus text, kv.h the headers of GET
- * /kv/<key>. GET and HEAD only: nothing can be changed over HTTP. The folder knows the board (telemetry/) and rules
- * (contract/), but no engine, no options and no thread: src/serve composes the pages and calls it from the control
- * thread's loop:
+/* src/http: HTTP, in two roles: pages for operators and their tools (heat as JSON, Prometheus metrics, health
+ * checks), and GET /kv/<key>, which serves the value of a key to browsers and to the HTTP caches in front of them.
+ *
+ * This file answers a table of routes with libmicrohttpd; route.h has routes and parameters, api.h heat as JSON,
+ * metrics.h and board_metrics.h the Prometheus text, kv.h the headers of GET /kv/<key>. GET and HEAD only: nothing
+ * can be changed over HTTP. The folder knows the board (telemetry/) and rules (contract/), but no engine, no
+ * options and no thread: src/serve composes the pages and calls it from the control thread's loop:
  *
  *     a socket was accepted ─ hs_http_add
  *     hs_http_fd is readable, or hs_http_wait_ms has passed ─ hs_http_run
  *
- * One thread: that of the loop. Buffers of answers are the struct's until the library has sent them.
+ * One thread: that of the loop. hs_http_answer takes over the buffer of an answer; it is freed when the library
+ * has sent it.
  *
  * Limits (struct hs_http_options) and what happens at each, in this order:
  *
@@ -22,7 +25,7 @@
  *                                      slow progress does not extend it. The connection is closed
  *     body_bytes                       a larger answer becomes a 500
  *     unread_bytes                     an answer that would exceed it together with answers still being sent becomes
- *                                      a 503
+ *                                      a 503. Answers of at most 4096 bytes are always sent
  *
  * A route may answer later (`begin`): its request is suspended until hs_http_answer, which must come exactly once. If
  * the client disconnects before that, the library notices it only after the answer. */
@@ -64,7 +67,8 @@ struct hs_http_options {
 	ROW(errors, HS_TOTAL, "Http", "http_errors", "http_errors_total", \
 	    "HTTP requests answered with a status of 400 or more") \
 	ROW(refused, HS_TOTAL, "Http", "http_refused", "http_refused_connections_total", \
-	    "HTTP connections and requests refused with 503 because all connections were busy") \
+	    "HTTP connections and requests refused: answered with 503 because all connections were busy, " \
+	    "or closed because libmicrohttpd failed") \
 	ROW(idle_closed, HS_TOTAL, "Http", "http_idle_closed", "http_idle_closed_total", \
 	    "HTTP connections without a complete request that were closed to make room for a new one") \
 	ROW(timeouts, HS_TOTAL, "Http", "http_timeouts", "http_timeouts_total", \

@@ -19,8 +19,8 @@ enum {
  * HS_EINVAL for a % without two hex digits; the key is then incomplete. */
 int hs_kv_decode(struct hs_bytes encoded, struct hs_buf *key) HS_MUSTCHECK;
 
-/* Writes a strong ETag, quotes included: 128 bits of the value's SHA-256. It is the same from every server and after
- * every restart, and two values with the same ETag cannot be constructed. */
+/* Writes a strong ETag, quotes included: 128 bits of the value's SHA-256. It is the same from every server and
+ * after every restart. Two values with the same ETag cost about 2^64 hashes to find. */
 void hs_kv_etag(struct hs_bytes value, char etag[HS_KV_ETAG_BYTES]);
 
 /* True if the If-None-Match list contains the ETag, compared weakly (W/ is ignored), or is a single star. In a

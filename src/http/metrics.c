@@ -1,4 +1,4 @@
-/* Numbers are written by hand, not with printf: a page has thousands of samples. */
+/* Whole numbers are formatted without printf: a page has thousands of samples. */
 #include "http/metrics.h"
 
 #include "base/check.h"

@@ -37,10 +37,12 @@ void hs_metrics_family(struct hs_metrics *metrics, const char *group, const char
 		       const char *type, const char *help);
 
 void hs_metrics_value(struct hs_metrics *metrics, struct hs_metrics_labels labels, double value);
-/* A sample whose value is text: exact to the last digit. */
+/* A sample whose value the caller has formatted already. It is written unchanged, so a 64-bit counter keeps every
+ * digit. */
 void hs_metrics_text(struct hs_metrics *metrics, struct hs_metrics_labels labels,
 		     struct hs_bytes value);
-/* Buckets, sum and count of a histogram of times in µs, which were rounded up to a bucket. */
+/* Writes the buckets, the sum (in seconds) and the count of a histogram. Its times were rounded up to whole µs
+ * before they were counted. */
 void hs_metrics_histogram(struct hs_metrics *metrics, struct hs_metrics_labels labels,
 			  const uint64_t counts[HS_COARSE_HISTOGRAM_BUCKETS], double sum_s);
 

@@ -1,5 +1,5 @@
-/* The clocks of the process. The core and the engine's sans-IO parts never read a clock: src/serve and src/cli read
- * it here and hand the time down. Any thread. */
+/* The clocks of the process. The core and the engine's sans-IO parts never read a clock: src/serve and src/cli
+ * read it here and hand the time down (storm reads uv_hrtime instead). Any thread. */
 #ifndef HS_SERVE_CLOCK_H
 #define HS_SERVE_CLOCK_H
 

@@ -17,7 +17,7 @@
 struct hs_event_queue {
 	struct hs_mpsc events;
 	_Atomic uint64_t bytes;	       /* of all events in it */
-	_Atomic bool full;	       /* the last event was dropped */
+	_Atomic bool full;	       /* an event was dropped since the queue was last empty */
 	_Atomic bool key_changes_lost; /* the next take adds HS_EVENT_CHANGED_ALL */
 };
 

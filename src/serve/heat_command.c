@@ -62,9 +62,10 @@ static bool take_number(struct asked *asked, const char *word, struct hs_bytes v
 static const struct word {
 	unsigned bit;
 	const char *name;
-	size_t offset;		  /* in struct asked */
-	int64_t max;		  /* of a number */
-	const char *const *names; /* one of these; neither: any bytes */
+	size_t offset; /* in struct asked */
+	/* A number up to `max`, or one of `names` (up to a NULL). A word with neither takes any bytes. */
+	int64_t max;
+	const char *const *names;
 } words[] = {
 	{COUNT, "COUNT", offsetof(struct asked, count), .max = HS_BOARD_TOP_MAX},
 	{BY, "BY", offsetof(struct asked, by), .names = hs_board_by_words},

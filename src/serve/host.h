@@ -1,8 +1,10 @@
 /* The host: the state that all threads of the process share, and the commands that the process answers for all its
  * workers (CONFIG, INFO, SHUTDOWN, HEAT, HOTKEYS, changes of users). It knows no socket and no session.
  *
- * The control thread (control.h) owns every field and calls every function, except where a field names another
- * thread. Workers and the main thread never read `options`: hs_host_publish hands them copies.
+ * The control thread (control.h) owns every field, except where a field names another thread, and calls every
+ * function. At the start, before that thread runs, the main thread calls hs_host_publish_to_main and
+ * hs_host_publish_caching. Workers and the main thread never read `options` while the server runs: hs_host_publish
+ * hands them copies.
  *
  * Bad days: an option that cannot be set changes nothing at all (all or nothing, as in Redis 7); a configuration file
  * that cannot be read on SIGHUP leaves the running configuration as it is, and one log line says why. */
@@ -106,8 +108,8 @@ bool hs_host_ready(struct hs_host *host, struct hs_buf *why);
 
 /* Hands the current options to every worker and to the main thread. */
 void hs_host_publish(struct hs_host *host);
-void hs_host_publish_to_main(
-	struct hs_host *host); /* log-level, maxclients, shutdown-timeout: main thread only */
+/* Sets the log level, and the main thread's copies of maxclients and shutdown-timeout. */
+void hs_host_publish_to_main(struct hs_host *host);
 /* Tells the shared cache and the engine whether any rule caches (mitigate, rule, cache-bytes). Must run before a
  * worker gets options with which it caches. */
 void hs_host_publish_caching(struct hs_host *host);

@@ -1,8 +1,9 @@
-/* HTTP on the control thread's loop: accepts connections and runs http/http.h when a socket is readable or a deadline
- * has passed. It knows no route and no HTTP.
+/* HTTP on the control thread's loop: accepts connections and runs http/http.h when a socket is readable or a
+ * deadline has passed. It hands the routes of pages.h to http/http.h and finished reads of keys to kv_page.c; it
+ * composes no page and parses no HTTP.
  *
- *     main ────── open ── … ── (close, if the start fails)
- *     control ─── start ── its loop runs ── stop
+ *     main ────── open ── start ── … (close instead of start, if the server cannot start)
+ *     control ───────────────── its loop runs ── stop
  *
  * One thread at a time: the main thread until the control thread starts, then the control thread.
  *

@@ -1,5 +1,6 @@
 /* INFO: counters (serve/totals.h), and one row for each value that is computed on request (info_rows.c). INFO and
- * /metrics walk the same rows. It changes nothing. The control thread. */
+ * /metrics walk the same rows. It changes only the memory figures in struct hs_host, which hs_info_gather measures
+ * again after 100 ms. The control thread. */
 #ifndef HS_SERVE_INFO_H
 #define HS_SERVE_INFO_H
 

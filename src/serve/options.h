@@ -1,12 +1,15 @@
 /* The options of `heatsink serve`: one row each (options.def). The struct of their values, the command line, the
  * configuration file, CONFIG GET/SET/REWRITE and --help all come from these rows.
  *
- * A module of values and text: it knows no thread, no client and not what an option does. A struct hs_options belongs
- * to one thread at a time; the running server's to the control thread (host.h). Names are compared without case.
+ * A module of values and text: it knows no thread, no client and not what an option does. A struct hs_options
+ * belongs to one thread at a time; the running server's to the control thread (host.h). Names are compared without
+ * case in a file, on the command line and in CONFIG. One check is not: a file must not set `config`, but only the
+ * name in lower case is refused (options_file.c).
  *
- * Bad input: every function that reads text returns negative and writes one line to `error` that names the option,
- * the file and line if there is one, and what is allowed. `options` may then be half changed: work on a copy, as
- * CONFIG SET does. A name that an option once had gets an error that names the new one (RENAMED in options.def). */
+ * Bad input: a function that reads text returns negative and writes one line to `error` that says what is allowed.
+ * hs_options_load and hs_options_parse also name the option, and the file and line if there is one; hs_option_set
+ * leaves that to its caller. `options` may then be half changed: work on a copy, as CONFIG SET does. A name that
+ * an option once had gets an error that names the new one (RENAMED in options.def). */
 #ifndef HS_SERVE_OPTIONS_H
 #define HS_SERVE_OPTIONS_H
 
@@ -130,16 +133,19 @@ int hs_options_add_user(const struct hs_options *options, struct hs_acl **users,
 			char *error, size_t error_size) HS_MUSTCHECK;
 /* Adds `users`; a user of the same name is replaced. */
 void hs_options_overlay_users(struct hs_options *options, const struct hs_acl *users);
-void hs_options_format_user(const struct hs_acl_user *user, struct hs_buf *text); /* a line */
+/* Appends the `user` line of the configuration file. */
+void hs_options_format_user(const struct hs_acl_user *user, struct hs_buf *text);
 
 /* options_rules.c: contracts. */
 void hs_options_set_rules(struct hs_options *options, struct hs_rules *rules); /* takes it over */
 /* "user:* cache stale=1s": adds the rule; it replaces a rule with the same glob. */
 int hs_options_add_rule(struct hs_options *options, const char *line, char *error,
 			size_t error_size) HS_MUSTCHECK;
-void hs_options_format_rule(const struct hs_rule *rule, struct hs_buf *text); /* a line */
-/* CONFIG REWRITE: the index of the rule to write in place of this line, so that the same rules win as before;
- * hs_rules_count: none, drop the line. `written`: rules that have a line already. */
+/* Appends the `rule` line of the configuration file. */
+void hs_options_format_rule(const struct hs_rule *rule, struct hs_buf *text);
+/* CONFIG REWRITE: the rule to write in place of this old line, as an index into `rules`; hs_rules_count: none,
+ * drop the line. Among rules of equal rank the later one wins, so they keep their order in the file. `written`:
+ * rules that have a line already. */
 size_t hs_options_rule_for(const struct hs_rules *rules, const bool *written, const char *line);
 
 /* True if the address, as written, is reachable only from this machine. */

@@ -1,5 +1,5 @@
-/* The pages served over HTTP: the table of routes (http/route.h) over the host's data. It knows no socket and no
- * HTTP. Pages read, none changes anything. The control thread. */
+/* The pages served over HTTP: the table of routes (http/route.h) over the host's data. It knows routes, statuses
+ * and content types, but no socket and no libmicrohttpd. Pages read, none changes anything. The control thread. */
 #ifndef HS_SERVE_PAGES_H
 #define HS_SERVE_PAGES_H
 

@@ -48,7 +48,8 @@ static bool is_stopping(const struct hs_server *server)
 	return atomic_load(&server->control.host.stopping);
 }
 
-/* The engine's threads call these. */
+/* The engine calls these: `finished`, `answered` and `changed` on the worker's thread, so they may use its core;
+ * the others on any thread. */
 static void engine_done(void *context, uint32_t worker, struct hs_op *chain)
 {
 	struct hs_host *host = context;

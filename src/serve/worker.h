@@ -2,9 +2,9 @@
  * socket until they are closed; no client moves to another worker. It knows no command: bytes go to the core, replies
  * come from it. Other threads reach it only through its queues:
  *
- *     main ────── messages: a socket, drain ─────────────────┐
+ *     main ────── messages: a socket, learn, drain ──────────┐
  *     control ─── messages: new options, an internal socket ─┤
- *     engine ──── done: finished operations ─────────────────┼──▶ one wake-up ──▶ the worker's loop
+ *     engine ──── messages: learn; done: finished operations ┼──▶ one wake-up ──▶ the worker's loop
  *     workers ─── peer_ops: CLIENT LIST and the like ────────┤
  *     any ─────── events: pub/sub, changed keys ─────────────┘
  *
