@@ -208,8 +208,7 @@ struct hs_engine_calls {
 	void (*check_sessions_every)(struct hs_engine *engine, uint64_t us);
 	/* Any thread, once the engine is created: how many partitions there can be; it never changes. */
 	uint16_t (*partitions)(const struct hs_engine *engine);
-	/* The control thread, and at the start the main thread: the state of a partition, and the
-	 * engine's counters. */
+	/* The control thread: the state of a partition, and the engine's counters. */
 	void (*partition_stats)(struct hs_engine *engine, uint16_t id,
 				struct hs_engine_partition *stats);
 	void (*stats)(struct hs_engine *engine, struct hs_engine_stats *stats);

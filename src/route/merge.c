@@ -1,4 +1,4 @@
-/* One function for each way to merge (struct hs_merge.how); hs_merge_replies chooses it. */
+/* A function for each kind of merge; merge_parts chooses it by struct hs_merge.how. */
 #include "route/merge.h"
 
 #include "base/limits.h"

@@ -1,7 +1,7 @@
 /* The state and the figures of one partition, as its engine last measured them. The caller owns the struct: the
- * control thread (the main thread at the start and the end) hands it to hs_engine_calls.partition_stats, and the
- * engine fills it in from its own counters, under its own lock. No other thread sees it. The functions here are
- * pure. */
+ * control thread hands it to hs_engine_calls.partition_stats, and the engine copies its figures into it: redis/
+ * under the mutex of the monitor thread, embedded/ from atomics, without a lock, so that two figures may differ
+ * by a moment. The functions here are pure. */
 #ifndef HS_ROUTE_PARTITION_STATE_H
 #define HS_ROUTE_PARTITION_STATE_H
 
@@ -63,7 +63,8 @@ struct hs_engine_partition {
 	uint64_t expires;    /* keys with an expiry */
 	uint64_t bytes_used; /* of pages in use; of a server, used_memory of INFO */
 	uint64_t bytes_max;
-	uint64_t queued; /* operations waiting at this moment; of the embedded engine, writes */
+	uint64_t
+		queued; /* operations waiting at this moment; of the embedded engine, those for the committer: mostly writes */
 	/* From the server's INFO; 0 for the embedded engine. */
 	double cpu; /* CPU time as a share of one core: 1 is a whole core */
 	uint64_t clients;

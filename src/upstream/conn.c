@@ -38,8 +38,8 @@ struct hs_conn {
 	struct hs_buf cipher;  /* TLS: encrypted, for the next write */
 	size_t sending_at;     /* bytes of `sending` in the kernel's hands */
 	size_t writing_len;    /* bytes given to libuv, of unknown progress */
-	bool sending_plain;    /* these are the owner's bytes, not TLS */
-	int handles;	       /* libuv handles not closed yet */
+	bool sending_plain; /* `sending` holds bytes of upstream->out: neither TLS records nor the greeting */
+	int handles; /* libuv handles not closed yet */
 	bool up, ended, writing, connected;
 	bool answered; /* TLS: the server has sent bytes */
 	char why[WHY_BYTES_MAX];

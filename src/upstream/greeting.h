@@ -18,7 +18,7 @@ enum { HS_GREETING_WHY_BYTES = 256, HS_NODE_ID_BYTES = 41 };
 /* Prefix of `why` when the server refuses for a reason other than the login (HS_LOGIN_REFUSED). */
 #define HS_GREETING_REFUSED "the server refuses the connection"
 
-/* The login, and the operator's words for changing it. The texts outlive the connections. */
+/* The login, and the names of the options that set it, for error texts. The texts outlive the connections. */
 struct hs_login {
 	const char *user;     /* "": the default user */
 	const char *password; /* "": none */

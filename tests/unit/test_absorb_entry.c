@@ -628,7 +628,7 @@ static void print_cached(const struct hs_learned *learned, const struct hs_wire_
 	if (!command || !ask_of(&ask, SEED, command, request->argc, request->argv))
 		hs_reply_status(&reply, "not asked");
 	else if (!(entry = hs_cache_entry_create(&ask, resp3)))
-		hs_reply_status(&reply, "not kept");
+		hs_reply_status(&reply, "not cached");
 	else
 		hs_reply_bulk(&reply, entry->reply[0]);
 	fwrite(out.data, 1, out.len, stdout);

@@ -333,7 +333,7 @@ static void test_evicted_entries_are_freed(void **state)
 {
 	enum { FEW = 30 };
 	struct world world;
-	struct hs_cache_entry *own[FEW], *others[FEW], *unvouched[FEW];
+	struct hs_cache_entry *own[FEW], *others[FEW], *untracked_entry[FEW];
 
 	(void)state;
 	set_up(&world, 200 * KIB, 10 * KIB);
@@ -342,8 +342,9 @@ static void test_evicted_entries_are_freed(void **state)
 		hs_cache_entry_ref(others[i] = fetch(&world, i, 1, REPLY_BYTES));
 		/* An entry from the shared cache: the worker that fetched it gets its invalidations. */
 		others[i]->worker = WORKER + 1;
-		hs_cache_entry_ref(unvouched[i] = fetch(&world, i, 2, REPLY_BYTES));
-		unvouched[i]->tracking_session = NULL; /* an entry without a tracking session */
+		hs_cache_entry_ref(untracked_entry[i] = fetch(&world, i, 2, REPLY_BYTES));
+		untracked_entry[i]->tracking_session =
+			NULL; /* an entry without a tracking session */
 	}
 	for (uint64_t i = FEW; i < 1000; i++)
 		request(&world, i);
@@ -351,11 +352,11 @@ static void test_evicted_entries_are_freed(void **state)
 		assert_null(find(&world, i));
 		assert_true(own[i]->invalid);
 		assert_false(others[i]->invalid);
-		assert_false(unvouched[i]->invalid);
+		assert_false(untracked_entry[i]->invalid);
 		assert_int_equal(own[i]->refs, 1);
 		hs_cache_entry_unref(&own[i]);
 		hs_cache_entry_unref(&others[i]);
-		hs_cache_entry_unref(&unvouched[i]);
+		hs_cache_entry_unref(&untracked_entry[i]);
 	}
 	tear_down(&world);
 }

@@ -15,7 +15,7 @@
  * written, the checkpoint files and the log are checked. Damage is refused with a message that
  * names the file; it is never taken for an earlier state.
  *
- * One thread opens and closes; the committer uses it in between. Readers only touch `stores`. */
+ * One thread opens and closes; the committer uses it in between. Readers only read `stores`, `folder` and `log`. */
 #ifndef HS_ENGINE_EMBEDDED_DATABASE_H
 #define HS_ENGINE_EMBEDDED_DATABASE_H
 

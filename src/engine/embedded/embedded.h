@@ -6,9 +6,8 @@
  *
  * Threads: the main thread creates the engine, and one thread destroys it after the workers and the
  * control thread have ended (serve/server.c). Workers call it through engine/engine.h, each on its
- * own thread: reads are answered there, writes go to the committer. The control thread reads the
- * statistics (at the start: the main thread). The engine's own threads are the committer (all
- * writes), the syncer (waits for the disk) and the checkpoint thread.
+ * own thread: reads are answered there, writes go to the committer. The control thread reads the statistics. The
+ * engine's own threads are the committer (all writes), the syncer (waits for the disk) and the checkpoint thread.
  *
  * When the disk fails, writes are refused until a restart and reads go on (group_disk.c; for the
  * operations in flight: syncer.h). Damaged files are refused at start with a message that names the

@@ -675,7 +675,8 @@ bool hs_group_finish(struct hs_group *group, bool may_defer)
 {
 	bool deferred;
 
-	/* A failed sync is final: the disk may not report the failure again. */
+	/* Waits until the group before it is synced. If that sync failed, nothing more may be written: the disk
+	 * may report a failure only once. */
 	hs_group_await_log(group);
 	/* Before the group is logged: a commit may only contain changes that are on disk. */
 	commit_due(group);

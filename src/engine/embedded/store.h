@@ -191,9 +191,9 @@ int hs_store_pin(struct hs_store *store, char *meta, uint64_t *file_bytes) HS_MU
 /* pin_next's checkpoint is on disk: pin_next becomes pin, and the old pin is released. */
 void hs_store_pin_advance(struct hs_store *store);
 
-/* A reader. Renew takes a snapshot of the last commit, release gives it back. `commits`: the
- * store's commit count, read before. HS_EBUSY: LMDB refuses new snapshots and there is no fallback,
- * so only the writer can answer. */
+/* A reader. Renew takes a snapshot of the last commit, release gives it back. `commits`: the store's commit
+ * count, which the caller has read before this call. HS_EBUSY: LMDB refuses new snapshots and there is no
+ * fallback, so only the writer can answer. */
 void hs_store_read_init(struct hs_store_read *read, struct hs_store *store);
 int hs_store_read_renew(struct hs_store_read *read, uint64_t commits) HS_MUSTCHECK;
 void hs_store_read_release(struct hs_store_read *read);

@@ -56,7 +56,9 @@ bool hs_fetch_pipe_is_for(const struct hs_flow *flow, const struct hs_node *node
 
 /* ---- requests ---- */
 
-/* A tracked SET: how many replies are skipped after this one (op->engine_replies). PING's reply is the last. */
+/* The replies to a tracked SET, from the last to the first. Each name is the value of op->engine_replies while
+ * that reply is handled: the number of replies still to be skipped. The reply to PING follows them and is not
+ * skipped. */
 enum {
 	WRITE_EXEC,
 	WRITE_EXISTS,
@@ -67,8 +69,7 @@ enum {
 	WRITE_REPLIES,
 };
 
-/* A tracked read: how many replies are skipped after this one (op->engine_replies). The reply to the read itself
- * is the last. */
+/* The same for the replies to a tracked read: the reply to the read itself follows them and is not skipped. */
 enum { READ_CACHING, READ_PTTL, READ_FIRST, READ_REPLIES };
 
 /* A read, and its key's TTL, both tracked: the server reports a change in between.

@@ -25,10 +25,12 @@
  * wholly sent ends with CLUSTERDOWN … not sent.
  *
  * Time. No operation waits longer than `timeout_us` for its turn, and none waits for a node that has been
- * unreachable for longer than that, or that refuses the login: it fails at once, and the node is connected to
- * again in the background. WATCH and blocking commands fail at once from the moment their node is down until its
- * backoff ends (private.c). A node that has answered "not now" (CLUSTERDOWN, LOADING) to every operation for
- * `timeout_us` is still sent operations, and its error is the answer: service resumes with the first success.
+ * unreachable for longer than that, or that refuses the login: it fails at once, and is itself the occasion to
+ * connect again, if the backoff allows it. If no attempt was made for a second beyond the backoff, the node may
+ * be well again: then the operation waits for the next attempt. WATCH and blocking commands fail at once from the
+ * moment their node is down until its backoff ends (private.c). A node that has answered "not now" (CLUSTERDOWN,
+ * LOADING) to every operation for `timeout_us` is still sent operations, and its error is the answer: service
+ * resumes with the first success.
  *
  * The flow's error replies:
  *     CLUSTERDOWN … not sent    no node, or it does not answer; the slot migrates for too long; a later operation

@@ -202,9 +202,9 @@ void hs_flow_finish(struct hs_flow *flow, struct hs_op *op);
 enum { HS_UNREACHABLE_BYTES = 640 };
 const char *hs_flow_unreachable_text(const struct hs_node *node, const char *why, char *text,
 				     size_t size);
-/* Sends an operation again, ahead of operations submitted later. False: it ended, and the caller finishes it. A
- * caller that places several finishes none before all are placed: a client that gets its reply may submit the next
- * one from inside. */
+/* Sends an operation again, ahead of operations submitted later. False: it is not sent; op->out holds its error,
+ * and the caller finishes it. A caller that sends several again does so with all of them before it finishes the
+ * first: a client that gets its reply may submit its next operation at once. */
 bool hs_flow_place_again(struct hs_flow *flow, struct hs_op *op) HS_MUSTCHECK;
 void hs_flow_finish_all(struct hs_flow *flow, struct hs_ops *ops);
 /* Moves ops from `waiting` to `in_flight`. */

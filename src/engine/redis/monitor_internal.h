@@ -29,7 +29,9 @@ enum {
 	HS_MONITOR_REPLY_US_MAX = 2000 * 1000, /* reply timeout: then the node counts as down */
 	/* Timeout of a round of INFO keyspace: a client waits for it. */
 	HS_MONITOR_KEYS_US_MAX = 500 * 1000,
-	HS_MONITOR_HEDGE_US = 200 * 1000, /* a poll asks another node as well */
+	HS_MONITOR_HEDGE_US =
+		200 *
+		1000, /* a node has not answered a poll for so long: another one is asked as well */
 	HS_MONITOR_IDLE_US = 5000 * 1000, /* a connection used for polls alone */
 	/* After so many polls in a row that find only older topologies, one of those is installed. */
 	HS_MONITOR_STALE_POLLS = 3,

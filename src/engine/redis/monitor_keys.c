@@ -53,7 +53,7 @@ static void begin(struct hs_monitor *monitor)
 		if (!node->recounting)
 			continue;
 		recount->left++;
-		/* The numbers count only once there was a full INFO, which is asked first. */
+		/* Its numbers are used only after a full INFO has come: INFO is asked first. */
 		if (!node->has_info)
 			hs_monitor_node_request(node, HS_QUERY_INFO);
 		hs_monitor_node_request(node, HS_QUERY_KEYS);

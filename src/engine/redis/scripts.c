@@ -37,7 +37,8 @@ struct hs_scripts {
 	struct script *ring;
 	uint32_t oldest, count;
 	size_t bytes;
-	/* Part of the hash in `seen`: a flush makes all of them unknown. */
+	/* How often the scripts were flushed. It is part of each hash in `seen`, so after a flush no hash is
+	 * found there. */
 	_Atomic uint64_t flushes;
 	struct seen *seen;
 };

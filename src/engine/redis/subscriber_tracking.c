@@ -17,7 +17,7 @@
  * The cache has tracking connections of its own (fetch.c), one for each worker and master. It cannot use these: its
  * guarantee is stronger, and needs invalidations in order with the replies to its reads (OPTIN) and a liveness check
  * with a key that was read. Clients' caches need every key, whichever client read it, once for all workers (BCAST),
- * and may get a change up to a second late. Both parse a push with invalidation.h. */
+ * and may get a change about two seconds late. Both parse a push with invalidation.h. */
 #include "engine/redis/subscriber_internal.h"
 
 #include "engine/redis/node_info.h"
