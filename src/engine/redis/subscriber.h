@@ -25,7 +25,9 @@
  *   - While a worker tracks keys, each changed key is reported as HS_EVENT_CHANGED as soon as the server sends
  *     it. HS_EVENT_CHANGED_ALL is reported when a master's tracking connection is lost, silent or new, when
  *     the master says that its Cluster is down, and when a slot gets another owner: at once, then every
- *     HS_SUBSCRIBER_CHANGED_ALL_US until all masters are tracked, and once more then. So a client's cache entry outlives a missed invalidation by about two seconds at most: HS_SUBSCRIBER_PING_US and HS_SUBSCRIBER_SUSPECT_US pass until a connection that hangs is noticed.
+ *     HS_SUBSCRIBER_CHANGED_ALL_US until all masters are tracked, and once more then. So a client's cache entry
+ *     outlives a missed invalidation by about two seconds at most: HS_SUBSCRIBER_PING_US and
+ *     HS_SUBSCRIBER_SUSPECT_US pass until a connection that hangs is noticed.
  *     A master without slots is not in the routes and not tracked: a write to it while its first slot migrates
  *     there is reported when the routes list it.
  *
