@@ -63,8 +63,8 @@ struct hs_engine_partition {
 	uint64_t expires;    /* keys with an expiry */
 	uint64_t bytes_used; /* of pages in use; of a server, used_memory of INFO */
 	uint64_t bytes_max;
-	uint64_t
-		queued; /* operations waiting at this moment; of the embedded engine, those for the committer: mostly writes */
+	/* Operations waiting at this moment; of the embedded engine, those for the committer: mostly writes. */
+	uint64_t queued;
 	/* From the server's INFO; 0 for the embedded engine. */
 	double cpu; /* CPU time as a share of one core: 1 is a whole core */
 	uint64_t clients;
