@@ -29,7 +29,7 @@ void hs_sim_core_events_forget_read(struct hs_sim_world *world, const struct hs_
 
 static bool is_being_read(const struct hs_sim_world *world, uint32_t worker, struct hs_bytes key)
 {
-	/* Worlds with this bug have one heatsink. */
+	/* world->reads has no heatsink number: plans with HS_SIM_READ_TRACKED_LATE have one heatsink only. */
 	for (size_t i = 0; i < world->reads_count; i++) {
 		const struct hs_op *op = world->reads[i];
 

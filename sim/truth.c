@@ -201,7 +201,7 @@ void hs_sim_truth_changed_at(void *context, const struct hs_sim_change *change)
 		world->lost(world->lost_context, key);
 }
 
-/* A line of the script. */
+/* Adds a line to the script (sim/faults.h): the command that a server ran or refused. */
 static void note_ran(struct hs_sim_world *world, const char *does, const struct hs_sim_ran *ran)
 {
 	char words[100] = "", word[40], reply[40];

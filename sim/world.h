@@ -17,10 +17,12 @@
  *     planted bugs   planted_bugs.h (the list), cache_bugs.h, op_bugs.h, redis_bugs.h, stage.h
  *
  * The simulator does not know real clocks, threads, sockets, files and random sources. All chance comes from the
- * seed, so that the same options and the same calls give the same world, byte for byte, on every machine. It
- * includes src/engine and the folders below it, also core/internal.h, engine/redis/internal.h and
- * engine/redis/subscriber_internal.h. Of src, only src/cli includes sim (tests/lib/source_rules.py); tests and
- * fuzz include it, too. A world is single-threaded; `heatsink sim check --jobs` runs worlds in several processes.
+ * seed, so that the same options and the same calls give the same world, byte for byte, on every machine. Of src
+ * it includes engine and the layers below it (base, wire, command, keyspace, acl, heat, route, core, push,
+ * absorb, stages, upstream; LAYERS in tests/lib/source_rules.py), also core/internal.h, engine/redis/internal.h
+ * and engine/redis/subscriber_internal.h. It must not include serve or cli, and does not need http or tls. Of
+ * src, only src/cli includes sim (tests/lib/source_rules.py); tests and fuzz include it, too. A world is
+ * single-threaded; `heatsink sim check --jobs` runs worlds in several processes.
  *
  * When a checker finds a violation, it fills a struct hs_sim_verdict with the law and a sentence, and hs_sim_check
  * (schedule.h) returns HS_EINVAL. `heatsink sim check` prints the seed, shrinks the plan, prints the smallest

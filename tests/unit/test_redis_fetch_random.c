@@ -35,11 +35,11 @@ struct world {
 	struct flow_world *flow_world;
 	struct hs_prng prng;
 	struct server servers[PIPES_MAX];
-	uint16_t owner[KEYS];	    /* port of the slot's owner */
-	uint16_t moving[KEYS];	    /* target of the migration; 0: none */
-	bool there[KEYS];	    /* during a migration: the key is at the target already */
-	uint64_t progress_us[KEYS]; /* when the slot's last migration began */
-	int value[KEYS];	    /* the current value; 0: the key is missing */
+	uint16_t owner[KEYS];  /* port of the slot's owner */
+	uint16_t moving[KEYS]; /* target of the migration; 0: none */
+	bool there[KEYS];      /* during a migration: the key is at the target already */
+	uint64_t migration_begun_us[KEYS]; /* when the slot's last migration began */
+	int value[KEYS];		   /* the current value; 0: the key is missing */
 	/* Every value that a key ever had, and the time for which the key had it. */
 	uint64_t since_us[HISTORY];
 	uint64_t until_us[HISTORY];
@@ -360,7 +360,7 @@ static bool check_cached(struct world *world)
 			continue;
 		/* No invalidation comes when a key missing at the old owner is created at the target: heatsink
 		 * caches missing keys for a short time only, and the test ignores them here. */
-		if (cached->value == 0 && world->progress_us[key] >= cached->asked_us)
+		if (cached->value == 0 && world->migration_begun_us[key] >= cached->asked_us)
 			continue;
 		caught_up_us = hs_tracking_session_caught_up_us(cached->tracking_session) +
 			       (world->mistake == 3 ? 50000 : 0);
@@ -518,7 +518,7 @@ static void move_key(struct world *world, int key)
 		uint16_t to = (uint16_t)(1 + below(world, NODES));
 
 		world->moving[key] = to == world->owner[key] ? 0 : to;
-		world->progress_us[key] = world->flow_world->now.mono_us;
+		world->migration_begun_us[key] = world->flow_world->now.mono_us;
 	}
 }
 

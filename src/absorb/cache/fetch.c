@@ -5,8 +5,8 @@
  *           ├─ another worker has claimed the fetch: wait for that worker's message, then look in the shared cache
  *           └─ else: send a fetch on a tracking connection
  *
- * A replica may answer a fetch whose last reply was too large for the cache, if the rule has replica-reads
- * (replica.c). This fetch needs no tracking connection.
+ * If the last reply to the same query was too large for the cache and the rule has replica-reads, a replica may
+ * answer the fetch (replica.c). Such a fetch needs no tracking connection.
  *
  * When the fetch returns, all waiting requests get its reply, errors included. The reply is cached if no write of
  * the key began or ended during the fetch. If the server cannot track the read (an old server), or RESP2 cannot
@@ -17,9 +17,9 @@
  * requests then get the stale entry, or, if stale-if-error does not allow it, wait until the engine answers. For
  * one second after a failure (FAILING_US in read.c) new readers get the stale entry at once if stale-if-error
  * allows it; other readers wait for the next fetch. A worker that waits for another worker's fetch sends its own
- * when the other fetch has ended without a fresh entry, or after CLAIMED_ELSEWHERE_US_MAX (stage.h). An error
- * about the data (-ERR, -WRONGTYPE, -NOPERM, -NOAUTH) goes to the clients, drops the old entry, and does not count
- * as a failure. */
+ * when the other fetch has ended without a fresh entry, or after CLAIMED_ELSEWHERE_US_MAX (the bad day in
+ * stage.h). An error about the data (-ERR, -WRONGTYPE, -NOPERM, -NOAUTH) goes to the clients, drops the old
+ * entry, and does not count as a failure. */
 #include "absorb/cache/stage.h"
 
 #include "base/mem.h"

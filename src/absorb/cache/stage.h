@@ -1,10 +1,10 @@
 /* Private to absorb/cache: a worker's cache stage, and the fetches that it has in flight. The head of read.c
  * explains how a read passes through the cache.
  *
- * The folder knows the core, commands, contracts, and what it shares with copies and the other workers (entry.h,
- * shared.h, versions.h). It must not know fold or copies, sockets, or the engine's kind: of the engine it uses
- * only facts in struct hs_core_world (op_scope, shared_connections) and the tracking sessions in finished
- * operations.
+ * The folder knows the core, commands, contracts, the wire format, and what it shares with copies and the other
+ * workers (entry.h, shared.h, versions.h). It must not know fold or copies, sockets, or the engine's kind: of the
+ * engine it uses only facts in struct hs_core_world (op_scope, shared_connections) and the tracking sessions in
+ * finished operations.
  *
  * One thread, the worker's; counters may be read by any thread. Limits: store.h.
  *
@@ -134,7 +134,7 @@ struct hs_cache_rule_stats *hs_cache_key_stats(const struct hs_cache_stage *stag
 					       const struct hs_cache_key *cached);
 
 /* Whether the entry may be served although the key cannot be fetched: the entry is fresh, or stale for no longer
- * than stale-while-revalidate and stale-if-error allow. */
+ * than stale-while-revalidate plus stale-if-error. */
 bool hs_cache_may_serve_on_error(const struct hs_cache_stage *stage,
 				 const struct hs_cache_key *cached, struct hs_cache_entry *entry);
 

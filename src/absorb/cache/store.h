@@ -58,7 +58,7 @@ struct hs_cache_key {
 	struct hs_link fetches;
 	/* Reads answered from entries; reads that waited for a fetch or went to the engine; fetches sent. */
 	uint64_t hits, misses, read;
-	/* when a fetch last failed or was slow; 0: never, or a later fetch succeeded */
+	/* when a fetch last failed or was slow; 0: never, or the server has answered a later fetch */
 	uint64_t failed_us;
 	/* The reply of the last fetch was not cached: too large, no room, the key was written during the fetch, or
 	 * the key was missing and the rule's negative-ttl is 0. */
@@ -80,7 +80,7 @@ void hs_cache_limit(struct hs_cache *cache, const struct hs_cache_limits *limits
 /* Returns the admitted key; NULL: the key is not admitted. Does not count as a use. */
 struct hs_cache_key *hs_cache_find(struct hs_cache *cache, uint64_t key_hash, struct hs_bytes key);
 /* Returns the key; admits it first if it is new, and evicts other keys to make room. NULL: all other keys are
- * pinned, or the key is longer than `entry_bytes_max`. */
+ * pinned, or the key is longer than `entry_bytes_max` or larger than the whole cache. */
 struct hs_cache_key *hs_cache_admit(struct hs_cache *cache, uint64_t key_hash, struct hs_bytes key);
 static inline void hs_cache_use(struct hs_cache_key *cached)
 {

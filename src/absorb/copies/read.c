@@ -40,8 +40,9 @@ static void check_reader(void *context, struct hs_request *request, bool followe
 			   may_read(readers->stage, request->session, readers->entry);
 }
 
-/* Whether all requests that get the answer may read from a copy: none of them is followed by a request of the
- * same session that another stage may send first (absorb/fold/chain.c). */
+/* Whether the read may go to a copy. Each client request that this read will answer must be allowed to read a
+ * copy (may_read), and must not be followed by a request of its session that another stage may send before the
+ * read is answered (absorb/fold/chain.c). */
 static bool may_all_read(const struct hs_copies_stage *stage, struct hs_request *request,
 			 const struct hs_cache_entry *entry)
 {

@@ -38,8 +38,8 @@ struct hs_copies_id {
 	uint64_t set; /* counts the maker's sets */
 };
 
-/* Appends the name of a copy of `key` whose slot the partition owns. False: no tried hash tag hit one of its
- * slots. */
+/* Appends a name for a copy of `key`; the partition owns the name's slot. False: none of the tried hash tags has
+ * a slot of the partition. */
 bool hs_copies_name(const struct hs_slot_map *slots, uint16_t partition,
 		    const struct hs_copies_id *id, struct hs_bytes key, struct hs_buf *out);
 
@@ -69,7 +69,7 @@ struct hs_copies_place {
 	/* time of its last answer, or, if later, when it was sent a read while no other was in flight */
 	uint64_t answered_us;
 	uint64_t cool_until_us;	  /* not used before this time */
-	uint64_t reads, rejected; /* reads sent; of them sent again to the original */
+	uint64_t reads, rejected; /* reads sent; answers that were not accepted */
 };
 
 struct hs_copies {
@@ -81,7 +81,7 @@ struct hs_copies {
 };
 
 enum {
-	HS_COPIES_LEASE_US = 10000000, /* TTL of a copy; renewed three times as often */
+	HS_COPIES_LEASE_US = 10000000, /* TTL of a copy; renewed when a third of it has passed */
 	/* without an answer for this long the original is read instead */
 	HS_COPIES_SLOW_US = 50000,
 	HS_COPIES_COOL_DOWN_US = 1000000, /* a place that failed is skipped for this long */
@@ -124,7 +124,8 @@ enum {
 	HS_COPIES_READS_WORTH = 4, /* reads per place from which a set has paid */
 };
 
-/* Updates the wait after a set with so many places ended, having answered so many reads. */
+/* Updates the wait when a set has ended. `places`: the places that it had; `reads`: the reads that its copies
+ * answered. */
 void hs_copies_backoff(struct hs_copies_backoff *backoff, uint32_t places, uint64_t reads);
 
 #endif

@@ -1,10 +1,10 @@
 /* Private to absorb/copies: a worker's hot keys with copies, or with a rule that wants copies. The head of
  * stage.c explains the whole.
  *
- * The folder knows the core, commands, contracts, slots and partitions, the wire format, and what it shares
- * with cache and the other workers (entry.h, shared.h, versions.h). It must not know cache or fold, sockets, or
- * the engine's kind: of the engine it uses only facts in struct hs_core_world (op_scope, slots) and the
- * tracking sessions in finished operations. set.c knows less (set.h).
+ * The folder knows the core, commands, contracts, slots and partitions, heat (the loads), the wire format, and
+ * what it shares with cache and the other workers (entry.h, shared.h, versions.h). It must not know cache or
+ * fold, sockets, or the engine's kind: of the engine it uses only facts in struct hs_core_world (op_scope, slots)
+ * and the tracking sessions in finished operations. set.c knows less (set.h).
  *
  * One thread, the worker's; other workers learn of a set only through its entry in the shared cache; counters
  * may be read by any thread. Limit: HS_COPIES_KEYS_MAX keys; a further hot key gets no copies.

@@ -18,12 +18,12 @@
  * Why the order holds. All requests of a session in one round go to the same connection of a partition, one after
  * the other: the members of a session with several requests have `fixed_dialect`, so they are sent in the
  * session's RESP version. All requests of a long chain (hs_chain_is_long) carry the round's client id in
- * op->client, and so do the session's other requests in flight in the bucket. The engine keeps the order of the
- * requests with one client id, as it does for a pipelining client. In particular, when a connection is lost or a
- * server redirects requests, the engine does not resend a request if a later request with the same id may have
- * run; and it never resends a write that may have run. Each round has a client id of its own. So if the next queue
- * of a chain has operations in flight, the chain advances only when all its sent requests are answered; until then
- * the client's new commands for other queues are held.
+ * op->client (on engines with shared connections), and so do the session's other requests in flight in the
+ * bucket. The engine keeps the order of the requests with one client id, as it does for a pipelining client. In
+ * particular, when a connection is lost or a server redirects requests, the engine does not resend a request if a
+ * later request with the same id may have run; and it never resends a write that may have run. Each round has a
+ * client id of its own. So if the next queue of a chain has operations in flight, the chain advances only when
+ * all its sent requests are answered; until then the client's new commands for other queues are held.
  *
  * A member of a batch may have to be sent again by itself (absorb/fold/fold.h), which must not happen after a
  * later request of the same client was sent. So members with later requests behind them are marked `no_retry`, and
@@ -65,7 +65,7 @@ static bool is_plain(const struct hs_command *command)
 	       !command->starts;
 }
 
-/* Whether a request for `queue` waits in the same queue as the chain's last request. */
+/* Whether a new request for `queue` would directly follow the chain's last request in the same queue. */
 static bool is_of_same_queue(const struct hs_fold_chain *chain, const struct hs_fold_queue *queue)
 {
 	return queue && chain->queue == queue && hs_list_empty(&chain->behind);

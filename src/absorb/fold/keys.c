@@ -1,6 +1,6 @@
 /* Which keys are folded. hs_fold_hot makes a queue for a hot key when the engine did not answer a request for the
  * key at once (`waited`). hs_fold_cool removes the queue when the key has cooled down, or folding is off, and no
- * request is waiting or in flight in the queue. */
+ * request is waiting, behind or in flight for the queue. */
 #include "absorb/fold/stage.h"
 
 #include "base/mem.h"
