@@ -187,10 +187,10 @@ struct hs_storm_request {
 	uint8_t act;	     /* ACT: its row in storm_acts.c */
 	uint8_t reply_shape; /* ACT: enum hs_storm_reply_shape */
 	uint8_t records;
-	uint8_t more;		   /* Cluster: later requests of the same transaction */
-	bool counter : 1;	   /* the key is a counter */
-	bool read : 1;		   /* ACT: counted as a read */
-	bool is_watch : 1;	   /* ACT: this is the WATCH */
+	uint8_t more;	   /* Cluster: how many later requests belong to the same transaction */
+	bool counter : 1;  /* the key is a counter */
+	bool read : 1;	   /* ACT: counted as a read */
+	bool is_watch : 1; /* ACT: this is the WATCH */
 	bool depends_on_watch : 1; /* ACT: the GET after a WATCH, or its EXEC */
 	/* Cluster. */
 	bool reply_counted : 1; /* already counted; resent only with its transaction */
@@ -446,7 +446,7 @@ struct hs_storm_client {
 	uint8_t transaction_added,
 		transaction_left;	 /* requests of a transaction: added, and still to add */
 	struct hs_storm_connection *pin; /* requests must go here (WATCH); NULL: as the map says */
-	struct hs_storm_parked *parked;	 /* by sequence */
+	struct hs_storm_parked *parked;	 /* a list, smallest `sequence` first */
 	struct hs_storm_parked *parking; /* the one that was parked last */
 	uint32_t sequence;		 /* of the next request */
 	/* No slot has requests on two connections under this version of the map. UINT64_MAX: not known. */

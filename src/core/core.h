@@ -21,7 +21,7 @@
  *
  * Bad days (the counters are in core/stats.h):
  *     A client sends too fast.      The core holds its next command (core/hold.h), and the driver stops reading.
- *     A client does not read.       The core closes it at `output_bytes_max`.
+ *     A client does not read.       The core closes it beyond `output_bytes_max`, except for a single reply.
  *     A request exceeds a limit.    The client gets an error or is closed; others do not notice.
  *     A client disconnects.         Operations in flight complete and their replies are dropped. A write is not
  *                                   cancelled. A command that blocks on a server (BLPOP) is (calls->cancel).

@@ -567,7 +567,7 @@ static bool end_idle(struct hs_http *http, bool has_request_line)
 	return false;
 }
 
-/* ---- the library's side ---- */
+/* ---- libmicrohttpd's daemon: log, start, stop, run ---- */
 
 static void on_log(void *context, const char *format, va_list args)
 	__attribute__((format(printf, 2, 0)));

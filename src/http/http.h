@@ -47,7 +47,7 @@ struct hs_http;
 
 struct hs_http_options {
 	struct hs_http_routes routes; /* must outlive the hs_http */
-	void *context;		      /* for the routes' compose */
+	void *context;		      /* for the routes' compose and begin */
 	const struct hs_log *log;
 	/* Answer only requests whose Host is an IP address or localhost: a web page from elsewhere must not read this
 	 * server through a browser on this machine (DNS rebinding). */

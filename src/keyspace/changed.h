@@ -2,10 +2,10 @@
  * client that changed it. The keyspace adds every changed key while hs_keyspace.changed is set,
  * whatever the command is, so no command can be forgotten.
  *
- * One thread, the store's writer, owns it. All zeros but `seed` is a valid empty struct. It is
- * bounded: beyond HS_CHANGED_KEYS_MAX keys or HS_CHANGED_NAMES_BYTES_MAX bytes of names it becomes
- * "everything changed", which is always correct. It is not undone with a transaction: it may report
- * a change that did not happen. */
+ * One thread owns it: the store's writer, or in engine/redis the thread that drives the subscriber. All zeros but
+ * `seed` is a valid empty struct. It is bounded: beyond HS_CHANGED_KEYS_MAX keys or HS_CHANGED_NAMES_BYTES_MAX
+ * bytes of names it becomes "everything changed", which is always correct. It is not undone with a transaction:
+ * it may report a change that did not happen. */
 #ifndef HS_KEYSPACE_CHANGED_H
 #define HS_KEYSPACE_CHANGED_H
 

@@ -19,8 +19,8 @@ struct hs_keyspace;
 struct hs_watch_table *hs_watch_create(uint64_t seed);
 void hs_watch_destroy(struct hs_watch_table **table);
 
-/* Watches a key for `watcher`, a number that identifies one connection. HS_ELIMIT over
- * HS_WATCH_KEYS_MAX keys. */
+/* Watches a key for `watcher`, a number that identifies one connection. HS_ELIMIT over HS_WATCH_KEYS_MAX keys of
+ * this watcher; or the store's error. A watcher that is dirty already gets no new watch (0). */
 int hs_watch_add(struct hs_watch_table *table, struct hs_keyspace *ks, uint64_t watcher,
 		 uint16_t slot, struct hs_bytes key) HS_MUSTCHECK;
 void hs_watch_drop(struct hs_watch_table *table, uint64_t watcher);

@@ -1,4 +1,5 @@
-/* ACL subcommands that only read. Those that change users run on the control thread (serve/host.c). */
+/* ACL subcommands that only read. Those that change users, and GENPASS, run on the control thread
+ * (serve/acl_command.c). */
 #include "local/local.h"
 #include "wire/reply.h"
 

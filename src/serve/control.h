@@ -1,11 +1,12 @@
 /* The control thread: a libuv loop of its own for everything that is not a data command, so that no worker is blocked
- * by it. It answers CONFIG, INFO, SHUTDOWN, HEAT, HOTKEYS and changes of users, serves HTTP, reloads the
- * configuration on SIGHUP, and samples rates and heat. It owns the options from start to join; workers and the main
- * thread get copies. Other threads reach it like this:
+ * by it. It answers CONFIG, INFO, SHUTDOWN, HEAT (except HEAT PLAN, which the workers answer), HOTKEYS and changes of
+ * users, serves HTTP, reloads the configuration on SIGHUP, and samples rates and heat. It owns the options from start
+ * to join; workers and the main thread get copies. Other threads reach it like this:
  *
  *     workers ─── host_ops: CONFIG, INFO … ─┐
  *     engine ──── recounted ────────────────┤
- *     main ────── reload, end ──────────────┴──▶ one wake-up ──▶ the control thread's loop
+ *     main ────── reload ───────────────────┼──▶ one wake-up ──▶ the control thread's loop
+ *     joiner ──── end ──────────────────────┘
  *
  * It never touches a client's socket: an answer goes back to the worker that asked. Its queue is bounded
  * by maxclients and HS_SESSION_INFLIGHT_MAX. While the control thread is busy (a long /metrics

@@ -63,7 +63,8 @@ static const struct word {
 	unsigned bit;
 	const char *name;
 	size_t offset; /* in struct asked */
-	/* A number up to `max`, or one of `names` (up to a NULL). A word with neither takes any bytes. */
+	/* Allowed after the word: a number from 1 to `max`, or one of `names` (a NULL ends them); with neither set,
+	 * any bytes. */
 	int64_t max;
 	const char *const *names;
 } words[] = {

@@ -101,9 +101,10 @@ void hs_host_answer_counted(struct hs_host *host, bool all);
 void hs_host_sample(struct hs_host *host);
 /* Samples partitions for the board and HOTKEYS: every 50 ms, and before each answer that shows heat. */
 void hs_host_sample_heat(struct hs_host *host);
-/* For /readyz. False while the process shuts down, when a worker is stuck, when the engine's last commit failed, or
- * when no partition is served. Appends one line per reason, and one line per partition that is not ok even if the
- * result is true. */
+/* For /readyz. False while the process shuts down, when a worker is stuck, when the engine's last commit failed
+ * or the engine says why it is unavailable, or when no partition is served: `why` gets one line, the first of
+ * these. Unless one of the first two holds, a line for each partition that is not ok follows (16 at most), also
+ * if true. */
 bool hs_host_ready(struct hs_host *host, struct hs_buf *why);
 
 /* Hands the current options to every worker and to the main thread. */

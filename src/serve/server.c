@@ -558,7 +558,7 @@ static void announce(const struct hs_host *host)
 		       hs_address_text(options->http_bind, (unsigned)host->http_port, text,
 				       sizeof text));
 	announce_engine(host);
-	/* In front of servers, the hint must not write: their data is not ours. */
+	/* The last line suggests a first command. In front of servers it only reads: their data is not ours. */
 	if (host->port)
 		hs_log(host->log, HS_LOG_INFO, "try: redis-cli -p %d %s", host->port,
 		       host->engine->where ? "heat top" : "set hello world");

@@ -18,7 +18,9 @@
  *
  *     no port, no certificate, engine refuses    one line in the log, exit code 1, before any client is accepted
  *     maxclients reached                         the client gets -ERR (on the TLS port: nothing) and is closed; counted
- *     a client does not read its replies         it is cut off at output-limit bytes (default 64 MB); others
+ *     a client does not read its replies         it is cut off when more than output-limit bytes (default 64 MB)
+ *                                                are unsent and more follows: a further command, reply or
+ *                                                message. A single reply of any size waits for the client. Others
  *                                                do not notice
  *     a worker's event queue is full             events are dropped, logged and counted (event_queue.h)
  *
@@ -26,11 +28,11 @@
  *
  *     1. the Redis ports are closed (HTTP stays open until the control thread ends; /readyz answers 503); every
  *        worker gets HS_WORKER_DRAIN with shutdown-timeout (default 10 s)
- *     2. a worker closes clients that block (BLPOP) at once, without a reply, and clients with nothing in flight once
- *        they have been silent for 50 ms. It goes on serving the others. After shutdown-timeout it reads no more
- *        requests and closes each client as soon as its replies are sent. That has no time limit: one client that
- *        does not read, with fewer unsent bytes than output-limit, keeps the process alive until it reads or
- *        disconnects.
+ *     2. a worker closes clients that block (BLPOP), without a reply, and clients with nothing in flight, once they
+ *        have been silent for 50 ms. A client that has sent commands behind its BLPOP is closed after
+ *        shutdown-timeout. The worker goes on serving the others. After shutdown-timeout it reads no more requests
+ *        and closes each client as soon as its replies are sent. That has no time limit: one client that does not
+ *        read keeps the process alive until it reads or disconnects.
  *     3. when all workers are empty: workers end, then the control thread, then the engine (its data is on disk)
  *
  * A second SIGTERM or SIGINT ends the process at once, with exit code 1. Acknowledged writes stay safe. */

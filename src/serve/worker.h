@@ -2,16 +2,16 @@
  * socket until they are closed; no client moves to another worker. It knows no command: bytes go to the core, replies
  * come from it. Other threads reach it only through its queues:
  *
- *     main ────── messages: a socket, learn, drain ──────────┐
- *     control ─── messages: new options, an internal socket ─┤
- *     engine ──── messages: learn; done: finished operations ┼──▶ one wake-up ──▶ the worker's loop
- *     workers ─── peer_ops: CLIENT LIST and the like ────────┤
- *     any ─────── events: pub/sub, changed keys ─────────────┘
+ *     main ────── messages: a socket, learn, drain ────────────────────────────┐
+ *     control ─── messages: new options, an internal socket; done: its replies ┤
+ *     engine ──── messages: learn; done: finished operations ──────────────────┼─▶ one wake-up ─▶ the worker's loop
+ *     workers ─── peer_ops: CLIENT LIST and the like; done: their parts of it ─┤
+ *     any ─────── events: pub/sub, changed keys ───────────────────────────────┘
  *
  * Bad days. A client that does not read: the kernel's buffer fills, then `sending`, then the core's buffer; the core
- * stops reading from it and cuts it off at output-limit. A worker that falls behind: events are dropped beyond
- * HS_EVENT_QUEUE_BYTES_MAX (event_queue.h); operations and messages are never dropped. A worker that hangs: /readyz
- * answers 503 (sample.c). Shutdown: server.h. */
+ * stops reading from it and cuts it off beyond output-limit, except for a single reply. A worker that falls behind:
+ * events are dropped beyond HS_EVENT_QUEUE_BYTES_MAX (event_queue.h); operations and messages are never dropped. A
+ * worker that hangs: /readyz answers 503 (sample.c). Shutdown: server.h. */
 #ifndef HS_SERVE_WORKER_H
 #define HS_SERVE_WORKER_H
 

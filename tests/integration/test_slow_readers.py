@@ -18,7 +18,7 @@ import servers
 from checks import heap_bytes, is_sanitized, KIB, memory_slack, MIB, wait_for
 
 RUN_ALONE = True  # it measures memory
-SANITIZERS = ("address",)  # tests/unit/test_embedded_snapshot_loan.c has the threads
+SANITIZERS = ("address",)  # not "thread": tests/unit/test_embedded_snapshot_loan.c tests the threads
 
 PIPELINE = 256  # the number of requests that one connection may have in flight
 

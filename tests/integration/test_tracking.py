@@ -346,7 +346,7 @@ class NoStaleValue(ServerCase):
 
     args = ("--workers", "3", "--partitions", "4")  # with sync, so that groups form and commits are delayed
     KEYS = [b"key%d" % i for i in range(5)]
-    MAY_TELL_ALL = False  # all changes pass through heatsink
+    MAY_TELL_ALL = False  # true: clients may be told that all keys changed; here all changes pass through heatsink
     MODES = ((), (), ("NOLOOP",), ("BCAST",), ("BCAST", "PREFIX", "key"))
 
     def writer_port(self, _seed):
@@ -416,7 +416,7 @@ class NoStaleValue(ServerCase):
 
 
 class NobodyKeepsAnOldValueOfAnotherServer(NoStaleValue):
-    """The same in front of a redis-server that is also written directly."""
+    """NoStaleValue in front of a redis-server that is also written directly."""
 
     MAY_TELL_ALL = True  # after a silence of the server, heatsink invalidates all keys
 
