@@ -306,7 +306,7 @@ enum { HS_STORM_ERRORS_MAX = 16, HS_STORM_ERROR_WORD_MAX = 32, HS_STORM_LAST_ERR
 /* Errors by their first word. If all rows are taken, the last row counts the rest. */
 struct hs_storm_error {
 	char word[HS_STORM_ERROR_WORD_MAX];
-	char example[128]; /* the first error text */
+	char example[256]; /* the first error text */
 	uint64_t count;
 };
 

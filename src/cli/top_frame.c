@@ -281,7 +281,7 @@ static void write_nothing(struct area *area)
 		hs_top_grid_put_key(area->grid, area->row, col, SIZE_MAX, HS_TOP_DIM,
 				    (struct hs_bytes){query->prefix, query->prefix_len});
 	} else {
-		snprintf(text, sizeof text, "no hot %s: no requests in the last seconds", what);
+		snprintf(text, sizeof text, "no %s stand out in the last seconds", what);
 		put(area, 0, HS_TOP_DIM, text);
 	}
 	area->row++;

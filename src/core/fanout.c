@@ -349,8 +349,7 @@ static void report_partial_write(struct hs_request *request)
 	hs_buf_swap(&words, &request->reply);
 	hs_buf_append(&request->reply, "-", 1);
 	hs_buf_printf(&request->reply,
-		      "UNKNOWN it ran, or may have, at some of the servers it concerns; another "
-		      "says: ");
+		      "UNKNOWN the command ran, or may have run, at some servers; another says: ");
 	hs_buf_append(&request->reply, words.data + 1, words.len - 1);
 	hs_buf_deinit(&words);
 }

@@ -24,7 +24,7 @@ void hs_plan_row(const struct hs_core *core, struct hs_reply *reply, const struc
 	reply_text(reply, "state", row->state);
 	reply_text(reply, "why", row->why);
 	hs_reply_pair_int(reply, "worker", core->world.worker);
-	hs_reply_pair_int(reply, "for-ms", (int64_t)(for_us / 1000));
+	hs_reply_pair_int(reply, "for_ms", (int64_t)(for_us / 1000));
 	hs_reply_bulk_text(reply, "partitions");
 	hs_reply_array(reply, row->places_count);
 	for (size_t i = 0; i < row->places_count; i++)

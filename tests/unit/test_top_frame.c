@@ -382,7 +382,7 @@ static void test_scrolls_to_the_selected_row(void **state)
 	world->model.rows_count = 0;
 	paint(world, 24, 80);
 	assert_int_equal(world->view.selected, 0);
-	SHOWS(world, "no hot keys: no requests");
+	SHOWS(world, "no keys stand out");
 	end(world);
 }
 

@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The lock is on the folder itself. A lock file could be removed and created again by another
- * process, and then both processes would hold a lock. */
+/* Locks the folder itself. Another process could remove a lock file and create it again, and then both processes
+ * would hold a lock. */
 int hs_database_lock(const char *folder, int *lock_fd, struct hs_fault *fault)
 {
 	*lock_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -26,7 +26,9 @@ int hs_database_lock(const char *folder, int *lock_fd, struct hs_fault *fault)
 		return 0;
 	if (errno == EWOULDBLOCK)
 		return hs_fault_set(fault, HS_EBUSY,
-				    "the data folder '%s' is in use by another process", folder);
+				    "the data folder '%s' is in use by another process: stop it, "
+				    "or choose another folder with --data",
+				    folder);
 	return hs_fault_set(fault, HS_EIO, "cannot lock the data folder '%s': %s", folder,
 			    strerror(errno));
 }
@@ -96,8 +98,8 @@ int hs_database_checkpoint(struct hs_database *database, struct hs_fault *fault)
 	return checkpoint_now(database, database->redo.lsn, fault);
 }
 
-/* Makes the first checkpoint of this start and waits for it; the log starts over behind it, in
- * files of the configured size. The files are never shorter than a checkpoint says: see redo.h. */
+/* Makes the first checkpoint of this start and waits for it. The log starts over behind the checkpoint, in files
+ * of the configured size. The log files are never shorter than a checkpoint says: see redo.h. */
 static int start_anew(struct hs_database *database, uint64_t lsn, int file, struct hs_fault *fault)
 {
 	int rc = hs_redo_grow(&database->redo, fault);
@@ -127,14 +129,15 @@ static int make(struct hs_database *database, const struct hs_embedded_options *
 	if (rc != 0)
 		return rc;
 
-	/* Store files left over from an interrupted creation. */
+	/* An interrupted creation of a database may have left store files: removes them. */
 	for (unsigned id = 0; id < HS_PARTITIONS_MAX && rc == 0; id++) {
 		char name[16];
 
 		hs_store_name(name, sizeof name, (uint16_t)id);
 		rc = remove_file(database, name, fault);
 	}
-	/* checkpoint_now writes the second checkpoint: from here on each checkpoint file holds one. */
+	/* start_anew writes the first checkpoint, checkpoint_now the second: afterwards each of the two checkpoint
+	 * files has one. */
 	if (rc != 0 || (rc = open_stores(database, options, readers, fault)) != 0 ||
 	    (rc = hs_redo_open(&database->redo, database->folder, true, options->log_bytes,
 			       options->sync, database->seed, fault)) != 0 ||
@@ -153,7 +156,7 @@ static int log_damaged(const struct hs_database *database, const char *text, str
 			    text, database->folder);
 }
 
-/* Refuses a log that lacks records which were on disk. */
+/* Returns an error if the log lacks records that were on disk. */
 static int check_log(const struct hs_database *database, const struct hs_checkpoint_found *found,
 		     struct hs_fault *fault)
 {
@@ -195,7 +198,7 @@ static int find_checkpoint(struct hs_database *database, const struct hs_embedde
 	return rc;
 }
 
-/* Pins the restored checkpoint: its pages must stay until the next checkpoint is on disk. */
+/* Pins the restored checkpoint in every store: its pages must stay until the next checkpoint is on disk. */
 static int pin_stores(struct hs_database *database, struct hs_fault *fault)
 {
 	char *metas = hs_mem_alloc(2 * database->stores[0].page_bytes);
@@ -222,7 +225,7 @@ static int come_back(struct hs_database *database, const struct hs_embedded_opti
 	uint64_t lsn;
 	int file, rc;
 
-	/* A repair creates a missing log file and goes on. */
+	/* With `repair`, a missing log file is created. */
 	rc = hs_redo_open(&database->redo, database->folder, options->repair, options->log_bytes,
 			  options->sync, database->seed, fault);
 	if (rc == 0)
