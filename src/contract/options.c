@@ -35,7 +35,7 @@ const struct hs_rule_option hs_rule_option_table[] = {
 		 "the value again. 0: readers wait for the fetch."},
 	{ROW(TIME, "stale-if-error", stale_if_error_us, "0", "TIME"), .min = "0", .max = "30d",
 	 .help = "For this long after its end a cache entry is still served while the value cannot be "
-		 "fetched. 0: readers get the error."},
+		 "fetched; a key that is not cached (`admit`) gets the error. 0: readers get the error."},
 	{ROW(PERCENT, "jitter", jitter, "10%", "SHARE"), .min = "0%", .max = "90%",
 	 .help = "`ttl` and `negative-ttl` are reduced per cache entry by a random share of up to this, so "
 		 "that entries fetched together do not end together."},

@@ -54,11 +54,12 @@ void hs_audit_key_text(struct hs_bytes physical, char text[HS_AUDIT_KEY_MAX])
 	struct hs_bytes key;
 
 	if (hs_record_key(physical, &none, &key) != 0)
-		key = physical; /* a long key, whose text is in its record, or a damaged one */
+		/* the key is long, so its text is only in its record; or the entry is damaged */
+		key = physical;
 	hs_bytes_escape(key, text, HS_AUDIT_KEY_MAX);
 }
 
-/* Is an entry of HS_KV_KEYS consistent: checksums, key and hash, slot and store? */
+/* Checks an entry of HS_KV_KEYS: checksums, key and hash, slot and store. True: the entry is consistent. */
 static bool entry_whole(struct hs_bytes physical, struct hs_bytes stored, uint64_t seed,
 			uint16_t store, uint16_t partitions)
 {
@@ -79,7 +80,7 @@ static bool entry_whole(struct hs_bytes physical, struct hs_bytes stored, uint64
 	       hs_slot_partition(slot, partitions) == store;
 }
 
-/* The address at which the file is mapped, from /proc/self/maps. */
+/* Looks the file up in /proc/self/maps and returns the address at which it is mapped; NULL: it is not. */
 static char *mapped_at(const char *path)
 {
 	char line[HS_PATH_BYTES_MAX + 128];
@@ -100,7 +101,7 @@ static char *mapped_at(const char *path)
 	return at;
 }
 
-/* A file in memory, as long as the store's file, that begins with the checkpoint's meta pages. */
+/* Creates a file in memory, as long as the store's file, that begins with the checkpoint's meta pages. */
 static int make_stand_in(struct hs_bytes metas, off_t bytes)
 {
 	int fd = memfd_create(stand_in_name, MFD_CLOEXEC);
@@ -113,8 +114,8 @@ static int make_stand_in(struct hs_bytes metas, off_t bytes)
 	return fd;
 }
 
-/* LMDB opens the file in memory; then the store's pages behind the meta pages are mapped over it.
- * The store's own meta pages, which every start overwrites, are not read. Returns LMDB's code. */
+/* Lets LMDB open the file in memory, and then maps the store's pages over it, except the meta pages. The store's
+ * own meta pages are not read, because every start overwrites them. Returns LMDB's code. */
 static int open_env(struct walk *walk, struct hs_bytes metas, off_t bytes)
 {
 	int fd = make_stand_in(metas, bytes), rc = fd < 0 ? EIO : 0;
@@ -143,10 +144,10 @@ static int open_env(struct walk *walk, struct hs_bytes metas, off_t bytes)
 	return rc;
 }
 
-/* Are the constant fields in the store's own meta pages intact? */
+/* True: the constant fields in the store's own meta pages are intact. */
 static bool metas_whole(int fd, struct hs_bytes metas)
 {
-	/* The page's head with magic and version, and the page size. */
+	/* The constant fields: the page's head with magic and version, and the page size. */
 	static const struct {
 		size_t at, bytes;
 	} fixed[] = {{0, 24}, {40, 4}};
@@ -180,7 +181,7 @@ static int open_trees(struct walk *walk)
 	return rc;
 }
 
-/* Opens the store in the state of the checkpoint. False when it cannot be read. */
+/* Opens the store in the state of the checkpoint. False: LMDB cannot open it. */
 static bool open_store(struct walk *walk)
 {
 	const struct hs_audit *audit = walk->audit;
@@ -214,8 +215,8 @@ static bool open_store(struct walk *walk)
 	return rc == 0;
 }
 
-/* The key in the tree of expiries for a record's expiry. The record is whole, so its physical key
- * is within the limit. */
+/* Writes to `index` the key that the tree of expiries has for this record. The record is consistent, so its
+ * physical key is within the limit. */
 static void index_of(struct hs_bytes physical, int64_t expire_ms, struct hs_expiry_key *index)
 {
 	struct hs_physical_key copy = {.len = physical.len};
@@ -252,7 +253,7 @@ static void check_key(struct walk *walk, struct hs_bytes physical, struct hs_byt
 	atomic_fetch_add(&walk->progress->keys, 1);
 }
 
-/* Checks that the record which an entry of the tree of expiries names has that expiry. */
+/* Checks that the record which `index`, an entry of the tree of expiries, names has the same expiry. */
 static void check_index(struct walk *walk, struct hs_bytes index)
 {
 	struct hs_record record;
@@ -303,7 +304,7 @@ static void walk_tree(struct walk *walk, enum hs_kv_tree tree)
 		before_len = now.len;
 		count++;
 		atomic_fetch_add(&walk->progress->entries, 1);
-		/* A cycle of pages would never end. */
+		/* On a damaged store the pages may form a cycle: the walk must end. */
 		if (count > 2 * walk->entries[tree] + HS_AUDIT_LINES_MAX)
 			break;
 	}
@@ -316,7 +317,7 @@ static void walk_tree(struct walk *walk, enum hs_kv_tree tree)
 		     (unsigned long long)count, (unsigned long long)walk->entries[tree]);
 }
 
-/* Pages in use and free pages together cannot be more than the file has. */
+/* Checks that the file is not shorter than its pages in use and its free pages together. */
 static void check_pages(struct walk *walk)
 {
 	uint64_t pages = hs_store_pages(walk->txn, walk->trees);
@@ -373,7 +374,8 @@ static void put_aside(struct hs_bytes physical, struct hs_bytes stored, FILE *as
 	hs_buf_deinit(&line);
 }
 
-/* Removes a damaged entry, or adds a sound one's expiry to the other tree. Returns LMDB's code. */
+/* Removes the damaged record at the cursor, or adds the expiry of a sound one to the tree of expiries. Returns
+ * LMDB's code. */
 static int cut_or_index(struct hs_store *store, MDB_cursor *cursor, struct hs_bytes physical,
 			struct hs_bytes stored, bool whole)
 {
@@ -382,7 +384,8 @@ static int cut_or_index(struct hs_store *store, MDB_cursor *cursor, struct hs_by
 	MDB_val key, nothing = {0, NULL};
 
 	if (!whole)
-		return mdb_cursor_del(cursor, 0); /* the cursor then stands before the next entry */
+		/* afterwards the cursor stands before the next entry */
+		return mdb_cursor_del(cursor, 0);
 	if (hs_record_decode(stored, &record) != 0 || record.expire_ms < 0)
 		return 0;
 	index_of(physical, record.expire_ms, &index);
@@ -390,8 +393,8 @@ static int cut_or_index(struct hs_store *store, MDB_cursor *cursor, struct hs_by
 	return mdb_put(store->write.txn, store->trees[HS_KV_EXPIRES], &key, &nothing, 0);
 }
 
-/* Goes over all records in the open transaction. Returns LMDB's code; *cut: the number of removed
- * records. */
+/* Goes over all records in the open transaction. Writes the number of removed records to *cut. Returns LMDB's code
+ * or HS_EIO. */
 static int cut_tree(struct hs_store *store, uint64_t seed, uint16_t partitions, FILE *aside,
 		    int *cut)
 {
@@ -428,7 +431,7 @@ int hs_audit_remove_damaged(struct hs_store *store, uint64_t seed, uint16_t part
 		return rc;
 	store->write.failure = cut_tree(store, seed, partitions, aside, &cut);
 	rc = hs_store_error(store->write.failure);
-	/* The removed records are on disk in `aside` before the removal is committed. */
+	/* The removed records are on disk in `aside` before the caller commits the removal. */
 	if (rc == 0 && cut > 0 && (fflush(aside) != 0 || fsync(fileno(aside)) != 0))
 		rc = HS_EIO;
 	if (rc == 0)

@@ -13,19 +13,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The file: two copies, the second one from the middle on. A copy: this head, then for each store a
- * struct part and its two meta pages. */
+/* A checkpoint file has two copies of the checkpoint; the second copy begins in the middle of the file. A copy is
+ * this head, and then for each store a struct part and the store's two meta pages. */
 struct head {
 	uint64_t magic;
 	uint32_t stores;
 	uint32_t page_bytes;
 	uint64_t lsn;
-	uint64_t log_bytes; /* each log file is at least that long */
-	uint64_t checksum;  /* of everything, itself taken as 0 */
+	uint64_t log_bytes; /* each log file is at least this long */
+	uint64_t checksum;  /* of the whole copy, with this field as 0 */
 };
 
 struct part {
-	uint64_t file_bytes; /* the store's file is at least that long */
+	uint64_t file_bytes; /* the store's file is at least this long */
 };
 
 #define MAGIC 0x33544e494f504b43ull
@@ -45,7 +45,7 @@ static size_t image_bytes(uint16_t stores, size_t page_bytes)
 	return sizeof(struct head) + stores * part_bytes(page_bytes);
 }
 
-/* Distance from the first copy to the second. */
+/* Distance from the begin of the first copy to the begin of the second. */
 static uint64_t copy_bytes(size_t image_bytes)
 {
 	return (image_bytes + COPY_ALIGN_BYTES - 1) / COPY_ALIGN_BYTES * COPY_ALIGN_BYTES;
@@ -69,7 +69,7 @@ static uint64_t sum(const char *image, size_t bytes, uint64_t seed)
 	return hs_hash((struct hs_bytes){image + sizeof head, bytes - sizeof head}, hash);
 }
 
-/* Reads the copy at `at`. NULL when it is damaged; the caller frees it. */
+/* Reads the copy at offset `at`; the caller frees it. NULL: the copy is damaged. */
 static char *load_copy(int fd, uint64_t at, uint16_t stores, uint64_t seed)
 {
 	struct head head;
@@ -86,8 +86,8 @@ static char *load_copy(int fd, uint64_t at, uint16_t stores, uint64_t seed)
 	return image;
 }
 
-/* Returns the later of two checkpoints and frees the other. Each may be NULL. *second: whether it
- * is the second. */
+/* Returns the copy with the later checkpoint and frees the other one. Each may be NULL. *second: the result is
+ * `two`. */
 static char *later(char *one, char *two, bool *second)
 {
 	*second = two && (!one || head_of(two).lsn > head_of(one).lsn);
@@ -98,7 +98,8 @@ static char *later(char *one, char *two, bool *second)
 	return *second ? two : one;
 }
 
-/* The later of a file's whole copies, or NULL. Adds the damaged ones to *broken. */
+/* Loads the later one of the file's undamaged copies; NULL: there is none. Adds the number of damaged copies to
+ * *broken. */
 static char *load(const char *folder, const char *name, uint16_t stores, uint64_t seed, int *broken)
 {
 	char path[HS_PATH_BYTES_MAX];
@@ -162,7 +163,7 @@ struct hs_bytes hs_checkpoint_metas(const struct hs_checkpoint_found *found, uin
 				    uint64_t *file_bytes)
 {
 	size_t page_bytes = head_of(found->image).page_bytes;
-	/* behind the parts of the stores before it */
+	/* the store's part follows the parts of the stores with lower ids */
 	const char *at = found->image + image_bytes(store, page_bytes);
 	struct part part;
 
@@ -188,8 +189,8 @@ static int open_store(const char *folder, uint16_t id, uint64_t bytes_min, int *
 	return 0;
 }
 
-/* Writes both copies of an image, `apart` bytes from one to the next, and syncs each before the
- * next is touched. 0 or a negative errno. */
+/* Writes both copies of an image, at offsets 0 and `apart`. Syncs the first before it writes the second. Returns 0
+ * or a negative errno. */
 static int write_copies(int fd, const char *image, size_t bytes, uint64_t apart)
 {
 	int rc = 0;
@@ -204,9 +205,8 @@ static int write_copies(int fd, const char *image, size_t bytes, uint64_t apart)
 	return rc;
 }
 
-/* Writes the found checkpoint to its own file again. If a sync failed in the last process, the
- * kernel may show bytes that the disk does not have. This copy must be on disk before the next
- * checkpoint overwrites the other file. */
+/* Writes the found checkpoint to its file again. If a sync failed in the last process, the kernel may show bytes
+ * that are not on disk. This checkpoint must be on disk before the next one overwrites the other file. */
 static int make_sure(const char *folder, const struct hs_checkpoint_found *found, uint16_t stores,
 		     struct hs_fault *fault)
 {
@@ -241,7 +241,7 @@ int hs_checkpoint_restore(const char *folder, const struct hs_checkpoint_found *
 		struct hs_bytes metas = hs_checkpoint_metas(found, id, &file_bytes);
 		int failed = hs_file_write(fds[id], metas.data, metas.len, 0);
 
-		/* Synced here: after close an error could not be reported. */
+		/* Synced before close, because an error could not be reported afterwards. */
 		if (!failed)
 			failed = hs_file_sync(fds[id]);
 		if (failed)
@@ -255,17 +255,17 @@ int hs_checkpoint_restore(const char *folder, const struct hs_checkpoint_found *
 }
 
 /* Writes a store's pages to the disk in small steps, so that the disk's queue stays short for the
- * log's syncs, which clients wait for. The sync that follows has little left to do.
+ * log's syncs, which clients wait for. sync_store, which follows, then has little to write.
  *
- * The kernel reports a failed write once for each open file, to this call or to the sync, whichever
- * comes first, and then takes the pages for clean. So an error here is final. */
+ * The kernel reports a failed write once for each open file: to this call or to the later sync. Afterwards it
+ * takes the pages for clean. So an error of this call makes the checkpoint fail. */
 static int write_back(int fd)
 {
 	struct stat stat;
 
 	if (fstat(fd, &stat) != 0)
 		return -errno;
-	/* Without flags the call does nothing. It fails only if the system does not support it. */
+	/* Without flags the call writes no page. It fails only if the system does not support sync_file_range. */
 	if (sync_file_range(fd, 0, 1, 0) != 0)
 		return 0;
 	for (off_t at = 0; at < stat.st_size; at += WRITE_BACK_BYTES)
@@ -276,8 +276,8 @@ static int write_back(int fd)
 	return 0;
 }
 
-/* Syncs everything that LMDB wrote to a store. LMDB writes through this descriptor only, so this
- * descriptor reports every failed write. 0 or a negative errno. */
+/* Syncs all pages that LMDB wrote to a store. LMDB writes through one descriptor only, which is the one used here,
+ * so the sync reports every failed write. Returns 0 or a negative errno. */
 static int sync_store(struct hs_store *store, bool urgent)
 {
 	mdb_filehandle_t fd;
@@ -289,7 +289,7 @@ static int sync_store(struct hs_store *store, bool urgent)
 	return rc == 0 ? -mdb_env_sync(store->env, 1) : rc;
 }
 
-/* The checkpoint thread's work. Returns 0, or a code with the reason in `failure`. */
+/* Makes the checkpoint, on the checkpoint's thread. Returns 0, or a code with the reason in `failure`. */
 static int make(struct hs_checkpoint *checkpoint)
 {
 	struct hs_fault fault = {checkpoint->failure, sizeof checkpoint->failure};
@@ -358,7 +358,7 @@ int hs_checkpoint_start(struct hs_checkpoint *checkpoint, const char *folder,
 		struct stat stat;
 
 		checkpoint->fd[i] = hs_file_open(folder, file_names[i], O_RDWR | O_CREAT, path);
-		/* Neither shorter nor longer: the second copy begins in the middle. */
+		/* The file has exactly this length, because the second copy begins in the middle. */
 		if (checkpoint->fd[i] < 0)
 			rc = checkpoint->fd[i];
 		else if (fstat(checkpoint->fd[i], &stat) != 0 ||
@@ -371,7 +371,7 @@ int hs_checkpoint_start(struct hs_checkpoint *checkpoint, const char *folder,
 			return hs_fault_set(fault, HS_EIO, "cannot write '%s': %s", path,
 					    strerror(-rc));
 	}
-	rc = hs_file_sync_folder(folder); /* for a file that was created */
+	rc = hs_file_sync_folder(folder); /* makes the entry of a new file in the folder durable */
 	if (rc != 0)
 		return hs_fault_set(fault, HS_EIO, "cannot sync '%s': %s", folder, strerror(-rc));
 	checkpoint->image = hs_mem_alloc(checkpoint->image_bytes);
@@ -408,8 +408,7 @@ int hs_checkpoint_begin(struct hs_checkpoint *checkpoint, uint64_t lsn)
 	char *at = checkpoint->image + sizeof head;
 
 	hs_check(atomic_load(&checkpoint->state) != HS_CHECKPOINT_RUNNING);
-	/* After a failed checkpoint there is no other: the kernel does not report a write error
-	 * twice. */
+	/* After a failed checkpoint there is no further one: the kernel does not report a write error twice. */
 	if (atomic_load(&checkpoint->state) == HS_CHECKPOINT_FINISHED)
 		return checkpoint->result;
 	head.page_bytes = (uint32_t)checkpoint->stores[0].page_bytes;

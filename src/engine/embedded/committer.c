@@ -7,13 +7,14 @@
 
 enum {
 	SWEEP_US = 100 * 1000,
-	SWEEP_BUSY_US = 1000, /* between sweeps while expired keys remain and operations wait */
-	SWEEP_KEYS = 256,     /* per store, when no operation waits */
-	SWEEP_BUSY_KEYS = 32, /* per store, when operations wait */
+	/* pause between sweeps while expired keys remain and operations wait */
+	SWEEP_BUSY_US = 1000,
+	SWEEP_KEYS = 256,     /* in each store, when no operation waits */
+	SWEEP_BUSY_KEYS = 32, /* in each store, when operations wait */
 };
 
-/* No wake-up is lost: either this thread sees `asleep`, or the committer sees the new operation
- * before it sleeps. */
+/* Wakes the committer if it sleeps. No wake-up is lost: either this thread sees `asleep`, or the committer sees
+ * the new operation before it sleeps. */
 static void wake(struct hs_committer *committer)
 {
 	if (atomic_load(&committer->asleep) && atomic_exchange(&committer->asleep, false)) {
@@ -37,7 +38,7 @@ static uint64_t now_us(struct hs_committer *committer)
 	return committer->host->now(committer->host->context).mono_us;
 }
 
-/* Takes all queued operations and returns their number. */
+/* Moves all operations from `queue` to `taken`; returns their number. */
 static size_t take(struct hs_committer *committer)
 {
 	struct hs_op *op = hs_mpsc_take(&committer->queue, offsetof(struct hs_op, next)), *next;
@@ -50,8 +51,8 @@ static size_t take(struct hs_committer *committer)
 	return count;
 }
 
-/* Takes all queued operations. On busy cores other threads run first (sched_yield) and may add
- * more: a sync costs the same for one operation or fifty. */
+/* Takes all queued operations. On busy cores the committer first lets other threads run (sched_yield), which may
+ * queue more operations: a sync costs the same for one operation or fifty. */
 static void gather(struct hs_committer *committer)
 {
 	take(committer);
@@ -68,8 +69,8 @@ static void sleep_a_while(struct hs_committer *committer, bool wait_for_more)
 	uint64_t now = now_us(committer);
 	uint64_t until = committer->sweep_at_us;
 
-	/* While there are groups, stores commit with them. The time limit matters only without
-	 * groups. */
+	/* A group that runs or is being synced commits stores when it ends. Only without groups does the time of
+	 * the next postponed commit matter. */
 	if (committer->maintain_at_us < until && hs_group_empty(&committer->group) &&
 	    !hs_syncer_busy(&committer->syncer))
 		until = committer->maintain_at_us;
@@ -113,8 +114,8 @@ static void sweep(struct hs_committer *committer)
 	committer->sweep_at_us = now_us(committer) + (!more ? SWEEP_US : busy ? SWEEP_BUSY_US : 0);
 }
 
-/* Sends the changed keys to the tracking workers. From here on readers see the changes or are
- * redirected to the writer. */
+/* Sends the changed keys to the tracking workers as events. When this is called, readers already see the changes
+ * or are redirected to the writer. */
 static void tell(struct hs_committer *committer)
 {
 	const struct hs_engine_host *host = committer->host;
@@ -130,15 +131,16 @@ static void tell(struct hs_committer *committer)
 	hs_changed_clear(changed);
 }
 
-/* Ends the group. Its replies leave now, or after the syncer has synced the log. */
+/* Ends the group. Its replies leave at once if the group was synced; otherwise after the syncer has synced the
+ * log. */
 static void finish(struct hs_committer *committer)
 {
 	size_t count = committer->group.count;
 	struct hs_op *chain;
 	bool ready;
 
-	/* With an empty queue nothing can run during the sync, so handing the group to the syncer
-	 * would only cost time. */
+	/* If the queue is empty, no operation can run during the sync: handing the group to the syncer would only
+	 * cost time. */
 	ready = hs_group_finish(&committer->group,
 				committer->run.first && !hs_mpsc_empty(&committer->queue));
 	tell(committer);
@@ -153,7 +155,7 @@ static void finish(struct hs_committer *committer)
 	}
 }
 
-/* Shall the group wait for more operations before it is logged? */
+/* True: the group waits for more operations before the committer logs it. */
 static bool waits_for_more(struct hs_committer *committer, bool stop)
 {
 	struct hs_group *group = &committer->group;
@@ -164,8 +166,8 @@ static bool waits_for_more(struct hs_committer *committer, bool stop)
 				      hs_counter_get(&group->sync_us), now_us(committer));
 }
 
-/* The thread. While the disk is busy with one group, the next one runs and grows; then it is logged
- * and handed over. */
+/* The committer's thread. While the syncer is busy with one group, the next group runs and grows. When the syncer
+ * is idle, the committer logs the group and hands it over. */
 static void run(void *argument)
 {
 	struct hs_committer *committer = argument;
@@ -198,8 +200,8 @@ static void run(void *argument)
 		sleep_a_while(committer, wait_for_more);
 	}
 	hs_group_checkpoint(group);
-	/* After a disk failure transactions are still open. LMDB requires that the thread which
-	 * began them ends them. The log has every acknowledged change. */
+	/* After a disk failure transactions are still open. LMDB requires that a transaction is ended by the
+	 * thread that began it. The log has every acknowledged change. */
 	for (uint16_t id = 0; id < committer->database->partitions; id++)
 		hs_store_abort(&committer->database->stores[id]);
 }

@@ -1,9 +1,9 @@
-/* The committer: the one thread that writes, for all stores. It takes the operations that the
- * workers have queued and runs them as a group (group.h). When the disk is idle it logs the group
- * and hands it to the syncer (syncer.h), which answers it. While the disk is busy the next group
- * grows: the higher the load, the larger the groups. When the clients that were just answered are
- * likely to send again soon, the committer waits for them (group_wait.h). Between groups it removes
- * expired keys, commits stores and begins checkpoints. It sleeps when there is nothing to do.
+/* The committer: the one thread that writes, for all stores. It takes the operations that the workers have queued
+ * and runs them as a group (group.h). When the disk is idle it logs the group and hands it to the syncer
+ * (syncer.h), which sends the group's replies. While the disk is busy the next group grows: the higher the load,
+ * the larger the groups. When the clients that were just answered are likely to send again soon, the committer
+ * waits for them (group_wait.h). Between groups it removes expired keys, commits stores and begins checkpoints. It
+ * sleeps when there is nothing to do.
  *
  * Any thread may push. All other fields belong to the committer's thread, except the queue, the
  * atomics and what the mutex protects. An operation belongs to the committer from the push until
@@ -32,20 +32,21 @@ struct hs_committer {
 	struct hs_snapshot_loans loans;
 	struct hs_syncer syncer;
 
-	struct hs_mpsc queue; /* of hs_op, by `next` */
-	_Atomic bool asleep;  /* a push must wake the committer, but see ops_missing */
-	/* Operations that the group wait still wants. A push to a sleeping committer subtracts its
-	 * count, and wakes it only when this is 0 or less afterwards. */
+	struct hs_mpsc queue; /* struct hs_op, linked by `next` */
+	/* a push must wake the committer, unless ops_missing says otherwise */
+	_Atomic bool asleep;
+	/* The number of operations that the group wait still waits for. A push to a sleeping committer subtracts
+	 * its count, and wakes the committer only if the result is 0 or less. */
 	_Atomic int64_t ops_missing;
 	_Atomic bool stop;
 	uv_mutex_t mutex;
 	uv_cond_t cond;
 	uv_thread_t thread;
 
-	/* Only for the committer thread. */
-	struct hs_ops taken; /* not yet run */
-	struct hs_ops run;   /* those of the unfinished group */
-	size_t syncing;	     /* operations in the syncer, while it is busy */
+	/* Only the committer's thread uses the fields below. */
+	struct hs_ops taken; /* operations not yet run */
+	struct hs_ops run;   /* operations of the unfinished group */
+	size_t syncing;	     /* number of operations that the busy syncer has */
 	struct hs_group_wait group_wait;
 	struct hs_completions completions;
 	uint64_t sweep_at_us;

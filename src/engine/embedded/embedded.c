@@ -11,9 +11,9 @@
  *                                     checkpoint thread ◄─────┘ now and then: syncs the stores,
  *                                                               so that the log can start over
  *
- * Why a log in front of a database that can commit by itself: a synced LMDB commit writes and waits
- * for every page that the group touched, all over the file, once per store. The log waits for one
- * short run of bytes in a file whose blocks are already allocated, whatever the number of stores.
+ * Why a log in front of a database that can commit by itself: for each store, a synced LMDB commit writes every
+ * page that the group touched, all over the file, and waits for them. The log needs one short write to a file
+ * whose blocks are already allocated, whatever the number of stores.
  *
  * Why one committer for all stores: a sync costs the same for one operation or a thousand. One
  * thread makes the largest groups and needs one sync for all of them.
@@ -22,10 +22,10 @@
  *   postponed   logged and answered, but not committed: readers do not see it in the store
  *   redirected  a read that only the writer can answer, sent to its queue
  *   pinned      a snapshot held open so that LMDB does not overwrite the pages of a checkpoint
- *   churn       pages written since the last pin: so much the file may grow
- *   void        a redo entry that a newer one of the same key replaced
+ *   churn       pages written since the last pin: the file may grow by this much
+ *   void        a redo entry that a newer entry of the same key replaced
  *   lent        a snapshot that the committer gives to a worker for one large reply
- *   given up    a store that is no longer written; reads use its last commit
+ *   given up    a store that is not written until a restart; reads use its last commit
  *
  * Where to read on: group.h for a write, reader.h for a read, redo.h and checkpoint.h for what is
  * on disk, database.h for the recovery, group_disk.c for a disk that fails. */
@@ -47,11 +47,11 @@
 #define STORE_BYTES_MIN HS_MIB
 #define LOG_BYTES_MIN (64 * HS_KIB)
 
-/* The state of one worker's thread. The padding keeps two workers off each other's cache lines. */
+/* The state of one worker. The padding puts the states of two workers on different cache lines. */
 struct worker {
 	struct hs_reader reader;
-	struct hs_op *newest, *oldest; /* submitted, not yet flushed */
-	size_t count;		       /* of them */
+	struct hs_op *newest, *oldest; /* the chain of operations submitted and not yet flushed */
+	size_t count;		       /* operations in the chain */
 	char apart[64];
 };
 
@@ -61,7 +61,7 @@ struct embedded {
 	struct hs_database database;
 	struct hs_committer committer;
 	struct worker *workers;
-	/* never ends: every change of the data passes through this engine */
+	/* the session never ends: every change of the data passes through this engine */
 	struct hs_tracking_session tracking_session;
 };
 
@@ -70,8 +70,8 @@ static struct embedded *of(const struct hs_engine *engine)
 	return (struct embedded *)(uintptr_t)engine;
 }
 
-/* Sets op->ttl_ms, the time to live of a value that was just read. The PTTL sees the same snapshot
- * as that read, because no refresh came in between. */
+/* Sets op->ttl_ms, the time to live of a value that was just read. The PTTL sees the same snapshot as the read,
+ * because no refresh comes between them. */
 static void ask_expiry(struct worker *worker, struct hs_op *op)
 {
 	const struct hs_bytes argv[] = {HS_LIT("PTTL"), op->argv[1]};
@@ -103,14 +103,15 @@ static enum hs_submit submit(struct hs_engine *engine, struct hs_op *op)
 	if (op->kind == HS_OP_SUBSCRIBE || op->kind == HS_OP_UNSUBSCRIBE) {
 		struct hs_reply reply = {.out = op->out, .resp = op->resp};
 
-		hs_reply_ok(&reply); /* the cores deliver all published messages */
+		/* the workers' cores deliver published messages without the engine */
+		hs_reply_ok(&reply);
 		return HS_SUBMIT_DONE;
 	}
 	if (op->track) {
 		op->tracking_session = &embedded->tracking_session;
 		op->tracking_epoch = 0;
-		/* The cache serves this reply until the next write. So it must show the newest
-		 * commit, not the one that was the newest when this round of events began. */
+		/* The cache serves this reply until the next write. So the read must see the newest commit, which
+		 * may be newer than the begin of this round of events. */
 		hs_reader_refresh(&worker->reader);
 	}
 	if (op->kind == HS_OP_COMMAND && !op->ordered && op->command->flags & HS_CMD_READONLY) {
@@ -203,7 +204,7 @@ static void partition_stats(struct hs_engine *engine, uint16_t id,
 	};
 	snprintf(stats->slots, sizeof stats->slots, "%u-%u", (unsigned)hs_slot_first(id, count),
 		 (unsigned)hs_slot_first((uint16_t)(id + 1), count) - 1);
-	/* The file's name without the folder, whose path may be long and hold any bytes. */
+	/* Reports the file's name without the folder: the folder's path may be long and hold any bytes. */
 	hs_store_name(stats->address, sizeof stats->address, id);
 	partition_state(embedded, store, stats);
 	for (uint32_t step = 0; step < HS_COARSE_HISTOGRAM_BUCKETS; step++)

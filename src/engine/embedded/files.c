@@ -56,7 +56,7 @@ int hs_file_writev(int fd, struct iovec *parts, int count, uint64_t at)
 		if (put < 0)
 			return -errno;
 		if (put == 0 && parts->iov_len > 0)
-			return -EIO; /* otherwise the loop would never end */
+			return -EIO; /* the disk took no bytes: the loop must end */
 		at += (uint64_t)put;
 		while (count > 0 && (size_t)put >= parts->iov_len) {
 			put -= (ssize_t)parts->iov_len;
@@ -71,8 +71,8 @@ int hs_file_writev(int fd, struct iovec *parts, int count, uint64_t at)
 	return 0;
 }
 
-/* Writes page by page: the kernel caches a long write as one large unit, and then every short write
- * into it costs more. */
+/* Writes page by page. The kernel would cache a long write as one large unit, and every later short write into
+ * this unit would cost more. */
 int hs_file_zero(int fd, uint64_t from, uint64_t to)
 {
 	static const char zeros[4 * HS_KIB];

@@ -1,5 +1,6 @@
 /* File operations for a database: complete writes, syncs of files and of their folder, and zeros
- * written in advance. Also the one line of text that says why a start failed. No state: any thread. */
+ * written in advance. Also the line of text that gives the reason why a start failed (struct hs_fault). No state:
+ * any thread. */
 #ifndef HS_ENGINE_EMBEDDED_FILES_H
 #define HS_ENGINE_EMBEDDED_FILES_H
 
@@ -12,18 +13,19 @@
 
 enum { HS_PATH_BYTES_MAX = 1024 };
 
-/* Where the line with the reason of a failure goes. The caller owns the text. */
+/* The place for the line of text with the reason of a failure. The caller owns the text. */
 struct hs_fault {
 	char *text;
 	size_t size;
 };
 
-/* Writes the line and returns `code`. */
+/* Writes the line to `fault` and returns `code`. */
 int hs_fault_set(struct hs_fault *fault, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* All return 0 or a negative errno. */
-int hs_file_read(int fd, void *bytes, size_t len, uint64_t at) HS_MUSTCHECK; /* -ENODATA: shorter */
+/* The functions from hs_file_read to hs_file_replace, and hs_file_remove, return 0 or a negative errno.
+ * hs_file_read returns -ENODATA if the file is shorter. */
+int hs_file_read(int fd, void *bytes, size_t len, uint64_t at) HS_MUSTCHECK;
 int hs_file_write(int fd, const void *bytes, size_t len, uint64_t at) HS_MUSTCHECK;
 int hs_file_writev(int fd, struct iovec *parts, int count, uint64_t at) HS_MUSTCHECK;
 int hs_file_zero(int fd, uint64_t from, uint64_t to) HS_MUSTCHECK;
@@ -34,9 +36,10 @@ int hs_file_sync_folder(const char *folder) HS_MUSTCHECK;
 int hs_file_replace(const char *folder, const char *name, const void *bytes,
 		    size_t len) HS_MUSTCHECK;
 
-/* "folder/name" into `path`; false when that is too long. */
+/* Writes "folder/name" to `path`. False: the text is too long. */
 bool hs_file_path(char path[HS_PATH_BYTES_MAX], const char *folder, const char *name);
-/* Opens a file of a folder; `path` gets its path, for messages. A descriptor, or a negative errno. */
+/* Opens a file of a folder and writes its path to `path`, for messages. Returns a descriptor, or a negative
+ * errno. */
 int hs_file_open(const char *folder, const char *name, int flags,
 		 char path[HS_PATH_BYTES_MAX]) HS_MUSTCHECK;
 /* Removes a file. A missing file is no error. */

@@ -14,8 +14,8 @@
 enum { FORMAT_BYTES_MAX = 256, NAMES_BYTES_MAX = 160 };
 
 static const char file_name[] = "format", copy_name[] = "format.copy";
-/* The name of the format file while a database is being created. Found at start, it means that the
- * creation was interrupted: no data was ever written. */
+/* The name of the format file while a database is being created. If a start finds this file, the creation was
+ * interrupted, and no data was ever written. */
 static const char unfinished_name[] = "format.new";
 
 static size_t compose(const struct hs_format *format, char text[FORMAT_BYTES_MAX])
@@ -29,7 +29,7 @@ static size_t compose(const struct hs_format *format, char text[FORMAT_BYTES_MAX
 					      "check %016llx\n", (unsigned long long)check);
 }
 
-/* Reads a whole text file. 0, -ENOENT or another negative errno. */
+/* Reads a whole text file. Returns 0, -ENOENT or another negative errno. */
 static int read_text(const char *folder, const char *name, char text[FORMAT_BYTES_MAX])
 {
 	char path[HS_PATH_BYTES_MAX];
@@ -45,7 +45,8 @@ static int read_text(const char *folder, const char *name, char text[FORMAT_BYTE
 	return rc;
 }
 
-/* Reads the values and compares the text, byte by byte, with what would be written for them. */
+/* Reads the values from the text, and checks that the text is, byte by byte, the one that heatsink writes for
+ * them. */
 static bool parse(const char *text, struct hs_format *format)
 {
 	char again[FORMAT_BYTES_MAX];
@@ -71,7 +72,7 @@ bool hs_format_copy(const char *folder, struct hs_format *format)
 	return read_text(folder, copy_name, text) == 0 && parse(text, format);
 }
 
-/* `state`: what is wrong with the format file, in words. */
+/* Reports a damaged format file. `state`: the damage, in words. */
 static int damaged(const char *folder, const char *state, struct hs_fault *fault)
 {
 	struct hs_format format;
@@ -88,7 +89,7 @@ static int damaged(const char *folder, const char *state, struct hs_fault *fault
 			    folder, file_name, state);
 }
 
-/* Is this the name of a file of a database? */
+/* True: a database has files with this name. */
 static bool is_ours(const char *name)
 {
 	static const char *const names[] = {"format.copy", "log-0", "log-1", "checkpoint-0",
@@ -102,7 +103,8 @@ static bool is_ours(const char *name)
 	       strspn(name + sizeof store - 1, "0123456789") == 3;
 }
 
-/* Lists the files of a database in the folder, as many names as fit. 0 or a negative errno. */
+/* Writes the names of a database's files in the folder to `names`, as many as fit. Returns 0 or a negative
+ * errno. */
 static int list_files(const char *folder, char names[NAMES_BYTES_MAX])
 {
 	const struct dirent *entry;
@@ -122,8 +124,9 @@ static int list_files(const char *folder, char names[NAMES_BYTES_MAX])
 	return rc;
 }
 
-/* The folder has no format file: 0 when it holds no other file of a database, or when one was being
- * created. Otherwise an error that lists the files: such a folder is never taken for an empty one. */
+/* Called if the folder has no format file. Returns 0 if the folder has no other file of a database either, or if
+ * the creation of a database was interrupted. Otherwise an error that lists the files: such a folder is never
+ * taken for an empty one. */
 static int without_format(const char *folder, struct hs_fault *fault)
 {
 	char state[NAMES_BYTES_MAX + 64], names[NAMES_BYTES_MAX];

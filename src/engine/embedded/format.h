@@ -7,9 +7,9 @@
  *     seed 0123456789abcdef
  *     check 0123456789abcdef
  *
- * Folders of other formats are refused. Format 1 had no checksums in its records: a converter could
- * not know whether the data is undamaged. In format 2 the heads of log records had no checksum of
- * their own, and checkpoints did not record the size of the log files.
+ * A start refuses folders of other formats. Format 1 had no checksums in its records: a converter could not check
+ * whether the data is undamaged. In format 2 the heads of log records had no checksum of their own, and
+ * checkpoints did not record the size of the log files.
  *
  * No state; the thread that opens the database calls it. */
 #ifndef HS_ENGINE_EMBEDDED_FORMAT_H
@@ -29,15 +29,15 @@ struct hs_format {
 	uint64_t seed;
 };
 
-/* 1 when the folder holds a database, 0 when it holds none, or an error. A damaged format file is
- * an error even when its copy is whole; hs_format_copy reads the copy. */
+/* Reads the format file. Returns 1: the folder has a database; 0: it has none; or an error. A damaged format file
+ * is an error even if its copy is undamaged: hs_format_copy reads the copy. */
 int hs_format_read(const char *folder, struct hs_format *format,
 		   struct hs_fault *fault) HS_MUSTCHECK;
-/* Reads the copy. False: it is missing or damaged. */
+/* Reads the copy of the format file. False: the copy is missing or damaged. */
 bool hs_format_copy(const char *folder, struct hs_format *format);
 
-/* Marks the folder as being created. A start before hs_format_finish creates the database from
- * scratch. */
+/* Marks the folder: a database is being created in it. If a start comes before hs_format_finish, it creates the
+ * database from scratch. */
 int hs_format_begin(const char *folder, const struct hs_format *format,
 		    struct hs_fault *fault) HS_MUSTCHECK;
 int hs_format_finish(const char *folder, struct hs_fault *fault) HS_MUSTCHECK;

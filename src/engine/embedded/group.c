@@ -8,18 +8,19 @@
 #include <string.h>
 
 enum {
-	FREE_TRIES = 25, /* tries of an operation on a full disk that needs no more of it */
+	/* most tries of operations that find no room only because readers hold pages */
+	FREE_TRIES = 25,
 	FREE_TRY_MS = 20,
-	KEEP_US = 2000 * 1000, /* how long a store may postpone a commit */
-	SYNC_MEAN = 16,	       /* weight of the average of a sync */
-	SYNC_ODD = 4,	       /* one sync counts for so many times the average at most */
+	KEEP_US = 2000 * 1000, /* a store postpones a commit for at most this long */
+	SYNC_MEAN = 16,	       /* weight of the moving average of sync times */
+	SYNC_ODD = 4,	       /* a sync counts as at most this many times the average */
 };
 
 #define GROUP_BYTES_MAX (64 * HS_MIB)
-/* Bytes written to all stores since the last checkpoint, before the next one begins. LMDB cannot
- * reuse their pages until then, so the files grow by this much beyond their contents. */
+/* When this many bytes were written to all stores since the last checkpoint, the next one begins. LMDB cannot
+ * reuse the pages of these bytes before a checkpoint, so the files grow by this much beyond their contents. */
 #define CHURN_BYTES_MAX HS_GIB
-/* When an operation smaller than this finds no room, the disk counts as full. */
+/* If an operation smaller than this finds no room, the disk counts as full. */
 #define SMALL_BYTES HS_MIB
 
 void hs_group_init(struct hs_group *group, struct hs_database *database,
@@ -88,8 +89,8 @@ static uint64_t now_us(struct hs_group *group)
 	return group->host->now(group->host->context).mono_us;
 }
 
-/* Begins a checkpoint, when the one before it is finished, all postponed changes are committed and
- * no group is in progress: the next log record is the first that the checkpoint does not contain. */
+/* Begins a checkpoint. The previous one is finished, all postponed changes are committed and no group is in
+ * progress, so the next log record is the first that the checkpoint does not contain. */
 static void begin_checkpoint(struct hs_group *group)
 {
 	struct hs_database *database = group->database;
@@ -119,21 +120,21 @@ void hs_group_checkpoint(struct hs_group *group)
 	collect(group, true);
 }
 
-/* Commits at most one store whose postponed changes are due, so that no client waits for all
- * stores. Returns when the next is due; UINT64_MAX: none has postponed changes. */
+/* Commits at most one store whose postponed changes are due: a client then waits for one store, not for all.
+ * Returns when the next store is due; UINT64_MAX: no store has postponed changes, or the group has failed. */
 static uint64_t commit_due(struct hs_group *group)
 {
 	uint64_t now = now_us(group), next = UINT64_MAX;
 	bool committed = false;
 
-	/* Postponed changes stay readable in their open transaction. */
+	/* After a failure no store is committed: postponed changes stay readable in their open transaction. */
 	if (group->failed)
 		return next;
 	for (uint16_t id = 0; id < group->database->partitions; id++) {
 		struct hs_store *store = &group->database->stores[id];
 		uint64_t at = group->parts[id].commit_at_us;
 
-		/* A store changed by this group is handled when the group is sealed. */
+		/* If this group has changed the store, `plan` decides about its commit. */
 		if (store->write.postponed.len == 0 || store->write.pending.entries > 0)
 			continue;
 		if (atomic_load_explicit(&store->redirected_reads, memory_order_relaxed))
@@ -179,8 +180,8 @@ uint64_t hs_group_maintain(struct hs_group *group)
 	return next;
 }
 
-/* Before a group: makes sure that the log file has room for it. Turning to the other file in the
- * middle of a group would lose that file's records. */
+/* Called before a group: makes sure that the log file has room for the group. If the log turned to the other file
+ * in the middle of a group, that file's records would be lost. */
 static void make_log_room(struct hs_group *group)
 {
 	struct hs_redo *redo = &group->database->redo;
@@ -205,7 +206,7 @@ static int touch(struct hs_group *group, uint16_t id)
 	return 0;
 }
 
-/* TRACK and UNTRACK concern no store: they switch the noting of changed keys on and off. */
+/* TRACK and UNTRACK concern no store: they switch on and off whether changed keys are noted. */
 static void run_track(struct hs_group *group, struct hs_group_item *item)
 {
 	struct hs_reply reply = {.out = item->op->out, .resp = item->op->resp};
@@ -245,7 +246,8 @@ static void run_item(struct hs_group *group, struct hs_group_item *item)
 	item->ran = !group->parts[id].rolled_back;
 }
 
-/* Collects the changes of the group's stores as parts of a record, and returns the number of parts. */
+/* Collects the changes of the group's stores as parts of a record. Returns the number of parts; *bytes: their
+ * length. */
 static int gather(struct hs_group *group, struct iovec *parts, size_t *bytes)
 {
 	int count = 0;
@@ -265,7 +267,7 @@ static int gather(struct hs_group *group, struct iovec *parts, size_t *bytes)
 	return count;
 }
 
-/* Rolls back every store of the group that has changes. */
+/* Rolls back every store that the group has changed. */
 static void rollback_all(struct hs_group *group, int failure)
 {
 	for (uint16_t i = 0; i < group->touched_count; i++) {
@@ -278,7 +280,7 @@ static void rollback_all(struct hs_group *group, int failure)
 	}
 }
 
-/* Writes the log record of the group. False: there were no changes, or the write failed. */
+/* Writes the log record of the group. False: the group has no changes, or the write failed. */
 static bool log_group(struct hs_group *group)
 {
 	struct hs_redo *redo = &group->database->redo;
@@ -291,7 +293,8 @@ static bool log_group(struct hs_group *group)
 	group->log_full = !group->failed && !hs_redo_fits(redo, bytes);
 	if (!group->failed && !group->log_full)
 		rc = hs_redo_append(redo, HS_REDO_GROUP, parts, count);
-	/* A full disk can only stop a record longer than a whole file. The log is then as before. */
+	/* A full disk can stop only a record longer than a whole log file, because the blocks of the files are
+	 * allocated. The log is then as it was before. */
 	if (rc != 0 && hs_store_error(-rc) != HS_EFULL) {
 		hs_group_fail_log(group, "write", rc);
 		group->outcome_unknown = true;
@@ -313,7 +316,7 @@ static void sync_group(struct hs_group *group)
 	rollback_all(group, -rc);
 }
 
-/* Logs that stores did not commit their changes of the last record. */
+/* Writes an abort record: these stores did not commit their changes of the last record. */
 static void log_abort(struct hs_group *group, const uint16_t *ids, int count)
 {
 	struct hs_redo *redo = &group->database->redo;
@@ -322,7 +325,7 @@ static void log_abort(struct hs_group *group, const uint16_t *ids, int count)
 				 {(void *)(uintptr_t)ids, (size_t)count * sizeof *ids}};
 	int rc;
 
-	/* No room for the abort record: a checkpoint of the committed state has the same effect. */
+	/* The file has no room for the abort record. A checkpoint of the committed state has the same effect. */
 	if (redo->at > redo->file_bytes || !hs_redo_fits(redo, 0)) {
 		hs_group_checkpoint(group);
 		group->outcome_unknown = group->failed;
@@ -337,9 +340,9 @@ static void log_abort(struct hs_group *group, const uint16_t *ids, int count)
 	group->outcome_unknown = true;
 }
 
-/* A store could not commit changes that are in the log. False when the disk is full: its operations
- * run again, and the log needs an abort record. True for any other failure: the changes count as
- * done, since they are on disk in the log, and no more writes follow. */
+/* A store could not commit changes that are in the log. Returns false if the disk is full: the store's operations
+ * run again, and the log needs an abort record. Returns true after any other failure: the changes count as done,
+ * because the log has them on disk, and no more writes follow. */
 static bool commit_failed(struct hs_group *group, struct hs_store *store)
 {
 	hs_store_explain(store);
@@ -353,8 +356,8 @@ static bool commit_failed(struct hs_group *group, struct hs_store *store)
 	return true;
 }
 
-/* May the store postpone its commit? *due counts the stores whose time has come: one per group
- * commits, so that no client waits for all of them. */
+/* True: the store may postpone its commit. *due counts the stores whose time to commit has come: only one of them
+ * commits in each group, so that no client waits for all. */
 static bool may_postpone(struct hs_group *group, struct hs_store *store, uint64_t now, int *due)
 {
 	struct hs_group_part *part = &group->parts[store->id];
@@ -372,7 +375,7 @@ static bool may_postpone(struct hs_group *group, struct hs_store *store, uint64_
 	return true;
 }
 
-/* Decides for every changed store whether it commits now. True if none does. */
+/* Decides for every changed store whether it commits in this group. True: no store does. */
 static bool plan(struct hs_group *group)
 {
 	uint64_t now = now_us(group);
@@ -393,7 +396,7 @@ static bool plan(struct hs_group *group)
 	return all_postpone;
 }
 
-/* Updates the moving average. A sync that had to wait for another process's sync counts at most
+/* Updates the moving average of sync times. A sync that had to wait for another process's sync counts as at most
  * SYNC_ODD times the average. */
 static void note_sync(struct hs_group *group, uint64_t us)
 {
@@ -419,8 +422,8 @@ void hs_group_durable(struct hs_group *group)
 	group->sealed_count = 0;
 }
 
-/* Logs and syncs the group, then commits or postpones each store. Stores that fail are left
- * rolled_back. True: the sync is left to the caller, and all commits are postponed. */
+/* Logs and syncs the group, then commits or postpones each store. Stores that fail have `rolled_back` set. True:
+ * the caller must sync the log, and all commits are postponed. */
 static bool seal(struct hs_group *group, bool may_defer)
 {
 	uint16_t aborted[HS_PARTITIONS_MAX];
@@ -447,8 +450,8 @@ static bool seal(struct hs_group *group, bool may_defer)
 			continue;
 		}
 		entries = store->write.pending.entries;
-		/* After a failure no store is written, but the log has this group: its changes stay
-		 * readable. */
+		/* After a failure the committer commits no store. But the log has the changes of this group, so
+		 * they stay readable in the open transaction. */
 		if (part->postpone || group->failed) {
 			hs_store_postpone_commit(store);
 		} else if (hs_store_commit(store) != 0 && !commit_failed(group, store)) {
@@ -471,7 +474,7 @@ static bool seal(struct hs_group *group, bool may_defer)
 	return defer;
 }
 
-/* Prepares another try after a failure: if the store or disk is full, a checkpoint frees the pages
+/* Prepares another try after a failure. If the store or disk is full, makes a checkpoint, which frees the pages
  * that pins preserve. */
 static void prepare_retry(struct hs_group *group, struct hs_store *store)
 {
@@ -487,8 +490,8 @@ static void prepare_retry(struct hs_group *group, struct hs_store *store)
 		atomic_store(&group->last_error, group->failure);
 }
 
-/* Refuses an operation that failed even alone. If the disk is full for so small an operation,
- * growing writes are refused untried for a while. */
+/* Refuses an operation that failed even in a group of its own. If the disk has no room for an operation smaller
+ * than SMALL_BYTES, growing writes are refused untried for a while. */
 static void give_up(struct hs_group *group, struct hs_group_item *item)
 {
 	struct hs_group_part *part = &group->parts[item->op->partition];
@@ -500,8 +503,8 @@ static void give_up(struct hs_group *group, struct hs_group_item *item)
 	hs_group_refuse(group, item);
 }
 
-/* The record did not fit into the log file: turns to the other file, where every record fits. True
- * if it did. */
+/* The record did not fit behind the others in the log file: turns to the other file, where any record fits. True:
+ * the log has turned. */
 static bool turn_log(struct hs_group *group)
 {
 	bool full = group->log_full;
@@ -527,7 +530,7 @@ static void run_alone(struct hs_group *group, struct hs_group_item *item)
 	} while (part->rolled_back && turn_log(group));
 }
 
-/* Does the operation fail only because readers still hold pages that it could reuse? */
+/* True: the operation fails only because readers hold pages that it could reuse. */
 static bool room_will_come(struct hs_group *group, struct hs_store *store,
 			   const struct hs_group_item *item)
 {
@@ -545,7 +548,8 @@ static void retry(struct hs_group *group, uint16_t id)
 {
 	struct hs_group_part *part = &group->parts[id];
 	struct hs_store *store = &group->database->stores[id];
-	int tries = FREE_TRIES; /* for all operations together, because the other stores wait */
+	/* shared by all operations of this store, because the other stores wait meanwhile */
+	int tries = FREE_TRIES;
 
 	if (store->write.failure)
 		prepare_retry(group, store);
@@ -558,14 +562,17 @@ static void retry(struct hs_group *group, uint16_t id)
 			continue;
 		part->rolled_back = false;
 		if (item->ran && item->lent)
-			continue; /* it reads a snapshot from before its group */
-		/* Watches are not rolled back with a transaction: they must not run twice. */
+			/* the worker reads a snapshot from before the operation's group, so the read is still
+			 * right */
+			continue;
+		/* A rollback of the transaction does not roll back watches or trackers: these operations must not
+		 * run twice. */
 		if (item->ran &&
 		    (op->kind == HS_OP_WATCH || op->kind == HS_OP_UNWATCH || is_track(op)))
 			continue;
 		run_alone(group, item);
 		while (part->rolled_back && tries-- > 0 && room_will_come(group, store, item)) {
-			/* The pages are free when the readers release their snapshots. */
+			/* The pages are free as soon as the readers release their snapshots. */
 			uv_sleep(FREE_TRY_MS);
 			prepare_retry(group, store);
 			run_alone(group, item);
@@ -592,8 +599,8 @@ bool hs_group_full(const struct hs_group *group)
 	       group->reply_bytes >= GROUP_BYTES_MAX || group->cut_short;
 }
 
-/* Commits a store's postponed changes and opens its transaction again. True: no change is
- * uncommitted. */
+/* Commits a store's postponed changes and opens its transaction again. True: all changes of the store are
+ * committed. */
 static bool commit_and_begin(struct hs_group *group, struct hs_store *store)
 {
 	if (store->write.postponed.len > 0) {
@@ -601,13 +608,13 @@ static bool commit_and_begin(struct hs_group *group, struct hs_store *store)
 		if (group->parts[store->id].rolled_back)
 			return false;
 	}
-	/* Also after a failed commit: the next operation needs a transaction, or the read snapshot. */
+	/* Also after a failed commit, because the next operation needs a transaction or a read snapshot. */
 	return hs_group_begin_store(group, store->id) == 0 && !group->failed &&
 	       !group->parts[store->id].given_up;
 }
 
-/* Lends a snapshot for a large read, whose reply the worker then writes. False: the group has
- * changed the store, so the read must wait for the commit and runs first in the next group. */
+/* Lends a snapshot to a worker, which then writes the large reply of this read. False: the group has changed the
+ * store, so the read must wait for the commit, and runs first in the next group. */
 static bool lend(struct hs_group *group, struct hs_group_item *item)
 {
 	struct hs_op *op = item->op;
@@ -635,7 +642,7 @@ static bool lend(struct hs_group *group, struct hs_group_item *item)
 	return true;
 }
 
-/* Begins a group. No operation is half done here: the time for checkpoints. */
+/* Begins a group. Checkpoints are handled here, because no operation is in progress. */
 static void begin_group(struct hs_group *group)
 {
 	if (!hs_group_empty(group))
@@ -675,10 +682,10 @@ bool hs_group_finish(struct hs_group *group, bool may_defer)
 {
 	bool deferred;
 
-	/* Waits until the group before it is synced. If that sync failed, nothing more may be written: the disk
-	 * may report a failure only once. */
+	/* Waits until the previous group is synced. If its sync failed, the committer must write nothing more: the
+	 * disk may report a failure only once. */
 	hs_group_await_log(group);
-	/* Before the group is logged: a commit may only contain changes that are on disk. */
+	/* Called before the group is logged, because a commit may contain only changes that are on disk. */
 	commit_due(group);
 	deferred = seal(group, may_defer);
 	turn_log(group);

@@ -1,21 +1,21 @@
 /* How the committer handles a failing disk.
  *
- * Reads must go on, and none may show less than what was acknowledged. Acknowledged means: in the
- * log, on disk. A store may hold such changes uncommitted (hs_store_postpone_commit). From the
- * first error on nothing is written, to no file: the log stays as it is, and a restart replays it.
- * Until then the changes live in the store's open transaction, in memory:
+ * Reads must go on, and every read must show all acknowledged changes. Acknowledged means: in the log, on disk. A
+ * store may hold such changes uncommitted (hs_store_postpone_commit). After the first error the engine writes to
+ * no file: the log stays as it is, and a restart replays the log. Until then the changes live in the store's open
+ * transaction, in memory:
  *
  *     the log fails              the group's own changes are rolled back, postponed ones stay
  *     a sync fails later         the unsynced group's postponed changes are dropped, too
  *     a commit fails             its changes are in the log: they are made again in a new transaction
  *     LMDB begins none           the store is given up
  *
- * The operations of the group in progress on a rolled back store run again one by one: writes are
- * refused, reads show the changes that are left. The syncer has answered the unsynced group itself
- * (syncer.h). The committer answers redirected reads from the open transaction.
+ * The operations of the group in progress on a rolled back store run again one by one: writes are refused, reads
+ * show the changes that were not taken back. The syncer has answered the unsynced group itself (syncer.h). The
+ * committer answers redirected reads from the open transaction.
  *
- * A store that was given up is read from its last commit. Its keys that were changed since then
- * cannot be read until a restart: an error says so. A failing store never fails an assertion. */
+ * Reads of a store that was given up see its last commit. Keys that were changed after this commit cannot be read
+ * until a restart: such a read gets an error. A failing store never fails an assertion. */
 
 #include "engine/embedded/group.h"
 
@@ -24,10 +24,10 @@
 #include <string.h>
 
 enum {
-	COMMIT_TRIES = 2, /* the disk may have been full for a moment */
-	/* so many redirected reads between two commits make a store commit with every group */
+	COMMIT_TRIES = 2, /* the disk may have been full only for a moment */
+	/* with this many redirected reads between two commits, a store commits with every group */
 	COMMIT_EACH_READS = 4,
-	EAGER_US = 100 * 1000, /* for this long */
+	EAGER_US = 100 * 1000, /* the store commits with every group for this time */
 };
 
 void hs_group_fail(struct hs_group *group, const char *format, ...)
@@ -54,7 +54,7 @@ void hs_group_fail_log(struct hs_group *group, const char *verb, int rc)
 		      strerror(-rc));
 }
 
-/* Gives a store up: from here on the committer reads it like a worker, from a snapshot. */
+/* Gives a store up: from this call on the committer reads the store from a snapshot, like a worker. */
 static void lose(struct hs_group *group, struct hs_store *store)
 {
 	struct hs_group_part *part = &group->parts[store->id];
@@ -72,7 +72,7 @@ static void lose(struct hs_group *group, struct hs_store *store)
 	part->ks.kv = &part->read.kv;
 }
 
-/* Brings the store back to its last commit and the postponed changes. */
+/* Rolls the store back to its last commit and the postponed changes. */
 static void rollback_part(struct hs_group *group, uint16_t id)
 {
 	struct hs_group_part *part = &group->parts[id];
@@ -93,8 +93,8 @@ void hs_group_await_log(struct hs_group *group)
 	if (rc == 0)
 		return;
 	hs_group_fail_log(group, "sync", rc);
-	/* The clients of the unsynced group got an error: outcome unknown. Its changes must not be
-	 * read, because a restart may not find them. */
+	/* The clients of the unsynced group got the error "outcome unknown". No read may show the group's changes,
+	 * because a restart may not find them. */
 	group->sealed_count = 0;
 	for (uint16_t i = 0; i < count; i++) {
 		hs_store_drop_last_postponed(&group->database->stores[group->sealed[i]]);
@@ -128,7 +128,7 @@ void hs_group_commit_postponed(struct hs_group *group, struct hs_store *store)
 		if (hs_store_rollback(store) != 0)
 			lose(group, store);
 	}
-	/* Room on disk was reserved for this commit, so the disk is not just full. */
+	/* The disk has room reserved for this commit, so it is not just full. */
 	hs_group_fail(group, "cannot write '%s': %s", store->path, hs_store_failure_text(store));
 }
 
@@ -139,8 +139,8 @@ void hs_group_rollback(struct hs_group *group, uint16_t id)
 	hs_group_await_log(group);
 	group->parts[id].rolled_back = true;
 	rollback_part(group, id);
-	/* Commits the postponed changes at once. Otherwise each failing operation that runs again
-	 * would make all of them again. */
+	/* Commits the postponed changes at once. Otherwise each rollback of a failing operation would make all of
+	 * these changes again. */
 	hs_group_commit_postponed(group, store);
 }
 
@@ -157,7 +157,7 @@ int hs_group_begin_store(struct hs_group *group, uint16_t id)
 	struct hs_store *store = &group->database->stores[id];
 	struct hs_group_part *part = &group->parts[id];
 
-	/* A store with postponed changes has its transaction open already. */
+	/* If the store has postponed changes, its transaction is already open. */
 	if (!part->given_up && !store->write.txn && hs_store_begin(store) != 0)
 		lose(group, store);
 	if (!part->given_up)

@@ -1,10 +1,10 @@
-/* Runs one operation inside its store's transaction, and refuses what cannot be done.
+/* Runs one operation inside its store's transaction, and refuses an operation that cannot be done.
  *
- * A store has a size limit. Near it, commands that may grow the store run in a nested transaction
- * first. If the store stays within its limit, or does not grow, the result is committed: so room
- * that deletes left inside pages is used again. Otherwise the nested transaction is aborted and the
- * command is refused. Deletes are never refused for that reason: for a moment they need new pages,
- * too, and find them above the limit. */
+ * A store has a size limit. Near the limit, a command that may grow the store runs in a nested transaction. If the
+ * store then stays within the limit, or has not grown, the nested transaction is committed. So commands can use
+ * the room that deletes left inside pages. Otherwise the nested transaction is aborted and the command is refused.
+ * Deletes are never refused because of the limit: they need new pages for a moment, too, and may take these from
+ * the room above the limit. */
 
 #include "base/err.h"
 #include "base/limits.h"
@@ -36,7 +36,7 @@ static uint64_t command_limit(const struct hs_store *store, const struct hs_comm
 	return hs_store_bytes_hard(store);
 }
 
-/* The size limit of the store for this operation, and the bytes that the operation brings. */
+/* Returns the size limit of the store for this operation; *bytes: the bytes that the operation brings. */
 static uint64_t op_limit(const struct hs_store *store, const struct hs_op *op, uint64_t *bytes)
 {
 	uint64_t limit = NO_LIMIT;
@@ -87,12 +87,13 @@ void hs_group_refuse(struct hs_group *group, struct hs_group_item *item)
 	struct hs_reply reply = {.out = op->out, .resp = op->resp};
 
 	item->refused = true;
-	part_of(group, op)->refused = true; /* watch checks after it may have seen its changes */
+	/* earlier watch checks of this group may have seen changes of the refused operation */
+	part_of(group, op)->refused = true;
 	if (op->kind == HS_OP_EXEC && op->watcher && !item->watches_checked) {
 		hs_watch_drop(part_of(group, op)->ks.watch, op->watcher);
 		item->watches_checked = true;
-		item->watches_clean =
-			false; /* if it runs again it fails: EXEC may always report a change */
+		/* If EXEC runs again, it answers null: EXEC may always report a change. */
+		item->watches_clean = false;
 	}
 	if (!op->out)
 		return;
@@ -117,8 +118,7 @@ void hs_group_refuse(struct hs_group *group, struct hs_group_item *item)
 		return;
 	}
 	hs_counter_add(&group->counters.full_errors, 1);
-	if (item->bytes <=
-	    store->bytes_max) /* an operation that can never fit says nothing about the room */
+	if (item->bytes <= store->bytes_max) /* a larger operation can never fit */
 		atomic_store_explicit(&store->full, true, memory_order_relaxed);
 	if (failure == MDB_MAP_FULL || failure == MDB_TXN_FULL)
 		hs_reply_errorf(&reply,
@@ -133,7 +133,7 @@ void hs_group_refuse(struct hs_group *group, struct hs_group_item *item)
 			group->database->folder, (unsigned)store->id, hs_store_failure_text(store));
 }
 
-/* The most bytes that the committer writes for a read, as a length of the buffer; 0: no limit. */
+/* The length of op->out at which the committer stops writing a read's reply; 0: no limit. */
 static size_t reply_max(struct hs_group *group, const struct hs_group_item *item)
 {
 	const struct hs_op *op = item->op;
@@ -146,7 +146,7 @@ static size_t reply_max(struct hs_group *group, const struct hs_group_item *item
 	       (changed ? HS_SNAPSHOT_LOAN_BYTES_MIN_CHANGED : HS_SNAPSHOT_LOAN_BYTES_MIN);
 }
 
-/* Undoes a read whose reply is large: its worker writes the reply. */
+/* Undoes a read whose reply is large: a worker will write the reply. */
 static int leave_large(struct hs_keyspace *ks, const struct hs_keyspace_counts *counts,
 		       struct hs_group_item *item)
 {
@@ -188,8 +188,8 @@ static int run_exec(struct hs_group *group, struct hs_group_item *item)
 		if (op->watcher)
 			hs_watch_drop(ks->watch, op->watcher);
 	} else if (op->watcher && part_of(group, op)->refused) {
-		/* The check saw operations that have since been refused. Reporting a change that
-		 * did not happen is allowed, missing one is not. */
+		/* The check saw changes of operations that were refused later. EXEC may report a change that did
+		 * not happen, but must not miss one. */
 		item->watches_clean = false;
 	}
 	if (!item->watches_clean) {
@@ -235,7 +235,8 @@ static int run_any(struct hs_group *group, struct hs_group_item *item)
 	}
 }
 
-/* Near the limit: commits the operation only if the store did not grow beyond it. */
+/* Runs the operation near the limit. Commits it if the store has not grown or is within its limit, else refuses
+ * it. */
 static int try_out(struct hs_group *group, struct hs_group_item *item, uint64_t used,
 		   uint64_t limit)
 {
@@ -273,7 +274,7 @@ static int run_op(struct hs_group *group, struct hs_group_item *item)
 		return 0;
 	}
 	if (limit == NO_LIMIT) {
-		/* A delete may have made room. */
+		/* A delete may have made room on disk. */
 		if (writes(op))
 			part->disk_full_until_us = 0;
 		return run_any(group, item);
@@ -287,14 +288,14 @@ static int run_op(struct hs_group *group, struct hs_group_item *item)
 		part->disk_full_until_us = 0;
 	}
 	if (op->kind == HS_OP_COMMAND && item->bytes > limit) {
-		/* the arguments alone exceed the limit of the store */
+		/* the operation's arguments alone are larger than the store's limit */
 		store->write.failure = MDB_MAP_FULL;
 		hs_group_refuse(group, item);
 		return 0;
 	}
 	if (hs_store_disk_full(store, item->bytes)) {
-		/* A checkpoint frees the pages that only a pin preserves. HS_EFULL makes the caller
-		 * run one and try again. */
+		/* A checkpoint frees the pages that only a pin preserves. HS_EFULL makes the caller run a
+		 * checkpoint and try again. */
 		if ((store->churn_bytes > 0 || store->write.postponed.len > 0) && !part->retrying)
 			return HS_EFULL;
 		part->disk_full_until_us =

@@ -6,9 +6,9 @@ void hs_group_wait_answered(struct hs_group_wait *wait, size_t answered, size_t 
 	wait->until_us = 0;
 }
 
-/* Backs off after a wait that found too few operations: one failed wait weighs as much as three
- * successful ones. Clients in a closed loop return in time nine times of ten, clients that send at
- * random about every other time. */
+/* Backs off after a wait that found too few operations. One failed wait weighs as much as three successful ones:
+ * clients in a closed loop return in time in nine cases of ten, clients that send at random in about half of the
+ * cases. */
 static void in_vain(struct hs_group_wait *wait)
 {
 	wait->skip = wait->skip_next;
@@ -17,7 +17,7 @@ static void in_vain(struct hs_group_wait *wait)
 		wait->skip_next = HS_GROUP_WAIT_SKIP_MAX;
 }
 
-/* Begins a wait, unless groups are to be skipped first. */
+/* Begins a wait, unless `skip` says that this group must not wait. */
 static bool begin(struct hs_group_wait *wait, uint64_t sync_us, uint64_t now_us)
 {
 	if (wait->skip > 0) {

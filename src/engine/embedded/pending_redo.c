@@ -21,7 +21,7 @@ void hs_pending_redo_deinit(struct hs_pending_redo *pending)
 	hs_mem_free(&pending->cells);
 }
 
-/* Empties the table in O(1): cells of an older age count as empty. */
+/* Empties the table in O(1): a cell with an older age counts as empty. */
 static void forget(struct hs_pending_redo *pending)
 {
 	if (++pending->age != 0)
@@ -47,7 +47,8 @@ static size_t entry_at(const struct hs_pending_redo *pending, size_t at,
 	return pending->buf.len - rest.len;
 }
 
-/* Finds the entry of a key, if it may be changed: entries from before a nested transaction may not. */
+/* Finds the entry of a key, if the entry may be changed. An entry from before an open nested transaction may not
+ * be changed. */
 static bool find(const struct hs_pending_redo *pending, const struct hs_pending_redo_cell *cell,
 		 uint8_t tree, struct hs_bytes key, struct hs_redo_entry *entry, size_t *end)
 {
@@ -57,7 +58,7 @@ static bool find(const struct hs_pending_redo *pending, const struct hs_pending_
 	return entry->tree == tree && hs_bytes_equal(entry->key, key);
 }
 
-/* Makes an entry void, or removes it if it is the last one. */
+/* Makes an entry void, or removes it if it is the last one in `buf`. */
 static void retire(struct hs_pending_redo *pending, size_t at, size_t end)
 {
 	pending->entries--;

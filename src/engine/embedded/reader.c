@@ -34,7 +34,7 @@ void hs_reader_deinit(struct hs_reader *reader)
 	hs_mem_free(&reader->stores);
 }
 
-/* Makes sure of a snapshot that is not older than the last refresh. */
+/* Makes sure that the store's snapshot is not older than the last refresh. */
 static int look(struct hs_reader *reader, struct hs_reader_store *store)
 {
 	uint64_t commits;
@@ -53,8 +53,8 @@ static int look(struct hs_reader *reader, struct hs_reader_store *store)
 	return 0;
 }
 
-/* The uncommon ends of a read: it failed with `rc`, its reply is too large, or it met a damaged
- * record. The reply begins at `mark`. */
+/* Handles a read that failed with `rc`, whose reply is too large, or that met a damaged record. The reply begins
+ * at `mark`. */
 static void explain(struct hs_reader *reader, struct hs_keyspace *ks, const struct hs_store *store,
 		    int rc, struct hs_reply *reply, size_t mark)
 {
@@ -82,9 +82,8 @@ static inline void finish(struct hs_reader *reader, struct hs_keyspace *ks,
 	hs_engine_show_counts(&reader->counters, &reader->counts);
 }
 
-/* The clock of the read, see reader.h. A snapshot newer than the time of receipt means that this
- * thread was suspended since, or that the clock was wrong for a while: the clock is read again to
- * tell the two apart. */
+/* The clock of the read, see reader.h. If the snapshot is newer than the time of receipt, either this thread was
+ * suspended in between, or the clock was wrong for a while. The clock is read again to find out which. */
 static int64_t date_of(const struct hs_reader *reader, const struct hs_store_read *read,
 		       const struct hs_op *op)
 {

@@ -1,24 +1,25 @@
 /* The reads of one worker, on the worker's thread, straight from the stores' maps: no lock, no copy
  * before the reply, no allocation.
  *
- * For each store it holds one snapshot and uses it as long as it is the newest. The store's commit
- * count goes up after a commit is visible and before its clients are answered, so an unchanged
- * count means a current snapshot. Refresh only marks the counts as unread; each is then read once
- * per batch, at the first read of its store. The count is read before the snapshot is taken, never
- * after: a snapshot is at least as new as its count.
+ * For each store the reader holds one snapshot and uses it as long as it is the newest. The store's commit count
+ * goes up after a commit is visible and before its clients are answered, so if the count has not changed, the
+ * snapshot is current. hs_reader_refresh begins a new batch. In each batch the reader reads a store's count once,
+ * at the first read of the store. The count is read before the snapshot is taken, never after: a snapshot is at
+ * least as new as its count.
  *
  * The clock of a read is the time its request was received, or the time of the newest write in the
  * snapshot if that is later. A write can be newer when the worker's thread was suspended in
- * between; with the earlier time PTTL would exceed the time to live.
+ * between; with the time of receipt PTTL would be more than the time to live.
  *
  * Three kinds of reads go to the writer's queue instead:
  *   - a read that meets an expired key: a write may have run that found the key alive and is not
  *     visible yet;
- *   - a read of a key with a postponed commit (marked in store->changed_in), or of all keys of such
- *     a store; it also makes that store commit soon;
+ *   - a read of a key with a postponed commit (marked in store->changed_in), or of all keys of a store that has
+ *     such a key; this read also makes the store commit soon;
  *   - any read when LMDB refuses a snapshot and there is no fallback environment (store.h).
  *
- * A snapshot keeps old pages alive: hs_reader_idle releases those that are not used. */
+ * As long as a snapshot is open, LMDB cannot reuse its pages: hs_reader_idle releases snapshots that are not
+ * used. */
 #ifndef HS_ENGINE_EMBEDDED_READER_H
 #define HS_ENGINE_EMBEDDED_READER_H
 
@@ -35,14 +36,14 @@
 struct hs_reader_store {
 	struct hs_store_read read;
 	struct hs_keyspace ks;
-	uint64_t batch; /* the batch in which its commit count was last read */
-	bool used;	/* since the last hs_reader_idle */
+	uint64_t batch; /* the batch in which the store's commit count was last read */
+	bool used;	/* the snapshot was used since the last hs_reader_idle */
 };
 
 struct hs_reader {
 	const struct hs_database *database;
 	struct hs_reader_store *stores;
-	const struct hs_engine_host *host; /* for its clock */
+	const struct hs_engine_host *host; /* for the host's clock */
 	uint16_t count;
 	uint64_t batch;
 	struct hs_prng prng;
@@ -59,8 +60,8 @@ static inline void hs_reader_refresh(struct hs_reader *reader)
 	reader->batch++;
 }
 
-/* Runs a read-only command and writes its reply. False, and nothing is written: only the writer can
- * answer, so the operation must be queued. */
+/* Runs a read-only command and writes its reply. False: nothing is written, because only the writer can answer;
+ * the caller queues the operation for the writer. */
 bool hs_reader_run(struct hs_reader *reader, struct hs_op *op);
 
 /* Writes the reply of a read, or of a read-only transaction, from a lent snapshot. */

@@ -24,19 +24,19 @@ struct entry_head {
 };
 
 struct record_head {
-	uint32_t head_check; /* of the fields below but the checksum */
+	uint32_t head_check; /* checksum of the fields below except `checksum` */
 	uint16_t kind;
 	uint16_t flags;
 	uint64_t lsn;
 	uint64_t body_bytes;
-	uint64_t checksum; /* of the fields above and the body */
+	uint64_t checksum; /* checksum of the fields above and of the body */
 };
 
 _Static_assert(sizeof(struct entry_head) == 16, "no padding on disk");
 _Static_assert(sizeof(struct record_head) == 32, "no padding on disk");
 
 enum {
-	FLAG_SYNCED = 1 << 0, /* all records before it were synced when it was written */
+	FLAG_SYNCED = 1 << 0, /* all records before this one were synced when it was written */
 	ALIGN_BYTES = 8,
 	READ_BYTES = 256 * HS_KIB,
 	PARTS_MAX = HS_PARTITIONS_MAX + 2,
@@ -107,7 +107,7 @@ static int grow_file(int fd, uint64_t bytes)
 	if (fstat(fd, &stat) != 0)
 		return -errno;
 	rc = hs_file_zero(fd, (uint64_t)stat.st_size, bytes);
-	/* Also when it is long enough: a start that was killed may not have synced it. */
+	/* Also when the file is long enough, because a start that was killed may not have synced it. */
 	if (rc == 0 && fsync(fd) != 0)
 		rc = -errno;
 	return rc;
@@ -223,13 +223,13 @@ int hs_redo_turn(struct hs_redo *redo)
 	redo->turn = !redo->turn;
 	redo->at = 0;
 	hs_redo_set_used(redo, redo->turn, 0);
-	/* A file that a long record extended shrinks again. */
+	/* If a long record had extended the file, it becomes shorter again. */
 	return cut_file(redo->fd[redo->turn], redo->file_bytes);
 }
 
 /* The check of a head, seeded with the database's secret, so that a client cannot write a value
- * with heads that pass. The search for records tries every place: without this each forged head
- * would cost a checksum over as many bytes as it claims, and a start could take hours. */
+ * with heads that pass. The search for records tries every offset. Without this check each forged head would cost
+ * a checksum over as many bytes as the head claims, and a start could take hours. */
 static uint32_t head_check(uint64_t seed, const struct record_head *head)
 {
 	enum { BEGIN = offsetof(struct record_head, kind) };
@@ -256,7 +256,7 @@ static uint64_t checksum(uint64_t seed, const struct iovec *parts, int count)
 	return XXH64_digest(&state);
 }
 
-/* Writes a record at redo->at and does not move on. */
+/* Writes a record at redo->at, and leaves redo->at unchanged. */
 static int write_record(struct hs_redo *redo, enum hs_redo_kind kind, const struct iovec *parts,
 			int count, uint64_t *bytes)
 {
@@ -301,13 +301,14 @@ int hs_redo_sync(struct hs_redo *redo)
 	rc = hs_file_sync(redo->fd[redo->turn]);
 	if (rc != 0)
 		return rc;
-	/* Behind a record that extended its file no blocks are allocated for a mark. */
+	/* Behind a record that extended its file, no disk blocks are allocated for a mark. */
 	if (redo->at + sizeof(struct record_head) > redo->file_bytes)
 		return 0;
 	return write_record(redo, HS_REDO_MARK, NULL, 0, &bytes);
 }
 
-/* Reads the record at `at` of a file, if a whole one with a number from `lsn` to `last` is there. */
+/* Reads the record at offset `at` of a file. True: an undamaged record with a number from `lsn` to `last` is
+ * there. */
 static bool record_at(struct hs_redo_reader *reader, int file, size_t at, uint64_t lsn,
 		      uint64_t last, struct hs_redo_record *record)
 {
@@ -332,8 +333,8 @@ static bool record_at(struct hs_redo_reader *reader, int file, size_t at, uint64
 	return head.checksum == checksum(reader->seed, parts, 2);
 }
 
-/* Reads a file once, through a buffer. A block that the disk cannot read is an error here; met
- * through the mapping it would end the process with a signal that names no file. */
+/* Reads a file once, through a buffer. If the disk cannot read a block, this function reports an error. A read of
+ * the block through the mapping would end the process with a signal that names no file. */
 static int read_through(const struct hs_redo *redo, int file, uint64_t bytes,
 			struct hs_fault *fault)
 {
@@ -410,15 +411,14 @@ bool hs_redo_reader_next(struct hs_redo_reader *reader, struct hs_redo_record *r
 	return true;
 }
 
-/* Finds the first whole record or mark with a number from `lsn` to `last`, at or behind *at of a
- * file. */
+/* Finds the first undamaged record or mark with a number from `lsn` to `last` in a file, from offset *at on. */
 static bool find_record(struct hs_redo_reader *reader, int file, size_t *at, uint64_t lsn,
 			uint64_t last, struct hs_redo_record *record)
 {
 	size_t bytes = reader->map_bytes[file];
 	uint16_t kind;
 
-	/* Fast path: most of a log is zeros, and 0 is no kind. */
+	/* Fast path: most of a log is zeros, and no kind has the number 0. */
 	for (; *at + sizeof(struct record_head) <= bytes; *at += ALIGN_BYTES) {
 		memcpy(&kind, reader->map[file] + *at + offsetof(struct record_head, kind),
 		       sizeof kind);
@@ -453,7 +453,7 @@ bool hs_redo_reader_leap(struct hs_redo_reader *reader, struct hs_redo_place *pl
 	return any;
 }
 
-/* Looks for whole records numbered survey->end_lsn or higher, anywhere in a file. */
+/* Looks for undamaged records with the number survey->end_lsn or a higher one, anywhere in a file. */
 static void survey_file(struct hs_redo_reader *reader, int file, struct hs_redo_survey *survey)
 {
 	struct hs_redo_record found;
@@ -461,9 +461,9 @@ static void survey_file(struct hs_redo_reader *reader, int file, struct hs_redo_
 	for (size_t at = 0; find_record(reader, file, &at, survey->end_lsn, UINT64_MAX, &found);
 	     at += aligned(sizeof(struct record_head) + found.body.len)) {
 		if (found.kind == HS_REDO_MARK && found.lsn == survey->end_lsn)
-			continue; /* the mark belongs to the last record that was read */
-		/* A start writes its first record when its checkpoint is on disk, with syncs or
-		 * without. */
+			continue; /* the mark belongs to the last record before survey->end_lsn */
+		/* The second condition: a start writes its first record only after its checkpoint is on disk, even
+		 * if syncs are off. */
 		if (found.synced || found.lsn >= hs_redo_lsn_leap(survey->end_lsn))
 			survey->damage = true;
 		survey->beyond += found.kind != HS_REDO_MARK;
@@ -487,8 +487,8 @@ int hs_redo_survey(const struct hs_redo *redo, uint64_t lsn, struct hs_redo_surv
 	survey->end_at = reader.end_at;
 	for (int file = 0; rc == 0 && file < 2; file++)
 		survey_file(&reader, file, survey);
-	/* The file ends with the mark of the last record: the missing record was the first of the
-	 * other file. */
+	/* The file ends with the mark of the last record: the missing record was the first record in the other
+	 * file. */
 	if (survey->end_file >= 0 &&
 	    record_at(&reader, survey->end_file, survey->end_at, reader.lsn, reader.lsn, &record)) {
 		survey->end_file = !survey->end_file;

@@ -1,6 +1,5 @@
-/* The redo log: changes, written down and synced before any reader sees them. Two files, used in
- * turn and filled with zeros when they are made, so that a later sync moves no metadata: that makes
- * a commit cheap.
+/* The redo log: changes, written down and synced before any reader sees them. Two files, used in turn and filled
+ * with zeros when they are made. So a later sync writes no metadata, which makes a commit cheap.
  *
  *     log-0   | 7 | 8 | 9 | 10 |  3 | 4 |  zeros      <- 3 and 4 are left over from an earlier turn
  *     log-1   | 11 | 12 |  zeros
@@ -14,12 +13,12 @@
  *
  * A power cut may tear the last record: it was not synced, so no client was answered for it. A torn
  * record and a damaged one look the same; what lies behind them tells them apart. The writer
- * appends a record only when the one before it is synced, and says so in it (unless syncs are off).
- * So a whole record with a higher number proves that the broken one was on disk: that is damage,
- * and reading must not pass it off as the end. For the same reason each sync is followed by a mark,
- * an empty record that the next real one overwrites: it proves that the last record of all was
- * synced. The mark itself is not synced. After a killed process it is in the system's memory; after
- * a power cut it may be missing, and then damage to the last record alone goes unnoticed.
+ * appends a record only when the one before it is synced, and notes this in the record (unless syncs are off). So
+ * a whole record with a higher number proves that the broken one was on disk: that is damage, and reading must not
+ * pass it off as the end. For the same reason each sync is followed by a mark, an empty record that the next real
+ * one overwrites: it proves that the last record of all was synced. The mark itself is not synced. After a killed
+ * process it is in the system's memory; after a power cut it may be missing, and then damage to the last record
+ * alone goes unnoticed.
  *
  * The checkpoint says how long both files are at least: a shorter or missing one is damage. A file
  * is made longer before a checkpoint says so, and shorter after one does. So a crash between the
@@ -51,10 +50,10 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-/* VOID never reaches a log: an entry that a newer one replaced (pending_redo.h). */
+/* VOID: an entry that a newer entry replaced (pending_redo.h); it never reaches a log. */
 enum hs_redo_op { HS_REDO_VOID, HS_REDO_PUT, HS_REDO_DEL, HS_REDO_CLEAR };
 
-/* One change. CLEAR empties both trees. */
+/* One change. HS_REDO_CLEAR empties both trees of the store. */
 struct hs_redo_entry {
 	enum hs_redo_op op;
 	uint8_t tree;
@@ -62,22 +61,23 @@ struct hs_redo_entry {
 	struct hs_bytes key, value; /* borrowed */
 };
 
-/* Appends an entry; the value's bytes are left for the caller to fill: returns where in `buf`. */
+/* Appends an entry and returns the offset of its value in `buf`; the caller writes the value's bytes there. */
 size_t hs_redo_entry_append(struct hs_buf *buf, enum hs_redo_op op, uint8_t tree, uint16_t store,
 			    struct hs_bytes key, size_t value_bytes);
-/* Makes the entry that begins at `at` a void one. */
+/* Makes the entry at offset `at` void. */
 void hs_redo_entry_void(struct hs_buf *buf, size_t at);
-/* Takes the first entry off `bytes`. 1, 0 at the end, HS_ECORRUPT. */
+/* Takes the first entry off `bytes`. Returns 1; 0: `bytes` is empty; HS_ECORRUPT. */
 int hs_redo_entry_take(struct hs_bytes *bytes, struct hs_redo_entry *entry) HS_MUSTCHECK;
 
-/* MARK: everything before it is synced; readers never return it. */
+/* MARK: every record before the mark is synced. hs_redo_reader_next never returns a mark. */
 enum hs_redo_kind { HS_REDO_GROUP = 1, HS_REDO_ABORT, HS_REDO_MARK };
 
 struct hs_redo_record {
 	enum hs_redo_kind kind;
 	uint64_t lsn;
-	bool synced;	      /* all records before it were on disk when it was written */
-	struct hs_bytes body; /* GROUP: entries. ABORT: the aborted lsn, then store numbers */
+	bool synced; /* all records before this one were on disk when it was written */
+	/* GROUP: entries. ABORT: the lsn of the aborted record, then the numbers of the stores */
+	struct hs_bytes body;
 };
 
 struct hs_redo {
@@ -86,53 +86,54 @@ struct hs_redo {
 	uint64_t file_bytes; /* a longer record makes its file longer until the next turn */
 	bool sync;
 	uint64_t seed;
-	int turn;	  /* the file written now */
-	uint64_t at;	  /* where in it the next record goes */
-	uint64_t lsn;	  /* of the next record */
+	int turn;	  /* the file that records are written to */
+	uint64_t at;	  /* offset of the next record in this file */
+	uint64_t lsn;	  /* number of the next record */
 	uint64_t used[2]; /* bytes of records in each file */
 	struct hs_engine_counters counters;
 };
 
-/* Opens the two files. `make`: creates missing ones. Otherwise a missing file reads as empty: call
- * hs_redo_file_short before anything is written. */
+/* Opens the two files. `make`: creates missing ones. Otherwise a missing file reads as empty: the caller checks
+ * the files with hs_redo_file_short before it writes anything. */
 int hs_redo_open(struct hs_redo *redo, const char *folder, bool make, uint64_t file_bytes,
 		 bool sync, uint64_t seed, struct hs_fault *fault) HS_MUSTCHECK;
 /* Opens the two files for readers only; a missing one reads as empty. */
 int hs_redo_open_to_read(struct hs_redo *redo, const char *folder, uint64_t seed,
 			 struct hs_fault *fault) HS_MUSTCHECK;
 void hs_redo_close(struct hs_redo *redo);
-/* Sets how many bytes of the file are records that a restart may need. */
+/* Sets the number of bytes in the file with records that a restart may need. */
 void hs_redo_set_used(struct hs_redo *redo, int turn, uint64_t bytes);
-/* Extends files that are shorter than file_bytes, on disk. They keep their contents. */
+/* Makes files that are shorter than file_bytes longer, on disk. Their contents stay. */
 int hs_redo_grow(struct hs_redo *redo, struct hs_fault *fault) HS_MUSTCHECK;
-/* Cuts files that are longer than file_bytes. Only while neither holds a record that is needed. */
+/* Cuts files that are longer than file_bytes. Neither file may hold a record that is needed. */
 int hs_redo_cut(struct hs_redo *redo, struct hs_fault *fault) HS_MUSTCHECK;
-/* Is the file missing or shorter than its checkpoint says? Then `text` says so in one line. */
+/* True: the file is missing or shorter than its checkpoint says; `text` then has one line about it. */
 bool hs_redo_file_short(const struct hs_redo *redo, int turn, uint64_t bytes_min, char *text,
 			size_t size);
 
-/* Does a record with `body_bytes` fit behind the others, with room for an abort record after it? An
- * empty file takes any. */
+/* True: a record with `body_bytes` fits behind the others, with room for an abort record after it. An empty file
+ * takes any record. */
 bool hs_redo_fits(const struct hs_redo *redo, size_t body_bytes);
-/* Goes on in the other file, from its start; its contents are overwritten. 0 or a negative errno. */
+/* Turns to the other file: the next records overwrite its contents from the start. Returns 0 or a negative
+ * errno. */
 int hs_redo_turn(struct hs_redo *redo) HS_MUSTCHECK;
-/* Path of the file written now, for messages. */
+/* Path of the file that records are written to, for messages. */
 static inline const char *hs_redo_path(const struct hs_redo *redo)
 {
 	return redo->path[redo->turn];
 }
-/* Writes one record. 0 or a negative errno: then the next record goes to the same place; unless the
- * disk was full, a restart may still find this one. */
+/* Writes one record. Returns 0 or a negative errno. After an error the next record goes to the same place; unless
+ * the disk was full, a restart may still find the record that failed. */
 int hs_redo_append(struct hs_redo *redo, enum hs_redo_kind kind, const struct iovec *parts,
 		   int count) HS_MUSTCHECK;
-/* Syncs what was written and writes the mark. Does nothing when syncs are off. 0 or a negative
- * errno: then the state of the disk is unknown. */
+/* Syncs the records and writes the mark. Does nothing if syncs are off. Returns 0 or a negative errno: then the
+ * state of the disk is unknown. */
 int hs_redo_sync(struct hs_redo *redo) HS_MUSTCHECK;
 
-/* Reads the records from `lsn` on, through both files. */
+/* Reads the records from `lsn` on, in both files. */
 struct hs_redo_reader {
 	uint64_t seed;
-	uint64_t lsn; /* the next one expected */
+	uint64_t lsn; /* number of the next record */
 	int turn;     /* the file being read; -1: none */
 	int files_left;
 	const char *map[2];
@@ -141,18 +142,18 @@ struct hs_redo_reader {
 	/* index of the file in which reading ended; -1: no file begins with the first record */
 	int end_file;
 	size_t end_at;
-	uint64_t summed_bytes; /* of bodies whose checksum was computed */
+	uint64_t summed_bytes; /* bytes of bodies whose checksum was computed */
 };
 
 int hs_redo_reader_open(struct hs_redo_reader *reader, const struct hs_redo *redo, uint64_t lsn,
 			struct hs_fault *fault) HS_MUSTCHECK;
-/* The next record, its body borrowed until close; false at the end. */
+/* Returns the next record, whose body is borrowed until close. False: the end. */
 bool hs_redo_reader_next(struct hs_redo_reader *reader, struct hs_redo_record *record);
 void hs_redo_reader_close(struct hs_redo_reader *reader);
 
 const char *hs_redo_file_name(int turn);
 
-/* The place of a whole record. */
+/* The place of an undamaged record. */
 struct hs_redo_place {
 	uint64_t lsn;
 	int turn;
@@ -161,34 +162,36 @@ struct hs_redo_place {
 
 /* The state of the log from a checkpoint on. */
 struct hs_redo_survey {
-	uint64_t records; /* consecutive ones, from the checkpoint on */
-	uint64_t end_lsn; /* the number that comes next */
-	/* index of the file in which that record would lie; -1: as in struct hs_redo_reader */
+	uint64_t records; /* number of consecutive records from the checkpoint on */
+	uint64_t end_lsn; /* the number behind the last of these records */
+	/* index of the file in which the record end_lsn would be; -1: as in struct hs_redo_reader */
 	int end_file;
 	uint64_t end_at;
-	uint64_t beyond;		   /* whole records of this or a higher number, anywhere */
-	struct hs_redo_place beyond_first; /* the lowest of them, or a mark; lsn 0: none */
-	bool damage;	       /* they show that a missing record before them was on disk */
-	uint64_t summed_bytes; /* of bodies whose checksum was computed */
+	/* number of undamaged records with end_lsn or a higher number, anywhere in the files */
+	uint64_t beyond;
+	struct hs_redo_place beyond_first; /* the lowest of these records, or a mark; lsn 0: none */
+	/* these records show that a missing record before them was on disk */
+	bool damage;
+	uint64_t summed_bytes; /* bytes of bodies whose checksum was computed */
 };
 
 int hs_redo_survey(const struct hs_redo *redo, uint64_t lsn, struct hs_redo_survey *survey,
 		   struct hs_fault *fault) HS_MUSTCHECK;
 
-/* Writes one line that says where the log is broken and what lies behind. */
+/* Writes one line that says where the log is broken and which records follow. */
 void hs_redo_survey_text(const struct hs_redo_survey *survey, const char *folder, char *text,
 			 size_t size);
 
-/* Skips a gap: moves to the whole record with the lowest number not below reader->lsn, in either
- * file; next then returns it. False: there is no such record. */
+/* Skips a gap: moves to the undamaged record with the lowest number from reader->lsn on, in either file;
+ * hs_redo_reader_next then returns it. False: there is no such record. */
 bool hs_redo_reader_leap(struct hs_redo_reader *reader, struct hs_redo_place *place);
 
-/* The body of a broken record at `at`, up to `end`. The caller may take entries off it until one
- * makes no sense. Borrowed until close. */
+/* The body of a broken record at `at`, up to `end`. The caller may take entries off the body until an entry makes
+ * no sense. Borrowed until close. */
 struct hs_bytes hs_redo_broken_body(const struct hs_redo_reader *reader, int turn, size_t at,
 				    size_t end);
 
-/* The first number of a new start: higher than any number that the last one can have used. */
+/* The first number of a new start: higher than any number that the last start can have used. */
 static inline uint64_t hs_redo_lsn_leap(uint64_t lsn)
 {
 	return ((lsn >> 40) + 1) << 40;

@@ -1,7 +1,7 @@
-/* Replays the log. Records are applied in large transactions: no client reads yet, so one commit
- * per group is not needed, and far fewer pages are written than the first time. Applying is
- * idempotent. After a crash during a replay the next start begins again from the same checkpoint,
- * whose pages stay pinned all along. */
+/* Replays the log. The records are applied in large transactions: no client reads yet, so the replay need not
+ * commit every group, and it writes far fewer pages than the groups did. Applying a record is idempotent. After a
+ * crash during a replay the next start begins again from the same checkpoint, whose pages stay pinned all
+ * along. */
 
 #include "base/err.h"
 #include "base/limits.h"
@@ -15,7 +15,7 @@ struct replay {
 	struct hs_database *database;
 	struct hs_fault *fault;
 	uint64_t groups, changes;
-	uint64_t pending; /* changes not yet committed; a large value counts as several */
+	uint64_t pending; /* number of changes not yet committed; a large value counts as several */
 	uint64_t gaps;	  /* places where records are missing, skipped by a repair */
 };
 
@@ -53,7 +53,7 @@ static int apply(struct replay *replay, const struct hs_redo_entry *entry)
 	return rc == 0 ? each_store(replay, hs_store_begin) : rc;
 }
 
-/* Does `abort` cancel the changes of `record` to this store? */
+/* True: `abort` cancels the changes of `record` to this store. */
 static bool aborted(const struct hs_redo_record *abort, const struct hs_redo_record *record,
 		    uint16_t store)
 {
@@ -70,7 +70,8 @@ static bool aborted(const struct hs_redo_record *abort, const struct hs_redo_rec
 	return false;
 }
 
-/* `after`: the next record or NULL. An abort follows its record at once or never. */
+/* Applies a record. `after`: the next record or NULL. An abort record directly follows the record that it
+ * cancels. */
 static int apply_record(struct replay *replay, const struct hs_redo_record *record,
 			const struct hs_redo_record *after)
 {
@@ -93,7 +94,7 @@ static int apply_record(struct replay *replay, const struct hs_redo_record *reco
 	return rc;
 }
 
-/* The next record; `over_gaps`: also one behind a gap. */
+/* Reads the next record. `over_gaps`: also a record behind a gap. */
 static bool next_record(struct replay *replay, struct hs_redo_reader *reader, bool over_gaps,
 			struct hs_redo_record *record)
 {

@@ -30,13 +30,14 @@ struct hs_snapshot_loan *hs_snapshot_loan_get(struct hs_snapshot_loans *loans, u
 		if (!atomic_load_explicit(&loan->lent, memory_order_acquire)) {
 			spare = spare ? spare : loan;
 		} else if (loan->group == group && loan->worker == worker) {
-			/* It cannot be given back meanwhile: the group is not answered yet. */
+			/* The worker cannot give the loan back meanwhile, because the group is not answered
+			 * yet. */
 			atomic_fetch_add_explicit(&loan->users, 1, memory_order_relaxed);
 			return loan;
 		}
 	}
-	/* UINT64_MAX: no key counts as changed after this snapshot. It is complete, since
-	 * everything before the read is committed, and later postponed changes do not concern it. */
+	/* UINT64_MAX: no key counts as changed after this snapshot. The snapshot is complete, because everything
+	 * before the read is committed, and the read must not see changes that are postponed later. */
 	if (!spare || hs_store_read_renew(&spare->read, UINT64_MAX) != 0)
 		return NULL;
 	spare->group = group;

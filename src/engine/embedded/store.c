@@ -18,18 +18,18 @@ enum {
 	COMMITTER = 1,	   /* snapshot of the committer on a store that was given up */
 	READERS_SPARE = 2, /* snapshots for LMDB's own tools on a running server */
 	PENDING_BUF_BYTES = 1 << 20,
-	/* Estimate of the pages that a commit writes: for each changed entry its leaf and a branch,
-	 * for each commit the roots and the list of free pages. */
+	/* Estimate of the pages that a commit writes: a leaf and a branch for each changed entry; the roots and
+	 * the list of free pages for each commit. */
 	PAGES_PER_CHANGE = 2,
 	PAGES_PER_COMMIT = 8,
-	/* An upper bound of the same, for reserving room on disk. */
+	/* Upper bound of the pages that a commit writes, for reserving room on disk. */
 	PAGES_PER_CHANGE_MAX = 4,
 	PAGES_PER_COMMIT_MAX = 64,
 	KEPT_CHANGES_MAX = 32768,
 };
 
 #define POSTPONED_BYTES_MAX (8 * HS_MIB)
-/* Reserved for deletes, which need pages before they free any. */
+/* Reserved for deletes, which need new pages before they free any. */
 #define DELETE_ROOM_BYTES HS_MIB
 #define HEADROOM_BYTES_MIN (64 * HS_MIB)
 
@@ -43,9 +43,8 @@ void hs_store_name(char *name, size_t size, uint16_t id)
 	snprintf(name, size, "store-%03u", (unsigned)id);
 }
 
-/* Byte order, as LMDB's own compare has it. The first eight bytes, which hold slot and hash or a
- * time, are compared as one number: that decides nearly always, and a lookup compares ten times or
- * more. */
+/* Compares bytes like LMDB's own compare. The first eight bytes, which hold slot and hash or a time, are compared
+ * as one number: this decides nearly always, and a lookup compares ten times or more. */
 static int compare(const MDB_val *a, const MDB_val *b)
 {
 	size_t len = a->mv_size < b->mv_size ? a->mv_size : b->mv_size;
@@ -107,7 +106,7 @@ static int open_env(struct hs_store *store, uint32_t readers)
 							     READERS_SPARE)) != 0 ||
 	    (rc = mdb_env_set_mapsize(store->env, map_bytes(store))) != 0)
 		return rc;
-	/* Not WRITEMAP: with it a full disk raises SIGBUS. NORDAHEAD: keys lie in hash order, so
+	/* Not WRITEMAP, because with it a full disk raises SIGBUS. NORDAHEAD, because keys lie in hash order, so
 	 * the neighbours of a key are of no use. */
 	rc = mdb_env_open(store->env, store->path,
 			  MDB_NOSUBDIR | MDB_NOSYNC | MDB_NOTLS | MDB_NORDAHEAD, 0600);
@@ -193,7 +192,7 @@ static int failed(struct hs_store *store, int rc)
 	return hs_store_error(rc);
 }
 
-/* Clears the state of a transaction that has just ended. LMDB has freed its cursors. */
+/* Clears the state of a transaction that has ended. LMDB has freed its cursors. */
 static void reset(struct hs_store_write *write)
 {
 	write->txn = NULL;
@@ -238,12 +237,11 @@ int hs_store_commit(struct hs_store *store)
 	if (rc == 0) {
 		reset(write);
 	} else {
-		/* The postponed changes are still needed: hs_store_rollback makes them again. */
+		/* The postponed changes are still needed, because hs_store_rollback makes them again. */
 		write->txn = NULL;
 		memset(write->cursors, 0, sizeof write->cursors);
 	}
-	/* A failed commit may have written pages, too, but a later one may write to the same pages
-	 * again. */
+	/* The pages of a failed commit do not count, because a later commit may write to the same pages again. */
 	if (rc == 0) {
 		store->churn_bytes += churn;
 		atomic_fetch_add_explicit(&store->commits, 1, memory_order_release);
@@ -264,8 +262,8 @@ void hs_store_abort(struct hs_store *store)
 	reset(write);
 }
 
-/* Allocates disk blocks for `more` bytes behind the last committed page, so that a later commit
- * cannot fail for want of room. Without room: MDB_MAP_FULL or errno. */
+/* Allocates disk blocks for `more` bytes behind the last committed page, so that a later commit cannot fail for
+ * want of room. Returns 0, or MDB_MAP_FULL or errno if there is no room. */
 static int set_aside(struct hs_store *store, uint64_t more)
 {
 	MDB_envinfo info;
@@ -290,7 +288,7 @@ static int set_aside(struct hs_store *store, uint64_t more)
 	return 0;
 }
 
-/* An upper bound of the bytes that the commit may write, with `more` bytes of changes to come. */
+/* An upper bound of the bytes that the commit may write if `more` bytes of changes are added. */
 static uint64_t commit_bytes_max(const struct hs_store *store, uint64_t more)
 {
 	const struct hs_store_write *write = &store->write;
@@ -311,7 +309,7 @@ bool hs_store_disk_full(struct hs_store *store, uint64_t more)
 	if (rc == MDB_MAP_FULL || hs_store_error(rc) != HS_EFULL ||
 	    mdb_env_info(store->env, &info) != 0)
 		return false;
-	/* Pages inside the file that neither a tree nor a pin reaches can be used instead. */
+	/* The commit can also use pages inside the file that neither a tree nor a pin reaches. */
 	used = store->write.txn ? hs_store_used(store) : hs_counter_get(&store->bytes_used);
 	if ((info.me_last_pgno + 1) * store->page_bytes >= used + store->churn_bytes + need)
 		return false;
@@ -324,9 +322,8 @@ bool hs_store_can_postpone(struct hs_store *store)
 	const struct hs_store_write *write = &store->write;
 	uint64_t commits = atomic_load_explicit(&store->commits, memory_order_relaxed);
 
-	/* A clear makes LMDB write a long list of free pages, for which no room on disk is
-	 * reserved. So it is committed with its group: that commit may fail, a postponed one may
-	 * not. */
+	/* A clear makes LMDB write a long list of free pages, for which no room on disk is reserved, so the commit
+	 * may fail. A postponed commit must not fail: the clear is committed with its group. */
 	if (atomic_load_explicit(&store->cleared_in, memory_order_relaxed) == (uint32_t)commits + 1)
 		return false;
 	return write->changed <= KEPT_CHANGES_MAX &&
@@ -334,7 +331,7 @@ bool hs_store_can_postpone(struct hs_store *store)
 	       set_aside(store, commit_bytes_max(store, 0)) == 0;
 }
 
-/* Moves the pending changes to the postponed ones. */
+/* Moves the pending changes to `postponed`. */
 static void append_to_postponed(struct hs_store *store)
 {
 	struct hs_store_write *write = &store->write;
@@ -343,8 +340,8 @@ static void append_to_postponed(struct hs_store *store)
 	hs_buf_append_bytes(&write->postponed, hs_pending_redo_pack(&write->pending));
 	write->postponed_replaced_bytes += write->pending.replaced_bytes;
 	hs_pending_redo_reset(&write->pending, POSTPONED_BYTES_MAX);
-	/* Before any client is answered, and after changed_in was set: a reader that sees this
-	 * number sees the marks, too. */
+	/* Set before any client is answered, and after changed_in: a reader that sees this number sees the marks,
+	 * too. */
 	atomic_store_explicit(&store->pending_commit,
 			      atomic_load_explicit(&store->commits, memory_order_relaxed) + 1,
 			      memory_order_release);
@@ -403,8 +400,8 @@ int hs_store_rollback(struct hs_store *store)
 	return rc;
 }
 
-/* After a failed write of a meta page LMDB refuses everything, new snapshots included. The pages of
- * the last commit are all there, and the file is no longer written, so it is opened once more for
+/* After a failed write of a meta page LMDB refuses every transaction, new snapshots included. The pages of the
+ * last commit are undamaged, and no thread writes to the file any more, so the file is opened once more for
  * reading. MDB_NOLOCK: a process may open LMDB's lock file only once. */
 static void open_fallback(struct hs_store *store)
 {
@@ -496,7 +493,7 @@ void hs_store_nested_abort(struct hs_store *store)
 
 uint64_t hs_store_pages(MDB_txn *txn, const MDB_dbi trees[HS_KV_TREES])
 {
-	/* LMDB's own trees come first: 0 holds the free pages, 1 the names of the trees. */
+	/* LMDB's own trees come first: 0 has the free pages, 1 the names of the trees. */
 	const MDB_dbi all[] = {0, 1, trees[HS_KV_KEYS], trees[HS_KV_EXPIRES]};
 	uint64_t pages = 2;
 
@@ -524,7 +521,7 @@ void hs_store_explain(struct hs_store *store)
 	if (store->write.failure != EIO || mdb_env_get_fd(store->env, &fd) != 0 ||
 	    fstat(fd, &stat) != 0)
 		return;
-	/* A byte behind the end of the file is in no tree and harms nothing. */
+	/* A byte behind the end of the file is in no tree, so it does no harm. */
 	rc = hs_file_write(fd, &byte, 1, (uint64_t)stat.st_size + store->page_bytes - 1);
 	if (rc != 0)
 		store->write.failure = -rc;

@@ -1,7 +1,6 @@
 /* The keyspace's trees on LMDB, for readers and for the writer. The writer also adds every change
- * to `pending`, for the log. put returns the place of the value inside LMDB's page, and the caller
- * fills it afterwards. The value is copied to `pending` at the next call, or when `pending` is
- * used. */
+ * to `pending`, for the log. put returns the place of the value inside LMDB's page, and the caller writes the
+ * value there afterwards. The writer copies the value to `pending` at the next call, or when `pending` is used. */
 
 #include "base/err.h"
 #include "engine/embedded/redo.h"
@@ -60,22 +59,22 @@ static int count_in(MDB_txn *txn, MDB_dbi dbi, uint64_t *entries)
 	return rc;
 }
 
-/* Readers. */
+/* The readers' calls. */
 
 static struct hs_store_read *reader(struct hs_kv *kv)
 {
 	return (struct hs_store_read *)kv;
 }
 
-/* The cell of a physical key in changed_in, by the low bytes of its hash. Two keys may share a
- * cell: then a read of one is redirected for the other. */
+/* The cell of a physical key in changed_in, found by the low bytes of the key's hash. Two keys may share a cell:
+ * then a change of one key redirects reads of the other key, too. */
 static _Atomic uint32_t *mark_of(struct hs_store *store, struct hs_bytes key)
 {
 	_Static_assert(HS_STORE_CHANGED_CELLS == 1 << 16, "two bytes of hash");
 	return &store->changed_in[(unsigned char)key.data[6] << 8 | (unsigned char)key.data[7]];
 }
 
-/* Was the key changed by a postponed commit? Then only the writer can read it. */
+/* True: a postponed commit changes the key, so only the writer can read it. */
 static bool hidden(struct hs_store_read *read, struct hs_bytes key)
 {
 	struct hs_store *store = read->store;
@@ -93,7 +92,7 @@ static bool hidden(struct hs_store_read *read, struct hs_bytes key)
 	return true;
 }
 
-/* Was any key of the store changed by a postponed commit? */
+/* True: a postponed commit changes some key of the store, so only the writer can read all keys. */
 static bool any_hidden(struct hs_store_read *read)
 {
 	if (atomic_load_explicit(&read->store->pending_commit, memory_order_acquire) <=
@@ -158,7 +157,7 @@ static int read_count(struct hs_kv *kv, enum hs_kv_tree tree, uint64_t *entries)
 	return hs_store_error(count_in(read->txn, read->trees[tree], entries));
 }
 
-/* The engine sends no writing command to a reader. */
+/* Never called, because the engine sends no writing command to a reader. */
 static int refuse_write(void)
 {
 	bool reader_may_write = false;
@@ -196,7 +195,7 @@ const struct hs_kv_calls hs_store_read_calls = {
 	.clear = read_clear,
 };
 
-/* The writer. */
+/* The writer's calls. */
 
 static struct hs_store_write *writer(struct hs_kv *kv)
 {
@@ -225,7 +224,7 @@ static uint32_t next_commit(struct hs_store *store)
 	return (uint32_t)atomic_load_explicit(&store->commits, memory_order_relaxed) + 1;
 }
 
-/* Marks the key with the number of the commit that will show its change. */
+/* Marks the key with the number of the commit that will show the key's change. */
 static void mark_changed(struct hs_store *store, struct hs_bytes key)
 {
 	atomic_store_explicit(mark_of(store, key), next_commit(store), memory_order_relaxed);
@@ -239,7 +238,7 @@ static int write_get(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes key
 	return write_failed(write, get(write->txn, write->store->trees[tree], key, value));
 }
 
-/* Copies a key: it may lie in the page that is about to change, and `pending` needs it afterwards. */
+/* Copies a key, because it may lie in the page that is about to change, and `pending` needs the key afterwards. */
 static struct hs_bytes copy_key(char copy[HS_KV_KEY_MAX], struct hs_bytes key)
 {
 	hs_check(key.len <= HS_KV_KEY_MAX);
@@ -261,7 +260,7 @@ static int write_put(struct hs_kv *kv, enum hs_kv_tree tree, struct hs_bytes key
 	rc = mdb_put(write->txn, write->store->trees[tree], &at, &value, MDB_RESERVE);
 	if (rc != 0)
 		return write_failed(write, rc);
-	/* False: overwritten in place, so the transaction has the pages already. */
+	/* False: the entry takes the place of an earlier one, whose pages the transaction has already. */
 	if (hs_pending_redo_put(&write->pending, (uint8_t)tree, key, len, &write->room_at))
 		write->changed++;
 	if (tree == HS_KV_KEYS)

@@ -34,13 +34,13 @@ void hs_completions_send(struct hs_completions *completions, struct hs_op *chain
 	}
 }
 
-/* Replaces the replies of a group whose sync failed: its record may be on disk or not. */
+/* Replaces the replies of a group whose sync failed: the group's record may be on disk or not. */
 static void tell_failure(struct hs_op *chain, const char *path, int rc)
 {
 	for (; chain; chain = chain->next) {
 		struct hs_reply reply = {.out = chain->out, .resp = chain->resp};
 
-		/* A worker writes an unwritten reply itself, from durable data. */
+		/* The worker will write this reply from a lent snapshot, which shows durable data. */
 		if (!chain->out || chain->reply_unwritten)
 			continue;
 		chain->out->len = 0;

@@ -1,5 +1,5 @@
-/* The syncer: waits for the disk, so that the committer need not. It gets one group at a time,
- * syncs the log and sends the group's replies; meanwhile the committer runs the next group on top.
+/* The syncer waits for the disk, so that the committer need not. It gets one group at a time, syncs the log and
+ * sends the group's replies; meanwhile the committer runs the next group on top of this one's changes.
  *
  *     committer   run 1 │ log 1 ─ run 2 ───────── │ log 2 ─ run 3 ───
  *     syncer                └─ sync 1 ─ answer 1     └─ sync 2 ─ answer 2
@@ -13,10 +13,10 @@
  * sees it and takes the group's changes back (group_disk.c). A restart replays the log and may or
  * may not find the group's record.
  *
- * The group that the committer ran meanwhile is never logged. The stores that it or the failed
- * group changed are rolled back to the state that was acknowledged before, and its operations on
- * them run again one by one: writes get a MISCONF error that says that they are refused (they have
- * not happened), reads show that state.
+ * The group that the committer ran meanwhile is never logged. The stores that either group changed are rolled back
+ * to the state that was acknowledged before. The unlogged group's operations on these stores run again one by one:
+ * a write gets a MISCONF error, which says that the write is refused and has not happened; a read shows the
+ * acknowledged state.
  *
  * The thread that starts and stops the committer calls start, and stop after it has joined the
  * committer's thread. The committer's thread calls submit and wait. `synced` and `idle` are called
@@ -33,31 +33,31 @@
 #include <stdbool.h>
 #include <uv.h>
 
-/* Finished operations on their way back, one chain per worker. For one thread. */
+/* Finished operations on their way back to the workers, one chain per worker. Used by one thread. */
 struct hs_completions {
 	const struct hs_engine_host *host;
-	struct hs_ops *ready; /* by worker */
+	struct hs_ops *ready; /* index: the worker */
 };
 
 void hs_completions_init(struct hs_completions *completions, const struct hs_engine_host *host);
 void hs_completions_deinit(struct hs_completions *completions);
-/* Sends the operations of the chain, which ends with NULL, back to their workers in order. */
+/* Sends the operations of `chain`, which ends with NULL, back to their workers, in order. */
 void hs_completions_send(struct hs_completions *completions, struct hs_op *chain);
 
 struct hs_syncer {
 	struct hs_redo *redo;
 	struct hs_completions completions;
-	void (*synced)(
-		void *context); /* called when a group is on disk, before its replies are sent */
-	void (*idle)(void *context); /* called when it can take another group */
+	/* Called when a group is on disk, before the group's replies are sent. */
+	void (*synced)(void *context);
+	void (*idle)(void *context); /* called when the syncer can take another group */
 	void *context;
 	uv_thread_t thread;
 	uv_mutex_t mutex;
 	uv_cond_t cond;
-	struct hs_op *chain; /* being synced */
+	struct hs_op *chain; /* the group that is being synced */
 	_Atomic bool busy;
-	bool stop;	    /* under the mutex */
-	_Atomic int result; /* negative errno of the sync that failed; never reset */
+	bool stop;	    /* protected by the mutex */
+	_Atomic int result; /* negative errno of the sync that failed; never reset to 0 */
 };
 
 void hs_syncer_start(struct hs_syncer *syncer, struct hs_redo *redo,
@@ -70,9 +70,9 @@ static inline bool hs_syncer_busy(struct hs_syncer *syncer)
 	return atomic_load(&syncer->busy);
 }
 
-/* Syncs the log, then sends the replies of the chain. It must not be busy. */
+/* Syncs the log, then sends the replies of the chain. The syncer must not be busy. */
 void hs_syncer_submit(struct hs_syncer *syncer, struct hs_op *chain);
-/* Waits until it is not busy. 0, or the negative errno of the failed sync. */
+/* Waits until the syncer is not busy. Returns 0, or the negative errno of the failed sync. */
 int hs_syncer_wait(struct hs_syncer *syncer) HS_MUSTCHECK;
 
 #endif

@@ -9,20 +9,21 @@
  * the server flushes, or slots move. No other traffic uses the pipe, so the server tracks only keys that a cache
  * wants (OPTIN).
  *
- * Why not NOLOOP, which would suppress the invalidations for our own SETs: it also suppresses those of keys that the
- * server evicts, or stops tracking because its table is full, while it runs one of our commands. The cache would
- * miss them for ever. So the server reports our SET as well, and the flow must tell that message from one about
- * another client's write right behind it. The transaction reads the key before the SET: the key is tracked, and the
- * server reports the SET behind the reply to EXEC (compose). Between the replies to EXEC and PING the server must
- * report the key exactly once. Twice or more: another client wrote. Not at all: the server does not work as
- * expected. In both cases the value is not cached. Each of these invalidations is passed on like any other; the SET
- * is finished behind them.
+ * Why not NOLOOP, which would suppress the invalidations for heatsink's own SETs: while the server runs a command
+ * of this connection, it may evict another key, or stop tracking one because its table is full. NOLOOP suppresses
+ * these invalidations as well, and the cache would serve the keys for ever. So the server reports heatsink's SET
+ * as well, and the flow must tell this invalidation from one that another client's write causes right behind the
+ * SET. The transaction reads the key before the SET: the key is tracked, and the server reports the SET behind the
+ * reply to EXEC (compose). Between the replies to EXEC and PING the server must report the key exactly once. Twice
+ * or more: another client wrote. Not at all: the server does not work as expected. In both cases the value is not
+ * cached. The flow passes each invalidation on (calls->changed) and finishes the SET afterwards.
  *
- * Why the liveness check is not PING in a Cluster: a master that was replaced or partitioned still answers PING, but
- * gets no writes any more. It rejects commands for keys that it does not own: so the check is EXISTS of a key that
- * was read there.
+ * Why the liveness check is not PING in a Cluster: a master that was replaced or partitioned still answers PING,
+ * but gets no writes any more. Such a master rejects commands for keys that it does not own. So the check is
+ * EXISTS of a key that was read there.
  *
- * A server that refuses any of these commands serves the operation without tracking, and its value is not cached. */
+ * If a server refuses any of these commands, the flow sends the operation without tracking, and the cache does not
+ * store its value. */
 #include "base/num.h"
 #include "base/slot.h"
 #include "engine/redis/internal.h"
@@ -31,10 +32,10 @@
 
 #include <stdio.h>
 
-/* Pause before a server that refused to track is asked again. */
+/* Pause before the flow asks a server again that refused to track. */
 #define REFUSED_US 60000000
 #define IDLE_US 30000000
-#define CHECK_KEY_BYTES_MAX (64 * HS_KIB) /* a longer key is not used for checks */
+#define CHECK_KEY_BYTES_MAX (64 * HS_KIB) /* a longer key is not used for liveness checks */
 
 static struct hs_fetch_pipe *fetch_of(struct hs_pipe *pipe)
 {
@@ -69,10 +70,12 @@ enum {
 	WRITE_REPLIES,
 };
 
-/* The same for the replies to a tracked read: the reply to the read itself follows them and is not skipped. */
+/* The replies to a tracked read, numbered like the replies to a tracked SET. The reply to the read itself follows
+ * them and is not skipped. */
 enum { READ_CACHING, READ_PTTL, READ_FIRST, READ_REPLIES };
 
-/* A read, and its key's TTL, both tracked: the server reports a change in between.
+/* A read, and the TTL of its key. Both commands are tracked, so the server reports a change of the key between
+ * them.
  *
  *     CLIENT CACHING YES, PTTL key, CLIENT CACHING YES, GET key
  *
@@ -80,9 +83,9 @@ enum { READ_CACHING, READ_PTTL, READ_FIRST, READ_REPLIES };
  *
  *     CLIENT CACHING YES, MULTI, EXISTS key, SET key …, EXISTS key, EXEC, PING
  *
- * A write does not track its key. The second EXISTS does, before another client can change the value. The first one
- * makes sure that the key is tracked before the SET, so that the server reports the SET once, between the replies to
- * EXEC and PING. */
+ * A write does not make the server track its key. The second EXISTS does so before another client can change the
+ * value. The first one makes sure that the key is tracked before the SET, so that the server reports the SET once,
+ * between the replies to EXEC and PING. */
 static void compose(struct hs_pipe *pipe, struct hs_op *op, bool asking)
 {
 	const struct hs_bytes key = op->track ? op->argv[1] : (struct hs_bytes){NULL, 0};
@@ -94,8 +97,8 @@ static void compose(struct hs_pipe *pipe, struct hs_op *op, bool asking)
 		hs_pipe_compose(pipe, op, asking);
 		return;
 	}
-	op->tracking_epoch = hs_tracking_session_epoch(
-		fetch_of(pipe)->tracking_session); /* it must be the same at the end */
+	/* When the reply has arrived, does_track compares this epoch with the session's. */
+	op->tracking_epoch = hs_tracking_session_epoch(fetch_of(pipe)->tracking_session);
 	op->ttl_ms = 0;
 	hs_compose_line(out, "CLIENT CACHING YES");
 	if (!(op->command->flags & HS_CMD_WRITE)) {
@@ -108,7 +111,8 @@ static void compose(struct hs_pipe *pipe, struct hs_op *op, bool asking)
 		hs_compose_line(out, "MULTI");
 		hs_compose(out, 2, exists);
 		hs_pipe_compose_op(out, op);
-		/* If MULTI is refused the server runs the SET at once. */
+		/* A server that refuses MULTI runs the SET as soon as it has read it: so the mark is behind the
+		 * SET, not behind EXEC. */
 		op->engine_mark = start + out->len;
 		hs_compose(out, 2, exists);
 		hs_compose_line(out, "EXEC");
@@ -121,7 +125,8 @@ static void compose(struct hs_pipe *pipe, struct hs_op *op, bool asking)
 
 /* ---- opening and closing ---- */
 
-/* The server refuses to track: pauses, and reports it once. */
+/* The server refuses to track: the pipe may not be opened again for REFUSED_US. Reports the first refusal of the
+ * node. */
 static void refused(struct hs_flow *flow, struct hs_fetch_pipe *fetch, const char *why)
 {
 	fetch->pipe.upstream.backoff.open_at_us = flow->now.mono_us + REFUSED_US;
@@ -144,14 +149,14 @@ static void up(struct hs_flow *flow, struct hs_pipe *pipe)
 	flow->fetch_pipes++;
 }
 
-/* Sets when the pipe may be opened again. */
+/* Sets the time before which the pipe may not be opened again. */
 static void back_off(struct hs_flow *flow, struct hs_fetch_pipe *fetch, bool was_up,
 		     const char *why)
 {
 	struct hs_upstream *upstream = &fetch->pipe.upstream;
 
 	if (flow->now.mono_us < upstream->backoff.open_at_us)
-		return; /* `refused` has set the pause */
+		return; /* `refused` has set open_at_us */
 	if (!was_up && strstr(why, "NOPROTO")) {
 		fetch->resp2_only = true;
 		refused(flow, fetch, why);
@@ -180,7 +185,7 @@ void hs_fetch_pipe_invalidate(struct hs_node *node)
 {
 	if (node->fetch.tracking_session)
 		hs_tracking_sessions_invalidate(node->fetch.tracking_session);
-	node->fetch.key.len = 0; /* another node may own its slot */
+	node->fetch.key.len = 0; /* another node may own the slot of this key */
 }
 
 static void deinit(struct hs_pipe *pipe)
@@ -194,7 +199,7 @@ static void deinit(struct hs_pipe *pipe)
 
 /* ---- invalidations ---- */
 
-/* An invalidation that comes now lies behind EXEC's reply of a SET, or behind PTTL's of a read. */
+/* An invalidation that arrives at this moment follows the reply to EXEC (of a SET) or to PTTL (of a read). */
 static bool is_after_its_value(const struct hs_op *op)
 {
 	if (!op || !op->track || op->engine_state & HS_STATE_INTERNAL)
@@ -236,7 +241,8 @@ static void push(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_bytes tex
 
 /* ---- replies ---- */
 
-/* The SET's reply in place of QUEUED: MULTI was refused, and the server ran the SET, or refused it, by itself. */
+/* MULTI was refused, so the server has run the SET by itself, or refused it: `reply` answers the SET, not
+ * QUEUED. */
 static void take_set_reply(struct hs_op *op, struct hs_bytes reply)
 {
 	if (hs_bytes_equal(reply, HS_LIT("+QUEUED\r\n")))
@@ -248,8 +254,8 @@ static void take_set_reply(struct hs_op *op, struct hs_bytes reply)
 	op->engine_state |= HS_STATE_SET_REPLY;
 }
 
-/* Servers before Redis 7 put an invalidation inside EXEC's reply, in place of an element: so many elements follow
- * behind the reply. */
+/* Returns the number of invalidations inside EXEC's reply. Servers before Redis 7 put one there in place of an
+ * element, and as many elements follow behind the reply. */
 static uint32_t count_pushes(struct hs_bytes exec)
 {
 	struct hs_bytes rest = hs_parse_reply_elements(exec), element;
@@ -274,12 +280,12 @@ static void take_exec_reply(struct hs_fetch_pipe *fetch, struct hs_op *op, struc
 	if (op->engine_replies > 0) {
 		op->engine_state |= HS_STATE_PUSH_IN_EXEC;
 		fetch->writes_untracked = true;
-		/* Which keys it named is not read. */
+		/* The keys in the invalidation are not read: every cache entry of the session becomes invalid. */
 		hs_tracking_sessions_invalidate(fetch->tracking_session);
 	}
 }
 
-/* TTL of the value. An error (PTTL is not permitted) leaves 0: unknown. */
+/* Stores the TTL in op->ttl_ms. After an error (PTTL is not permitted) it is 0: unknown. */
 static void take_pttl_reply(struct hs_fetch_pipe *fetch, struct hs_op *op, struct hs_bytes reply)
 {
 	int64_t ttl_ms = 0;
@@ -298,7 +304,7 @@ static void skipped(struct hs_pipe *pipe, struct hs_op *op, struct hs_bytes repl
 	if (write && op->engine_state & HS_STATE_PUSH_IN_EXEC) {
 		hs_buf_append_bytes(op->out, reply);
 	} else if (write && op->engine_replies == WRITE_CACHING) {
-		return; /* refused: no invalidation will come, so the SET is not cached */
+		return; /* the server reports no change of the key, so the SET is not cached */
 	} else if (write && op->engine_replies == WRITE_ITSELF) {
 		take_set_reply(op, reply);
 	} else if (write && op->engine_replies == WRITE_EXEC) {
@@ -310,18 +316,18 @@ static void skipped(struct hs_pipe *pipe, struct hs_op *op, struct hs_bytes repl
 	}
 }
 
-/* The server reports every change of the key that was just read or written on this connection. */
+/* The tracking session covers the key that `op` has just read or written on this connection. */
 static bool does_track(struct hs_flow *flow, const struct hs_fetch_pipe *fetch,
 		       const struct hs_op *op)
 {
-	/* Another epoch: the session was invalidated while the operation was in flight, by a flush or a moved
-	 * slot. */
+	/* The epoch has changed if a flush or a moved slot invalidated the session while `op` was in flight. */
 	return fetch->tracking && !fetch->pipe.upstream.close_reason &&
 	       op->tracking_epoch == hs_tracking_session_epoch(fetch->tracking_session) &&
 	       hs_flow_owner(flow, hs_flow_slot(flow, op)) == fetch->pipe.node;
 }
 
-/* The next liveness check asks for this key. Another key each time, because slots move one by one. */
+/* The next liveness check sends EXISTS with this key. Each check uses another key, because slots move one by
+ * one. */
 static void note_check_key(struct hs_fetch_pipe *fetch, struct hs_bytes key)
 {
 	if (key.len > CHECK_KEY_BYTES_MAX)
@@ -341,7 +347,7 @@ static void track_in(struct hs_flow *flow, struct hs_fetch_pipe *fetch, struct h
 	op->tracking_session = fetch->tracking_session;
 }
 
-/* The SET's reply in EXEC's: the second element, pushes left out. */
+/* Writes the SET's reply to `own`: the second element of EXEC's reply, not counting invalidations. */
 static bool find_set_reply(struct hs_bytes exec, struct hs_bytes *own)
 {
 	struct hs_bytes rest = hs_parse_reply_elements(exec);
@@ -354,14 +360,16 @@ static bool find_set_reply(struct hs_bytes exec, struct hs_bytes *own)
 	return false;
 }
 
-/* `said` is EXEC's reply. False: the SET did not run, and `*reply` is the error; empty: unknown error. */
+/* Writes the SET's reply to `*reply`. `said`: EXEC's reply. False: the SET did not run, and `*reply` is the error;
+ * an empty one: unknown error. */
 static bool take_set(struct hs_flow *flow, struct hs_fetch_pipe *fetch, struct hs_op *op,
 		     struct hs_bytes said, struct hs_bytes *reply)
 {
 	*reply = said;
 	if (op->engine_state & HS_STATE_SET_REPLY) {
 		if (said.data[0] != '-')
-			fetch->writes_untracked = true; /* it does not need MULTI */
+			/* this server runs a SET outside of MULTI */
+			fetch->writes_untracked = true;
 		return true;
 	}
 	if (said.len == 0 || said.data[0] == '-')
@@ -385,17 +393,18 @@ static void take_check(struct hs_flow *flow, struct hs_fetch_pipe *fetch, struct
 	fetch->checking = false;
 	if (reply.data[0] == '-' && hs_flow_is_redirect(reply, &redirect) && !redirect.ask) {
 		hs_flow_redirected(flow, &fetch->pipe, &redirect);
-		hs_fetch_pipe_invalidate(fetch->pipe.node); /* void all entries of the node */
+		hs_fetch_pipe_invalidate(fetch->pipe.node);
 		return;
 	}
 	if (hs_bytes_begins(reply, HS_LIT("-NOPERM ")))
 		fetch->checks_by_ping = true;
 	else if (reply.data[0] == '-' && !hs_bytes_begins(reply, HS_LIT("-ASK ")))
-		return; /* the server does not serve now: unknown */
+		/* the server refuses commands for a while: nothing is known of its liveness */
+		return;
 	hs_tracking_sessions_caught_up(fetch->tracking_session, op->received.mono_us);
 }
 
-/* The reply to one of the engine's internal requests. */
+/* Takes the reply to CLIENT TRACKING or to a liveness check. */
 static void take_internal(struct hs_flow *flow, struct hs_fetch_pipe *fetch, struct hs_op *op,
 			  struct hs_bytes reply)
 {
@@ -418,14 +427,14 @@ static void take_read(struct hs_flow *flow, struct hs_fetch_pipe *fetch, struct 
 		      struct hs_bytes said, struct hs_bytes reply)
 {
 	if (fetch->invalidations_of_key > 0)
-		op->ttl_ms = 0; /* that TTL was of another value */
+		op->ttl_ms = 0; /* another client has changed the key since PTTL */
 	if (said.len == 0 && reply.data[0] != '-')
 		track_in(flow, fetch, op);
 	else if (said.len > 0 && fetch->tracking)
 		refused(flow, fetch, "CLIENT CACHING is refused");
 }
 
-/* Sends the operation again without tracking, unless the error holds for any request. */
+/* Sends the operation again without tracking, unless the error would also stop an untracked request. */
 static void send_untracked(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
 			   struct hs_bytes reply)
 {
@@ -453,7 +462,7 @@ static void take_reply(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op 
 	}
 	hs_buf_swap(&kept, op->out);
 	said = hs_buf_bytes(&kept);
-	/* A successful reply is as good as a liveness check. */
+	/* Like the reply to a liveness check, a successful reply shows that every earlier change was reported. */
 	if (fetch->tracking && (said.len > 0 ? said.data[0] == '*' : reply.data[0] != '-'))
 		hs_tracking_sessions_caught_up(fetch->tracking_session, op->received.mono_us);
 	if (!(op->command->flags & HS_CMD_WRITE)) {
@@ -479,8 +488,8 @@ bool hs_flow_wants_checks(const struct hs_flow *flow)
 	return flow->fetch_pipes > 0 || flow->replicas_wanted_us > 0;
 }
 
-/* Sends a liveness check if a cache wants one. In a Cluster only with a key: without one, nothing was read in this
- * epoch. */
+/* Sends a liveness check if a cache wants one. In a Cluster the check needs a key. Without one, no key was read
+ * since the session was last invalidated, so there is nothing to check. */
 static void check(struct hs_flow *flow, struct hs_fetch_pipe *fetch)
 {
 	const struct hs_upstream *upstream = &fetch->pipe.upstream;
@@ -515,7 +524,7 @@ void hs_flow_check(struct hs_flow *flow, struct hs_now now)
 static void tick(struct hs_flow *flow, struct hs_pipe *pipe)
 {
 	struct hs_fetch_pipe *fetch = fetch_of(pipe);
-	/* Operations in flight are waited for. */
+	/* A refused pipe is closed when no operation is in flight on it. */
 	bool is_refused = flow->now.mono_us < pipe->upstream.backoff.open_at_us;
 
 	if (pipe->in_flight.first || pipe->waiting.first || (flow->caching && !is_refused))

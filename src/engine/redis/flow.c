@@ -131,9 +131,9 @@ void hs_flow_pump(struct hs_flow *flow, struct hs_pipe *pipe)
 	}
 }
 
-/* New operations for this node fail at once: it has been unreachable for longer than the timeout, or refused the
- * login, and connection attempts go on. Without recent attempts the node may be well again: then the operation waits
- * for one. */
+/* New operations for this node fail at once: the node has been unreachable for longer than the timeout, or it
+ * refused the login, and the flow keeps trying to connect. If no attempt was made lately, the node may be well
+ * again: then an operation waits for the next attempt. */
 static bool is_given_up(const struct hs_flow *flow, const struct hs_node *node)
 {
 	return node->unreachable && node->down_since_us > 0 &&
@@ -153,8 +153,8 @@ const char *hs_flow_unreachable_text(const struct hs_node *node, const char *why
 	return text;
 }
 
-/* The operation cannot be sent now: queues it on the pipe. False: refused; or `asking`, which must not wait: the
- * importing node needs ASKING right in front of the command. */
+/* The operation cannot be sent now: queues it on the pipe. False: the flow refuses the operation; or it is
+ * `asking` and must not be queued, because the importing node needs ASKING right in front of the command. */
 static bool hold_back(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op, bool asking)
 {
 	const struct hs_node *node = pipe->node;
@@ -162,7 +162,8 @@ static bool hold_back(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *
 
 	if (asking) {
 		hs_flow_open(flow, pipe);
-		return false; /* it is parked, and the owner is asked again soon */
+		/* the caller parks the operation and tries the slot's owner again soon */
+		return false;
 	}
 	if (pipe->upstream.state == HS_UPSTREAM_DOWN && is_given_up(flow, node)) {
 		hs_flow_open(flow, pipe);
@@ -184,12 +185,12 @@ bool hs_flow_send(struct hs_flow *flow, struct hs_node *node, struct hs_op *op, 
 {
 	struct hs_pipe *pipe = &node->shared[op->resp == 3];
 
-	/* An importing node does not track the key: ASKING and CLIENT CACHING each apply to the next command only,
-	 * and the node does not own the slot yet. */
+	/* An importing node does not own the slot, so it does not track the key. Besides, ASKING and CLIENT
+	 * CACHING each apply to the next command only: one of them would be lost. */
 	if (op->track && !asking && hs_fetch_pipe_is_for(flow, node, op)) {
 		pipe = &node->fetch.pipe;
 	} else if (op->track && node->fetch.resp2_only) {
-		/* The cache reads the value untracked instead: that is no failure of the server. */
+		/* The cache then reads the value without tracking. The server has not failed. */
 		hs_flow_write_error(op, "NOTRACKING %s does not speak RESP3; not sent", node->text);
 		return false;
 	}
@@ -205,7 +206,8 @@ bool hs_flow_send(struct hs_flow *flow, struct hs_node *node, struct hs_op *op, 
 	return true;
 }
 
-/* An operation without a slot goes to the node of its partition; if any node will do, to one that is not down. */
+/* An operation without a slot goes to the node of its partition. If that node is down and the command may run at
+ * any node, it goes to the first node that is not down. */
 static struct hs_node *node_without_slot(struct hs_flow *flow, const struct hs_op *op)
 {
 	struct hs_node *node = hs_flow_node_of_partition(flow, op->partition);
@@ -232,7 +234,7 @@ static bool refuse_unrouted(struct hs_flow *flow, struct hs_op *op)
 	return hs_flow_refuse(flow, op, "%s", text);
 }
 
-/* Sends an operation to its node, or parks it. False: refused, the error is in op->out. */
+/* Sends an operation to its node, or parks it. False: the flow refuses it; op->out holds the error. */
 static bool place(struct hs_flow *flow, struct hs_op *op)
 {
 	uint16_t slot = hs_flow_slot(flow, op);
@@ -256,14 +258,14 @@ bool hs_flow_place_again(struct hs_flow *flow, struct hs_op *op)
 	uint16_t slot = hs_flow_slot(flow, op);
 
 	if (op->engine_state & HS_STATE_INTERNAL)
-		return false; /* meant for one node: never sent elsewhere */
+		return false; /* the command is meant for one node: it never goes to another one */
 	if (slot != HS_SLOT_NONE && hs_slot_is_held(hs_flow_slot_state(flow, slot)))
 		return hs_flow_park_retry(flow, op, 0);
 	return place(flow, op);
 }
 
-/* An operation that waited in the core has the rest of its time, but at least a fifth of it: the server may answer
- * again. */
+/* An operation that has waited in the core gets the rest of its timeout, but at least a fifth of the timeout: the
+ * server may answer again. */
 uint64_t hs_flow_deadline(const struct hs_flow *flow, const struct hs_op *op)
 {
 	uint64_t whole_us = flow->options.timeout_us, now_us = op->received.mono_us;
@@ -310,8 +312,8 @@ void hs_flow_flush(struct hs_flow *flow, struct hs_now now)
 
 void hs_flow_close_overdue(struct hs_flow *flow, struct hs_pipe *pipe, const struct hs_op *op)
 {
-	/* A request that is written in pieces makes progress here, a long reply in hs_flow_receive. Other bytes do
-	 * not count, as they would in hs_upstream_is_silent: they belong to earlier operations. */
+	/* A long request makes progress when another piece of it is written; a long reply, in hs_flow_receive.
+	 * Bytes of earlier operations do not count, unlike in hs_upstream_is_silent. */
 	if (op && pipe->upstream.sent != pipe->sent_seen && op->engine_mark > pipe->upstream.sent)
 		pipe->progress_us = flow->now.mono_us;
 	pipe->sent_seen = pipe->upstream.sent;
@@ -322,7 +324,7 @@ void hs_flow_close_overdue(struct hs_flow *flow, struct hs_pipe *pipe, const str
 			      pipe->kind->timeout_blameless);
 }
 
-/* Finishes the operations that waited past their deadline. */
+/* Fails the operations that have waited for the pipe past their deadline. */
 static void expire(struct hs_flow *flow, struct hs_pipe *pipe)
 {
 	char why[HS_UNREACHABLE_BYTES];
@@ -344,8 +346,9 @@ static void expire(struct hs_flow *flow, struct hs_pipe *pipe)
 	hs_flow_close_overdue(flow, pipe, pipe->in_flight.first);
 }
 
-/* The connection to a node that the routes do not list. While its first slot migrates there, the slot's owner
- * answers ASK for it: the flow keeps the connection as long as operations may still be sent behind ASKING. */
+/* The connection to this node can be closed: the routes do not list the node, and the flow has not wanted to send
+ * ASKING to it for the timeout. (While its first slot migrates to a node, the slot's owner answers ASK, and the
+ * routes do not list the node yet.) */
 static bool is_abandoned(const struct hs_flow *flow, const struct hs_node *node)
 {
 	return !node->listed && (node->asking_us == 0 ||

@@ -1,4 +1,4 @@
-/* The monitor's entry points and its clock: what is due when. */
+/* The monitor's entry points, and the times when its parts are due. */
 #include "engine/redis/monitor_internal.h"
 
 #include "base/mem.h"

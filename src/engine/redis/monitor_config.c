@@ -3,13 +3,13 @@
  *     CONFIG GET ──► round: CONFIG GET to every listed node ──► the values that all nodes agree on ──► reply
  *     CONFIG SET ──► round: CONFIG SET to every listed node ──► OK, or the nodes that refused it
  *
- * One round runs at a time. A round of GET answers every GET that waited when it began. A node that fails or leaves
- * counts as answered, with the reason.
+ * One round runs at a time. A round of GET answers every GET that waited when the round began. A node that fails
+ * or leaves counts as answered, with the reason.
  *
  * A value that at least one node took is remembered. On each new connection to a node the monitor compares the
- * node's values with the remembered ones and sets them again where they differ. So replicas, new nodes and restarted
- * nodes have them before they are promoted. While a connection lasts, a value that an operator sets directly at the
- * server is left alone. */
+ * node's values with the remembered ones and sets them again where they differ. So replicas, new nodes and
+ * restarted nodes have the remembered values before they are promoted. If an operator sets an option directly at a
+ * server, the monitor leaves the value alone as long as its connection to the server lasts. */
 #include "engine/redis/monitor_internal.h"
 
 #include "wire/compose.h"
@@ -37,7 +37,7 @@ void hs_monitor_config_compose_set(const struct hs_monitor_node *node, struct hs
 
 void hs_monitor_config_compose_get(const struct hs_monitor_node *node, struct hs_buf *out)
 {
-	/* Before Redis 7 CONFIG GET takes one name: such a server is asked for all options. */
+	/* Before Redis 7 CONFIG GET takes one name: the monitor asks such a server for all options. */
 	if (node->config_get_takes_one) {
 		hs_compose_line(out, "CONFIG GET *");
 		return;
@@ -53,7 +53,7 @@ static bool is_different(const struct hs_monitor_node *node, size_t option)
 {
 	const struct hs_buf *remembered = &node->monitor->config.remembered[option];
 
-	/* A server without this option is left alone. */
+	/* If the server does not have the option, there is nothing to set. */
 	return remembered->data && node->config[option].data &&
 	       !hs_bytes_equal(hs_buf_bytes(remembered), hs_buf_bytes(&node->config[option]));
 }
@@ -104,7 +104,7 @@ static void forget_values(struct hs_monitor_node *node)
 		hs_buf_deinit(&node->config[i]);
 }
 
-/* The error text of a reply, or NULL. */
+/* The text of an error reply, written to `text`; NULL: the reply is no error. */
 static const char *error_of(struct hs_bytes reply, char *text, size_t text_size)
 {
 	struct hs_bytes error;
@@ -133,13 +133,15 @@ static const char *read_values(struct hs_monitor_node *node, struct hs_bytes rep
 		option = hs_server_option_find(name);
 		if (option == HS_SERVER_OPTIONS || node->config[option].data)
 			continue;
-		hs_buf_reserve(&node->config[option], 1); /* an empty value is a value, too */
+		/* reserves a byte so that `data` is not NULL: an empty value is a value, too */
+		hs_buf_reserve(&node->config[option], 1);
 		hs_buf_append_bytes(&node->config[option], value);
 	}
 	return NULL;
 }
 
-/* A server that takes one name at a time is asked again with `*`. True: it was. */
+/* If the server takes one name at a time, sends the query again, as CONFIG GET *. True: the query was sent
+ * again. */
 static bool asks_again(struct hs_monitor_node *node, enum hs_monitor_query query, const char *why)
 {
 	if (node->config_get_takes_one || !why || !strstr(why, "wrong number of arguments"))
@@ -149,7 +151,8 @@ static bool asks_again(struct hs_monitor_node *node, enum hs_monitor_query query
 	return true;
 }
 
-/* Replaces the values just set by the way the server writes them: 100mb becomes 104857600. */
+/* Replaces the remembered values of the last CONFIG SET by the form that the server reports: 100mb becomes
+ * 104857600. */
 static void remember_normalized(struct hs_monitor_node *node)
 {
 	struct hs_monitor_config *config = &node->monitor->config;
@@ -222,13 +225,14 @@ void hs_monitor_config_restored(struct hs_monitor_node *node, struct hs_bytes re
 		   : "%s: restored %.*s to the last CONFIG SET%s",
 	       node->text, (int)names.len, names.data, why ? why : "");
 	hs_buf_deinit(&names);
-	node->config_in_sync = true; /* a refusal is not repeated on this connection */
+	/* if the server refused the values, they are not sent again on this connection */
+	node->config_in_sync = true;
 }
 
 void hs_monitor_config_up(struct hs_monitor_node *node)
 {
 	node->config_in_sync = false;
-	node->config_get_takes_one = false; /* it may return as a newer version */
+	node->config_get_takes_one = false; /* the server may return as a newer version */
 	if (node->listed && hs_monitor_config_has_values(node->monitor))
 		hs_monitor_node_request(node, HS_QUERY_CONFIG_CHECK);
 }
@@ -265,7 +269,7 @@ static void finish(struct hs_monitor *monitor)
 		node->config_state = HS_CONFIG_IDLE;
 }
 
-/* One SET, or all GETs in front of the next SET. */
+/* Moves the next round's ops from `waiting` to `round`: one SET, or all GETs in front of the next SET. */
 static void choose(struct hs_monitor_config *config)
 {
 	const struct hs_op *first = config->waiting.first;
@@ -305,7 +309,7 @@ static void begin(struct hs_monitor *monitor)
 		hs_monitor_node_request(node, query);
 	}
 	if (query == HS_QUERY_CONFIG_SET)
-		/* Nodes that are not listed yet get the value soon. */
+		/* A new node that is not listed yet gets the value soon after the poll. */
 		hs_monitor_poll_soon(monitor);
 }
 

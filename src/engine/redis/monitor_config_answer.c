@@ -1,4 +1,4 @@
-/* The replies to CONFIG GET and CONFIG SET, when every node has answered or failed (monitor_config.c). */
+/* Writes the replies to CONFIG GET and CONFIG SET when every node has answered or failed (monitor_config.c). */
 #include "engine/redis/monitor_internal.h"
 
 #include "base/glob.h"
@@ -18,8 +18,8 @@ static struct hs_monitor_node *teller(struct hs_monitor_node *node, size_t optio
 	return node;
 }
 
-/* The reason why the option has no value, written to `text`; "": no server has the option. NULL: it has one, in
- * `value`. */
+/* Looks for the option's value at all nodes. NULL: `value` is the value. Otherwise the reason why the option has
+ * no value, written to `text`; "": no server has the option. */
 static const char *unknown(struct hs_monitor *monitor, size_t option, struct hs_bytes *value,
 			   char *text, size_t text_size)
 {
@@ -87,7 +87,8 @@ static void answer_get(struct hs_monitor *monitor, struct hs_op *op)
 
 /* ---- CONFIG SET ---- */
 
-/* Remembers the values that `writer` took, and asks it how it writes them. */
+/* Remembers the values that `writer` took, and sends CONFIG GET to `writer`: remember_normalized then stores the
+ * values in its form. */
 static void remember(struct hs_monitor *monitor, const struct hs_op *op,
 		     struct hs_monitor_node *writer)
 {

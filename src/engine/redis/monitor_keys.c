@@ -1,14 +1,14 @@
-/* How many keys the masters have now, for a client's INFO.
+/* Counts the keys of the masters, for a client's INFO.
  *
  *     hs_monitor_recount ──► round: INFO keyspace to every master ──► all answered, or 500 ms ──► recounted
  *
- * INFO once a second (monitor_watch.c) is too old for a client that has just written. One round runs at a time.
- * Requests that come during a round are answered by the next one, all together: in the running round a master may
- * have answered before their writes.
+ * The counts of the INFO that the monitor sends once a second (monitor_watch.c) are too old for a client that has
+ * just written. One round runs at a time. The next round answers all requests that come during the running one: in
+ * the running round a master may have answered before the writes in front of these requests.
  *
- * A master that does not answer in time is left out of later rounds until it has answered anything: a frozen master
- * delays INFO once. After a round in which a connection failed, the next one begins at the next tick: however often
- * clients ask, a dead master is connected to ten times a second at most. */
+ * A master that does not answer in time is left out of later rounds until it has answered anything: a frozen
+ * master delays INFO once. After a round in which a connection failed, the next one begins at the next tick:
+ * however often clients send INFO, the monitor tries to connect to a dead master at most ten times a second. */
 #include "engine/redis/monitor_internal.h"
 
 static void node_done(struct hs_monitor_node *node)
@@ -53,7 +53,7 @@ static void begin(struct hs_monitor *monitor)
 		if (!node->recounting)
 			continue;
 		recount->left++;
-		/* Its numbers are used only after a full INFO has come: INFO is asked first. */
+		/* The node's counts are published only together with a full INFO, so INFO is sent first. */
 		if (!node->has_info)
 			hs_monitor_node_request(node, HS_QUERY_INFO);
 		hs_monitor_node_request(node, HS_QUERY_KEYS);
@@ -80,8 +80,8 @@ static void give_up(struct hs_monitor *monitor)
 		if (!node->recounting)
 			continue;
 		node->recount_late = true;
-		/* Sent later, its answer could be taken for one of the next round, and be older than the writes in
-		 * front of that round. */
+		/* If the query were sent later, its answer could be taken for one of the next round, but be older
+		 * than the writes in front of that round. */
 		node->queries_due &= ~(1u << HS_QUERY_KEYS);
 		node_done(node);
 	}

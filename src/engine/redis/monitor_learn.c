@@ -1,5 +1,5 @@
-/* Which commands the servers have. One node is asked for COMMAND at the start, after a node was lost, and when
- * COMMAND COUNT differs from the count known so far (a module was loaded). */
+/* Learns the servers' commands. The monitor asks one node for COMMAND at the start, after a node was lost, and
+ * when a node's COMMAND COUNT differs from the known one (a module was loaded). */
 #include "engine/redis/monitor_internal.h"
 
 #include "base/hash.h"
@@ -8,8 +8,8 @@ enum { HASH_DEPTH_MAX = 16 };
 
 /* ---- comparing replies to COMMAND ---- */
 
-/* Each server process lists its commands and subcommands in an order of its own. So nested lists are added up, and
- * only plain elements count by their position. Returns the bytes read; 0: malformed. */
+/* Servers list the same commands and subcommands in different orders. So the hashes of nested lists are added up,
+ * and only the other elements count by their position. Returns the bytes read; 0: malformed. */
 static size_t hash_element(struct hs_bytes reply, int depth, uint64_t *hash)
 {
 	struct hs_parsed_reply head;
@@ -108,7 +108,7 @@ void hs_monitor_learn_commands(struct hs_monitor_node *node, struct hs_bytes rep
 	hs_monitor_end_startup(node->monitor);
 }
 
-/* A module loaded while the server runs adds commands. */
+/* A module that is loaded while the server runs adds commands: their number has changed. */
 void hs_monitor_learn_count(struct hs_monitor_node *node, struct hs_bytes reply)
 {
 	struct hs_parsed_reply head;

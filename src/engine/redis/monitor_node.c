@@ -1,5 +1,5 @@
 /* A node of the monitor: a connection, opened when a query is due, and one query in flight. Any failure closes the
- * connection; each part of the monitor is notified and makes its query due again in its next round. */
+ * connection. Each part of the monitor is notified, and sends its queries again in its next round. */
 #include "engine/redis/monitor_internal.h"
 
 #include "base/mem.h"
@@ -8,7 +8,7 @@
 /* ---- the table of queries ---- */
 
 static const struct query_row {
-	const char *line; /* the request; NULL: `compose` writes it */
+	const char *line; /* the words of the request; NULL: `compose` writes the request */
 	void (*answered)(struct hs_monitor_node *node, struct hs_bytes reply);
 	void (*compose)(const struct hs_monitor_node *node, struct hs_buf *out);
 } query_rows[HS_QUERIES] = {
@@ -154,15 +154,17 @@ void hs_monitor_node_tick(struct hs_monitor_node *node)
 	bool busy = node->upstream.state != HS_UPSTREAM_UP || node->query != HS_QUERY_NONE ||
 		    node->queries_due != 0;
 
-	/* The timeout holds for the whole reply: unlike hs_upstream_is_silent, first bytes do not extend it. */
+	/* The timeout applies to the whole reply: unlike in hs_upstream_is_silent, its first bytes do not extend
+	 * the timeout. */
 	if (node->query != HS_QUERY_NONE &&
 	    monitor->now_us - node->query_us > HS_MONITOR_REPLY_US_MAX) {
 		failed(node, "it did not answer in time");
 	} else if (!node->listed && !node->seed && !monitor->poll.running) {
 		hs_monitor_node_destroy(node);
 	} else if (!busy && !node->master && monitor->now_us - node->used_us > HS_MONITOR_IDLE_US &&
-		   /* Else the connection stays, to notice a restart. */
 		   !hs_monitor_config_has_values(monitor)) {
+		/* With remembered values the connection stays open instead, so that a restart of the server is
+		 * noticed. */
 		disconnect(node);
 	}
 }
@@ -192,12 +194,13 @@ void hs_monitor_down(struct hs_monitor *monitor, uint64_t now_us, struct hs_upst
 		     const char *why)
 {
 	hs_monitor_enter(monitor, now_us);
-	upstream->state = HS_UPSTREAM_DOWN; /* closed by the driver or the server */
+	upstream->state = HS_UPSTREAM_DOWN; /* the driver or the server has closed the connection */
 	failed(node_of(upstream), why);
 	hs_monitor_leave(monitor);
 }
 
-/* `answered` must not disconnect while received bytes are being read: it sets a close reason (hs_upstream_close). */
+/* `answered` must not call disconnect while received bytes are being read: it sets a close reason
+ * (hs_upstream_close). */
 static void take(void *context, struct hs_bytes reply, bool owned)
 {
 	struct hs_monitor_node *node = context;

@@ -1,9 +1,9 @@
-/* Publishes partitions: address, state, and the sums over their nodes. */
+/* Publishes partitions: the address, the state, and the sums over the nodes of each partition. */
 #include "engine/redis/monitor_internal.h"
 
 #include <stdio.h>
 
-/* The state of the server of a partition; `why` is set unless it is OK. */
+/* The state of a partition's master. Unless it is OK, `why` is the reason. */
 static enum hs_partition_state state_of(const struct hs_monitor_node *node, const char **why)
 {
 	if (node->down) {
@@ -29,7 +29,7 @@ static enum hs_partition_state state_of(const struct hs_monitor_node *node, cons
 	return HS_PARTITION_OK;
 }
 
-/* The worst state of its masters counts. */
+/* Adds a master to a partition of several: the partition's state is the worst of its masters. */
 static void add_state(struct hs_engine_partition *sum, const struct hs_monitor_node *node)
 {
 	const char *why = "";
@@ -60,7 +60,7 @@ static struct hs_engine_partition sum_of(struct hs_monitor *monitor, uint16_t pa
 			sum.replica_lag_bytes = info->lag_bytes;
 		if (!node->master)
 			continue;
-		/* a node that refuses INFO may report its slots */
+		/* a node that refuses INFO may report its keys with CLUSTER SLOT-STATS */
 		sum.keys += info->role == HS_NODE_UNKNOWN ? node->sums.keys : info->keys;
 		sum.expires += info->expires;
 		sum.bytes_used += info->memory_bytes;
@@ -74,7 +74,7 @@ static struct hs_engine_partition sum_of(struct hs_monitor *monitor, uint16_t pa
 	return sum;
 }
 
-/* Slots without a working server, for CLUSTER INFO. */
+/* Counts the slots without a working server, for CLUSTER INFO. */
 static void count_failed_slots(struct hs_monitor *monitor)
 {
 	const struct hs_topology *topology = monitor->topology;

@@ -1,5 +1,5 @@
-/* Polls of the topology. Every node of a Cluster knows it, so nodes are asked one by one until an answer is good: in
- * random order, connected nodes first unless they report that the Cluster is down.
+/* Polls of the topology. Every node of a Cluster knows the topology, so a poll asks nodes one by one until an
+ * answer is good: in random order, connected nodes first unless they report that the Cluster is down.
  *
  *     no answer, or no cluster    the next node; after 200 ms another one is asked beside it
  *     another Cluster             the next node
@@ -7,8 +7,8 @@
  *     the same                    done
  *     a change                    new routes and partitions
  *
- * The Cluster's epoch grows whenever slots change owners and tells how old an answer is: a node that was partitioned
- * from the others must not bring back an old topology. */
+ * The Cluster's epoch grows whenever slots change owners and tells how old an answer is: a node that was
+ * partitioned from the others must not bring back an old topology. */
 #include "engine/redis/monitor_internal.h"
 
 #include "base/hash.h"
@@ -30,7 +30,7 @@ void hs_monitor_poll_soon(struct hs_monitor *monitor)
 	uint64_t at_us;
 
 	if (hs_monitor_is_single(monitor) || monitor->poll.running || !monitor->topology)
-		return; /* a poll is running or due anyway */
+		return; /* no poll is needed, or one is running or due */
 	if (monitor->now_us > monitor->poll_backoff.open_at_us + 10 * poll_limits.max_us)
 		hs_backoff_clear(&monitor->poll_backoff);
 	at_us = monitor->poll_backoff.open_at_us > monitor->now_us
@@ -99,7 +99,7 @@ void hs_monitor_poll_deinit(struct hs_monitor *monitor)
 
 /* ---- answers ---- */
 
-/* The first topology, if not something before it, fixes the number of partitions. */
+/* Returns the number of partitions, which the host fixes when the monitor first asks. */
 static uint16_t fix_capacity(struct hs_monitor *monitor, const struct hs_topology *topology)
 {
 	uint32_t wanted = 2u * topology->shards_count;
@@ -111,7 +111,7 @@ static uint16_t fix_capacity(struct hs_monitor *monitor, const struct hs_topolog
 	return monitor->calls->capacity(monitor->context, (uint16_t)wanted);
 }
 
-/* Time until the next poll: shorter while some slots have no owner, because requests for them fail until a
+/* Time until the next poll: shorter while some slots have no owner, because requests for these slots fail until a
  * failover. */
 static double interval_us(const struct hs_monitor *monitor)
 {
@@ -123,7 +123,7 @@ static double interval_us(const struct hs_monitor *monitor)
 		       : us;
 }
 
-/* An answer is good: ends the poll. */
+/* An answer is good: the poll ends. */
 static void found(struct hs_monitor *monitor, uint64_t epoch, bool changed)
 {
 	double jitter = 0.75 + 0.5 * hs_prng_unit(&monitor->prng);
@@ -172,8 +172,8 @@ static void refuse_foreign(struct hs_monitor_node *node)
 		       "%s: %s; ignored, check the engine's URL", node->text, foreign_text);
 	monitor->foreign_logged = true;
 	note_failure(node, foreign_text);
-	node->upstream.blameless =
-		true; /* the address may lead back to the right Cluster: reconnect */
+	/* The connection is closed because a new one may lead to the right Cluster. The server has not failed. */
+	node->upstream.blameless = true;
 	hs_upstream_close(&node->upstream, foreign_text);
 }
 
@@ -206,7 +206,7 @@ static void no_node_answered(struct hs_monitor *monitor)
 	monitor->calls->startup_done(monitor->context);
 }
 
-/* Every node was asked and none gave a good answer. */
+/* The poll has asked every node, and no answer was good. */
 static void all_answered(struct hs_monitor *monitor)
 {
 	struct hs_monitor_poll *poll = &monitor->poll;
@@ -216,7 +216,7 @@ static void all_answered(struct hs_monitor *monitor)
 	if (!stale) {
 		no_node_answered(monitor);
 	} else if (++monitor->stale_polls < HS_MONITOR_STALE_POLLS) {
-		/* Nodes with a newer epoch may only be slow. */
+		/* A node with a newer epoch may only be slow: polls again soon. */
 		hs_topology_destroy(&stale);
 		end(monitor);
 		monitor->poll_at_us = monitor->now_us + unanswered_limits.first_us;
@@ -251,7 +251,8 @@ void hs_monitor_poll_tick(struct hs_monitor *monitor)
 		ask_another(monitor);
 }
 
-/* The node was asked in this poll, and is not any more; false: its answer is late, from an earlier one. */
+/* The node has answered, so the poll does not wait for it any more. False: the running poll has not asked it, and
+ * the answer is late, from an earlier poll. */
 static bool is_asked(struct hs_monitor_node *node)
 {
 	bool asked = node->polled;
@@ -274,7 +275,7 @@ void hs_monitor_poll_failed(struct hs_monitor_node *node, const char *why)
 		go_on(node, why);
 }
 
-/* The number behind cluster_current_epoch: in CLUSTER INFO; 0: none. */
+/* Reads the number behind cluster_current_epoch: in a reply to CLUSTER INFO; 0: none. */
 static uint64_t read_epoch(struct hs_bytes reply)
 {
 	static const char name[] = "cluster_current_epoch:";
@@ -292,7 +293,8 @@ static uint64_t read_epoch(struct hs_bytes reply)
 void hs_monitor_poll_epoch(struct hs_monitor_node *node, struct hs_bytes reply)
 {
 	hs_monitor_watch_state(node, reply);
-	node->epoch = read_epoch(reply); /* 0 (no permission): the answer counts */
+	/* 0 if the server refused (no permission): its topology is taken all the same */
+	node->epoch = read_epoch(reply);
 	hs_monitor_node_request(node, HS_QUERY_SLOTS);
 }
 
@@ -319,8 +321,8 @@ void hs_monitor_poll_slots(struct hs_monitor_node *node, struct hs_bytes reply)
 
 	if (!is_asked(node))
 		return;
-	/* An unchanged reply to an unchanged topology need not be parsed. With more shards than partitions parsing
-	 * may change numbers. */
+	/* If neither the reply nor the topology has changed since the node's last reply, parsing is not needed. If
+	 * there are more shards than partitions, parsing may change the numbers of shards. */
 	if (!stale && monitor->topology && !monitor->topology->crowded &&
 	    node->slots_hash == hash && node->slots_number == monitor->topology_number) {
 		found(monitor, node->epoch, false);

@@ -22,7 +22,8 @@ static void set_node(struct hs_route_node *node, const struct hs_topology_node *
 		snprintf(node->id, sizeof node->id, "%.*s", HS_NODE_ID_BYTES - 1, from->id);
 }
 
-/* Doubling copies: the simulator changes topologies often. */
+/* Fills by copies of doubling length. This is fast, which matters because the simulator often changes
+ * topologies. */
 static void fill(uint16_t *to, size_t count, uint16_t value)
 {
 	to[0] = value;
@@ -69,7 +70,7 @@ static void list_node(struct hs_monitor *monitor, const struct hs_topology_node 
 	node->partition = partition;
 }
 
-/* Nodes that are not listed are dropped at the next tick. */
+/* Marks the nodes of the topology as listed. The next tick drops the others, except those of the URL. */
 static void list_nodes(struct hs_monitor *monitor)
 {
 	for (struct hs_monitor_node *node = monitor->nodes; node; node = node->next) {

@@ -1,5 +1,5 @@
-/* The loop of the monitor thread: timers, sockets, and a queue of ops from other threads. The mutex protects what
- * other threads read. */
+/* The loop of the monitor thread: timers, sockets, and a queue of ops from other threads. The mutex protects the
+ * results that other threads read. */
 #include "engine/redis/monitor_thread.h"
 
 #include "base/limits.h"
@@ -20,22 +20,22 @@ struct hs_monitor_thread {
 	uv_thread_t thread;
 	uv_loop_t loop;
 	uv_async_t wake;
-	uv_timer_t timer;  /* for hs_monitor_deadline_us */
-	uint64_t timer_us; /* its due time */
+	uv_timer_t timer;  /* fires at hs_monitor_deadline_us */
+	uint64_t timer_us; /* when `timer` fires */
 	uv_timer_t subscriber_timer;
 	char *buffer; /* HS_READ_BYTES, shared by all connections */
 	struct hs_monitor *monitor;
 	struct hs_subscriber *subscriber;
 	struct hs_conn_driver monitor_driver, subscriber_driver;
 
-	/* Set by any thread. */
+	/* Any thread writes these fields. */
 	_Atomic bool stopping, topology_suspect;
 	_Atomic uint64_t recounts; /* number of the last hs_monitor_thread_recount */
-	struct hs_mpsc ops;	   /* submitted */
+	struct hs_mpsc ops;	   /* ops of hs_monitor_thread_submit, not handled yet */
 
-	uv_mutex_t mutex; /* protects the rest */
+	uv_mutex_t mutex; /* protects the fields below */
 	uv_cond_t startup_cond;
-	bool startup_done; /* creation may return */
+	bool startup_done; /* hs_monitor_thread_create may return */
 	uint16_t capacity; /* 0: not fixed yet */
 	const struct hs_routes *routes;
 	char unavailable_reason[HS_REDIS_WHY_BYTES];
@@ -55,7 +55,7 @@ void hs_monitor_thread_unavailable_reason(struct hs_monitor_thread *thread, char
 
 uint16_t hs_monitor_thread_capacity(const struct hs_monitor_thread *thread)
 {
-	return thread->capacity; /* fixed before creation returns */
+	return thread->capacity; /* create fixes the capacity before it returns */
 }
 
 const struct hs_routes *hs_monitor_thread_routes(struct hs_monitor_thread *thread)
@@ -118,7 +118,7 @@ static uint64_t now_us(void)
 
 static void on_timer(uv_timer_t *timer);
 
-/* After every call into the monitor. */
+/* Called after every call into the monitor: its deadline may have changed. */
 static void set_timer(struct hs_monitor_thread *thread)
 {
 	uint64_t at_us = hs_monitor_deadline_us(thread->monitor), now = now_us();
@@ -134,8 +134,9 @@ static void on_timer(uv_timer_t *timer)
 	struct hs_monitor_thread *thread = timer->data;
 
 	thread->timer_us = 0;
-	/* Polls begin here. A worker that finds the routes stale from now on may have got its answer after the
-	 * poll's, so it must wake this thread again. */
+	/* The polls begin here. If a worker finds out later that the routes are stale, the polls may have missed
+	 * the change that it has seen. So the flag is cleared before the polls: that worker wakes this thread once
+	 * more. */
 	if (atomic_exchange(&thread->topology_suspect, false))
 		hs_monitor_suspect_topology(thread->monitor, now_us());
 	hs_monitor_tick(thread->monitor, now_us());

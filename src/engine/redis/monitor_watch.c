@@ -1,5 +1,5 @@
-/* State of the servers: INFO once a second, CLUSTER INFO of a Cluster's masters with it, CLUSTER SLOT-STATS every
- * few seconds. */
+/* Watches the servers' state: sends INFO once a second, together with CLUSTER INFO to a Cluster's masters, and
+ * CLUSTER SLOT-STATS every few seconds. */
 #include "engine/redis/monitor_internal.h"
 
 #include "base/mem.h"
@@ -59,7 +59,7 @@ static void single_is(struct hs_monitor_node *node)
 	}
 }
 
-/* The settings that the masters agree on. */
+/* Reports the settings that are equal at all masters. */
 static void watch_servers(struct hs_monitor *monitor)
 {
 	struct hs_engine_servers servers = {.maxmemory = -1, .aof_enabled = -1};
@@ -112,7 +112,8 @@ void hs_monitor_watch_info(struct hs_monitor_node *node, struct hs_bytes reply)
 	if (hs_monitor_is_single(monitor))
 		single_is(node);
 	else if (node->master && info.role == HS_NODE_REPLICA)
-		hs_monitor_poll_soon(monitor); /* replaced; no client has found out yet */
+		/* the master was demoted, and no worker has noticed this yet */
+		hs_monitor_poll_soon(monitor);
 	log_contact(node);
 	hs_monitor_end_startup(monitor);
 }
@@ -124,7 +125,7 @@ void hs_monitor_watch_state(struct hs_monitor_node *node, struct hs_bytes reply)
 	bool cluster_down = hs_node_says_cluster_down(reply);
 
 	if (cluster_down && node->master)
-		hs_monitor_poll_soon(node->monitor); /* it may have been replaced */
+		hs_monitor_poll_soon(node->monitor); /* another node may have replaced the master */
 	if (cluster_down == node->cluster_down)
 		return;
 	node->cluster_down = cluster_down;
@@ -138,8 +139,8 @@ void hs_monitor_watch_state(struct hs_monitor_node *node, struct hs_bytes reply)
 
 /* ---- CLUSTER SLOT-STATS ---- */
 
-/* A refusal for as long as the server runs: an unknown command, or no permission (each attempt would add a line to
- * its ACL LOG). BUSY and LOADING pass. */
+/* The server will refuse as long as it runs: an unknown command, or no permission (each attempt would add a line
+ * to its ACL LOG). Other errors, such as BUSY and LOADING, pass. */
 static bool is_final(struct hs_bytes reply)
 {
 	struct hs_bytes text;
@@ -148,7 +149,7 @@ static bool is_final(struct hs_bytes reply)
 	       (hs_bytes_begins(text, HS_LIT("ERR ")) || hs_bytes_begins(text, HS_LIT("NOPERM ")));
 }
 
-/* A node's sums stay until its next answer; this drops them. */
+/* A node's sums stay until its next answer. This function drops them when no answer will come. */
 static void forget_stats(struct hs_monitor_node *node)
 {
 	node->stats_at_us = 0;
@@ -162,7 +163,7 @@ void hs_monitor_watch_stats(struct hs_monitor_node *node, struct hs_bytes reply)
 	char why[HS_REDIS_WHY_BYTES];
 
 	if (!node->master)
-		return; /* demoted since the query */
+		return; /* the node was demoted after the query was sent */
 	if (!monitor->samples)
 		monitor->samples = hs_mem_zalloc(sizeof *monitor->samples);
 	if (hs_slot_stats_sample(monitor->samples, &node->stats, reply, monitor->now_us,
@@ -177,7 +178,8 @@ void hs_monitor_watch_stats(struct hs_monitor_node *node, struct hs_bytes reply)
 	hs_monitor_publish(monitor, node->partition);
 }
 
-/* A server that refused is not asked again until it has reconnected: it may return as a newer version. */
+/* If a server refused, the monitor sends the query again only on a new connection: the server may return as a
+ * newer version. */
 static void ask_stats(struct hs_monitor_node *node)
 {
 	if (!node->master) {
@@ -210,17 +212,22 @@ void hs_monitor_watch_down(struct hs_monitor_node *node, const char *why)
 	node->has_info = false;
 	watch_servers(monitor);
 	node->cluster_down = false;
-	node->stats_refused = false; /* it may return as a newer version */
+	node->stats_refused = false; /* the server may return as a newer version */
 	forget_stats(node);
 	if (!node->master) {
 		hs_log(monitor->options.log, HS_LOG_DEBUG, "%s: %s", node->text, why);
 		return;
 	}
 	if (!node->down && !hs_monitor_is_single(monitor))
-		hs_log(monitor->options.log, HS_LOG_WARN, "%s, master of partition %u: %s",
+		hs_log(monitor->options.log, HS_LOG_WARN,
+		       "%s, master of partition %u: %s: requests for its slots wait up to "
+		       "engine-timeout, then get errors: "
+		       "retrying",
 		       node->text, node->partition, why);
 	else if (!node->down)
-		hs_log(monitor->options.log, HS_LOG_WARN, "%s: %s: retrying", node->text, why);
+		hs_log(monitor->options.log, HS_LOG_WARN,
+		       "%s: %s: requests wait up to engine-timeout, then get errors: retrying",
+		       node->text, why);
 	node->down = true;
 	snprintf(node->why, sizeof node->why, "%s", why);
 	hs_monitor_publish(monitor, node->partition);
@@ -242,7 +249,8 @@ static bool has_silent_replicas(const struct hs_monitor_node *master)
 	return shard && master->has_info && master->info.replicas_online < shard->replicas_count;
 }
 
-/* A replica that its master does not report as online is asked itself. */
+/* The node is a replica that its master does not report as online: the monitor sends INFO to the replica
+ * itself. */
 static bool is_silent_replica(struct hs_monitor_node *node)
 {
 	if (!node->listed || node->master)

@@ -1,6 +1,6 @@
-/* INFO is lines "name:value" in sections that begin with "# Name". Each line is taken by its name alone, whatever
- * the section and the order: versions of Redis and Valkey may differ in both. Unknown lines are skipped. Values
- * that belong together (a replica's offsets) are collected in struct reading and compared at the end. */
+/* INFO is lines "name:value" in sections that begin with "# Name". The parser looks only at a line's name, because
+ * versions of Redis and Valkey differ in the sections and in the order of lines. Unknown lines are skipped. The
+ * offsets of replicas are collected in struct reading and compared with the master's offset at the end. */
 #include "engine/redis/node_info.h"
 
 #include "base/err.h"
@@ -31,7 +31,7 @@ static void set_text(struct hs_bytes value, char *to, size_t size)
 	to[len] = '\0';
 }
 
-/* "12.345678" seconds as microseconds; 0: malformed. */
+/* Reads seconds, such as "12.345678"; returns microseconds. 0: malformed. */
 static uint64_t microseconds(struct hs_bytes value)
 {
 	enum { WHOLE_S_MAX = 1000000000 };
@@ -52,7 +52,7 @@ static uint64_t microseconds(struct hs_bytes value)
 	return i == value.len ? whole * 1000000 + part : 0;
 }
 
-/* Takes the next line of `text`, without its line end. */
+/* Cuts the next line off `text` and returns it without its line end. */
 static struct hs_bytes cut_line(struct hs_bytes *text)
 {
 	struct hs_bytes line = hs_bytes_cut(text, '\n');
@@ -72,7 +72,7 @@ static bool starts_with_number(struct hs_bytes name, const char *word)
 
 /* ---- lines with several values: replicas, databases ---- */
 
-/* slave0:ip=127.0.0.1,port=6380,state=online,offset=28,lag=1 */
+/* Reads the line of a replica: slave0:ip=127.0.0.1,port=6380,state=online,offset=28,lag=1 */
 static void read_replica(struct reading *reading, struct hs_bytes value)
 {
 	uint64_t offset = 0, lag_s = 0;
@@ -98,7 +98,7 @@ static void read_replica(struct reading *reading, struct hs_bytes value)
 		reading->info->lag_s = lag_s;
 }
 
-/* db0:keys=10,expires=2,avg_ttl=0 */
+/* Reads the line of a database: db0:keys=10,expires=2,avg_ttl=0 */
 static void read_database(struct reading *reading, struct hs_bytes value)
 {
 	while (value.len > 0) {
@@ -163,7 +163,7 @@ static bool read_word(struct hs_node_info *info, struct hs_bytes name, struct hs
 		info->valkey = true;
 		set_text(value, info->version, sizeof info->version);
 	} else if (hs_bytes_equal(name, HS_LIT("redis_version"))) {
-		/* Valkey also names a compatible Redis version. */
+		/* Valkey also reports a redis_version that it is compatible with. */
 		if (!info->valkey)
 			set_text(value, info->version, sizeof info->version);
 	} else if (hs_bytes_equal(name, HS_LIT("maxmemory"))) {

@@ -27,8 +27,9 @@ void hs_pipe_deinit(struct hs_pipe *pipe)
 	hs_upstream_deinit(&pipe->upstream);
 }
 
-/* MULTI, the commands that the server runs, EXEC, in one run of bytes, so that no other client's command comes
- * between. One ASKING in front of MULTI is enough: the server remembers it until EXEC. */
+/* Composes MULTI, the commands that the server runs, and EXEC in one run of bytes, so that no other client's
+ * command comes between. One ASKING in front of MULTI is enough: the server applies it to all commands up to
+ * EXEC. */
 static uint32_t compose_exec(struct hs_buf *out, const struct hs_op_tx *tx, bool asking)
 {
 	uint32_t replies = asking ? 2 : 1;

@@ -1,27 +1,28 @@
 /* Pipes that serve one client at a time.
  *
- * A WATCH belongs to a connection, and a command that blocks occupies its connection: neither can use one that
- * clients share. The core gives such a client nothing else to do meanwhile, so order is no concern here.
+ * A WATCH belongs to a connection, and a command that blocks occupies its connection: neither can use a connection
+ * that clients share. The core sends no other operation of such a client meanwhile, so this file need not keep
+ * order.
  *
  *     WATCH ──► the client's pipe ──► EXEC or UNWATCH ──► idle again
  *     BLPOP ──► a pipe until the answer ────────────────► idle again
  *     SCRIPT KILL ──► an idle pipe, or a new one ───────► idle again, or closed
  *
- * SCRIPT KILL and FUNCTION KILL on a shared pipe would wait for the very script that they are to end: the server
- * reads nothing more from the connection that runs it. A server that is busy with a script refuses most commands,
- * CLUSTER MYID among them: a pipe opened for a KILL greets with HELLO alone (hs_pipe.hello_only) and serves no other
- * client.
+ * On a shared pipe SCRIPT KILL or FUNCTION KILL would wait behind the script that it is to end: the server reads
+ * nothing more from the connection that runs the script. A server that is busy with a script refuses most
+ * commands, CLUSTER MYID among them: a pipe opened for a KILL greets with HELLO alone (hs_pipe.hello_only) and
+ * serves no other client.
  *
- * If the pipe is lost, or the slot moves away, it is unknown whether the watched keys changed: a later EXEC
- * answers null, as if they had, which Redis always allows. An EXEC in flight on a pipe that is lost ends with
- * UNKNOWN; if it was not wholly sent, with CLUSTERDOWN. */
+ * If the pipe is lost, or the slot moves away, heatsink cannot know whether the watched keys changed: a later EXEC
+ * answers null, as if they had changed, which Redis always allows. An EXEC in flight on a pipe that is lost ends
+ * with UNKNOWN; if it was not wholly sent, with CLUSTERDOWN. */
 #include "base/list.h"
 #include "base/mem.h"
 #include "engine/redis/internal.h"
 #include "wire/compose.h"
 #include "wire/reply.h"
 
-/* SCRIPT KILL, FUNCTION KILL: sent to all nodes; one success is the answer. */
+/* SCRIPT KILL and FUNCTION KILL go to all nodes; one success is the answer. */
 static bool is_kill(const struct hs_op *op)
 {
 	return op->kind == HS_OP_COMMAND && op->command->merge == HS_MERGE_ONE_SUCCEEDED;
@@ -54,7 +55,7 @@ static struct hs_private_pipe *find(struct hs_flow *flow, uint64_t watcher)
 	return NULL;
 }
 
-/* From the node's idle pipes to those in use. */
+/* Moves an idle pipe of the node to flow->private_pipes. */
 static void take(struct hs_flow *flow, struct hs_private_pipe *priv)
 {
 	hs_list_remove(&priv->link);
@@ -63,8 +64,8 @@ static void take(struct hs_flow *flow, struct hs_private_pipe *priv)
 	priv->pipe.node->idle_count--;
 }
 
-/* Closes an idle pipe of any node if the limit is reached. With the next flush: the pipe may be in the middle of
- * reading. */
+/* True: a new private pipe may be opened. If the limit is reached, closes an idle pipe of any node. The next flush
+ * closes it, because this call may come while the pipe's bytes are being read. */
 static bool make_room(struct hs_flow *flow)
 {
 	if (flow->private_count < flow->options.private_max)
@@ -107,7 +108,7 @@ static struct hs_private_pipe *get(struct hs_flow *flow, struct hs_node *node, u
 	return priv;
 }
 
-/* The slot moved away: the pipe is closed and no longer counted. */
+/* The slot moved away: has the pipe closed and takes it out of private_count. */
 static void give_up(struct hs_flow *flow, struct hs_private_pipe *priv)
 {
 	hs_flow_close(flow, &priv->pipe, "its slot moved", true);
@@ -116,7 +117,7 @@ static void give_up(struct hs_flow *flow, struct hs_private_pipe *priv)
 	priv->given_up = true;
 }
 
-/* The client needs the pipe no longer: it becomes idle or is closed. */
+/* The client does not need the pipe any more: the pipe becomes idle or is closed. */
 static void put(struct hs_flow *flow, struct hs_private_pipe *priv)
 {
 	struct hs_pipe *pipe = &priv->pipe;
@@ -149,14 +150,14 @@ static void compose(struct hs_pipe *pipe, struct hs_op *op, bool asking)
 	size_t start = out->len;
 	uint32_t replies = 0;
 
-	/* A client that watches may have switched dialects. */
+	/* A client that watches keys on the pipe may have switched dialects since its WATCH. */
 	if (pipe->upstream.resp != op->resp && op->kind != HS_OP_UNWATCH) {
 		hs_compose_line(out, op->resp == 3 ? "HELLO 3" : "HELLO 2");
 		pipe->upstream.resp = op->resp;
 		replies++;
 	}
-	/* WAIT uses the replication offset that its connection's last command saw. The writes of the client went
-	 * over another connection and are answered: PING sees their offset. */
+	/* WAIT waits for the replication offset of its connection's last command. The client's writes went over
+	 * another connection and were answered, so a PING on this one takes over an offset behind them. */
 	if (op->kind == HS_OP_COMMAND && is_wait(op->command)) {
 		hs_compose_line(out, "PING");
 		replies++;
@@ -164,7 +165,8 @@ static void compose(struct hs_pipe *pipe, struct hs_op *op, bool asking)
 	hs_pipe_compose_behind(pipe, op, asking, start, replies);
 }
 
-/* The watch is lost: EXEC answers null, WATCH and UNWATCH answer OK. A later EXEC finds no pipe. */
+/* The watch is lost: answers null to EXEC, OK to WATCH and UNWATCH. A later EXEC finds no pipe and gets null,
+ * too. */
 static enum hs_submit answer_watch_lost(struct hs_op *op)
 {
 	struct hs_reply reply = {.out = op->out, .resp = op->resp};
@@ -176,7 +178,7 @@ static enum hs_submit answer_watch_lost(struct hs_op *op)
 	return HS_SUBMIT_DONE;
 }
 
-/* Composes at once, or when the pipe is up. */
+/* Composes the request at once if the pipe is up; otherwise when it is. */
 static void send(struct hs_flow *flow, struct hs_private_pipe *priv, struct hs_op *op, bool asking)
 {
 	struct hs_pipe *pipe = &priv->pipe;
@@ -203,7 +205,7 @@ static struct hs_node *node_for(struct hs_flow *flow, const struct hs_op *op)
 				    : hs_flow_owner(flow, slot);
 }
 
-/* False: refused, the error is in op->out. */
+/* Starts an operation on an idle or new pipe. False: the flow refuses it; op->out holds the error. */
 static bool start(struct hs_flow *flow, struct hs_node *node, struct hs_op *op, bool asking)
 {
 	struct hs_private_pipe *priv;
@@ -228,7 +230,7 @@ static bool start(struct hs_flow *flow, struct hs_node *node, struct hs_op *op, 
 	return true;
 }
 
-/* The operation depends on what the client watched before. */
+/* The operation depends on keys that the client has watched before. */
 static bool watches_already(const struct hs_op *op)
 {
 	return op->kind == HS_OP_EXEC || op->kind == HS_OP_UNWATCH ||
@@ -252,7 +254,8 @@ enum hs_submit hs_private_submit(struct hs_flow *flow, struct hs_op *op)
 		priv = find(flow, op->watcher);
 	else if (!is_kill(op))
 		op->engine_deadline_us = UINT64_MAX;
-	/* UNWATCH is in flight on the pipe, and the new key is on another node: each uses a pipe of its own. */
+	/* The client's earlier UNWATCH is in flight on the pipe, and the new WATCH is for a key at another node:
+	 * the WATCH gets another pipe. */
 	if (priv && op->kind == HS_OP_WATCH && !op->has_watches &&
 	    node_for(flow, op) != priv->pipe.node) {
 		priv->watcher = 0;
@@ -263,7 +266,8 @@ enum hs_submit hs_private_submit(struct hs_flow *flow, struct hs_op *op)
 	if (!priv)
 		return start(flow, node_for(flow, op), op, false) ? HS_SUBMIT_QUEUED
 								  : HS_SUBMIT_DONE;
-	/* The slot has another owner, which runs the writes to the watched keys. */
+	/* Another node owns the slot and runs the writes to the watched keys: this pipe's node does not see
+	 * them. */
 	if (flow->options.cluster && node_for(flow, op) != priv->pipe.node) {
 		give_up(flow, priv);
 		return answer_watch_lost(op);
@@ -272,12 +276,13 @@ enum hs_submit hs_private_submit(struct hs_flow *flow, struct hs_op *op)
 	return HS_SUBMIT_QUEUED;
 }
 
-/* The slot moved: what the pipe watches is lost. */
+/* The slot moved: the watches of the pipe are lost. */
 static void follow(struct hs_flow *flow, struct hs_private_pipe *priv, struct hs_op *op,
 		   const struct hs_redirect *redirect)
 {
 	enum hs_unblock unblock = priv->unblock;
-	/* UNWATCH behind a WATCH: the client has gone, and UNWATCH is not sent again. */
+	/* An UNWATCH is in flight behind this WATCH: its client does not need the watch any more, so WATCH is not
+	 * sent to the new owner. */
 	bool over = watches_already(op) || has_in_flight(priv, HS_OP_UNWATCH);
 	struct hs_node *node;
 
@@ -306,7 +311,8 @@ static void take_reply(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op 
 	    hs_flow_is_redirect(cause, &redirect)) {
 		follow(flow, priv, op, &redirect);
 	} else {
-		/* Free unless the client watches through it: this was WATCH, or another WATCH is in flight. */
+		/* The pipe is free unless the client watches keys on it: `op` is a WATCH, or another WATCH is in
+		 * flight. */
 		if (op->kind != HS_OP_WATCH && !has_in_flight(priv, HS_OP_WATCH))
 			put(flow, priv);
 		hs_flow_answer(flow, pipe, op, reply, owned);
@@ -361,7 +367,8 @@ void hs_flow_cancel(struct hs_flow *flow, struct hs_op *op)
 {
 	struct hs_private_pipe *priv = hs_private_of(op);
 
-	/* The server must not run it any more: an element that it pops would be lost. */
+	/* Without the connection the server does not run the command: an element that the command pops would be
+	 * lost. */
 	if (priv)
 		hs_flow_close(flow, &priv->pipe, "its client has gone", true);
 }
@@ -378,7 +385,7 @@ static void up(struct hs_flow *flow, struct hs_pipe *pipe)
 
 /* ---- time ---- */
 
-/* Closes at once. */
+/* Closes the pipe at once, without waiting for a flush. */
 static void end(struct hs_flow *flow, struct hs_private_pipe *priv)
 {
 	struct hs_pipe *pipe = &priv->pipe;
@@ -393,7 +400,7 @@ static void end(struct hs_flow *flow, struct hs_private_pipe *priv)
 
 void hs_private_tick(struct hs_flow *flow)
 {
-	/* WATCH, EXEC and UNWATCH have the normal deadline; blocking commands have none. */
+	/* WATCH, EXEC and UNWATCH have the normal deadline; blocking commands have no deadline. */
 	hs_list_each(struct hs_private_pipe, priv, &flow->private_pipes, link) {
 		struct hs_pipe *pipe = &priv->pipe;
 
@@ -426,7 +433,7 @@ void hs_private_deinit(struct hs_flow *flow)
 }
 
 const struct hs_pipe_kind hs_private_pipes = {
-	.resp = 2, /* or the client's */
+	.resp = 2, /* default; `get` sets the client's dialect */
 	.shares_login = true,
 	.timeout_reason = "no reply within engine-timeout",
 	.compose = compose,

@@ -7,9 +7,9 @@
  *                      routes  ▼
  *              monitor thread: topology monitor and subscriber, with connections of their own
  *
- * Every worker has a flow, which decides, and connections (upstream/conn.h), which move its bytes. Workers share the
- * routes, which are immutable, and the scripts, under a mutex. The monitor thread sends new routes to each worker as
- * a message. */
+ * Every worker has a flow, which decides, and connections (upstream/conn.h), which move its bytes. Workers share
+ * the routes, which are immutable, and the scripts, under a mutex. The monitor thread sends new routes to each
+ * worker as a message. */
 #include "engine/redis/redis.h"
 
 #include "base/list.h"
@@ -32,7 +32,7 @@
 
 enum { START_MS_MAX = 2000, OPEN_MS_MAX = 2000, TRACKING_REFUSED_MAX = 1024 };
 
-/* A message to one worker: new routes. */
+/* A message that brings new routes to one worker. */
 struct routes_message {
 	struct routes_message *next;
 	const struct hs_routes *routes;
@@ -44,13 +44,13 @@ struct worker {
 	struct hs_flow *flow;
 	uv_async_t wake;
 	struct hs_mpsc routes_messages;
-	struct hs_buf script; /* the last one looked up */
+	struct hs_buf script; /* text of the script looked up last */
 	struct hs_conn_driver driver;
-	uv_timer_t check;  /* timer of hs_flow_check */
-	uint64_t check_us; /* its interval; 0: stopped */
+	uv_timer_t check;  /* calls hs_flow_check */
+	uint64_t check_us; /* interval of `check`; 0: stopped */
 	struct hs_tracking_sessions *tracking_sessions;
 	_Atomic bool attached;
-	struct hs_flow_stats *stats; /* any thread reads it, also after the flow has ended */
+	struct hs_flow_stats *stats; /* any thread may read it, also after the flow has ended */
 	char cache_line_gap[64];
 };
 
@@ -58,15 +58,15 @@ struct redis {
 	struct hs_engine engine;
 	struct hs_engine_host host;
 	struct hs_redis_url url;
-	char *user, *password; /* for a URL without them */
+	char *user, *password; /* used if the URL has none */
 	struct hs_conn_config conn_config;
 	struct hs_monitor_thread *monitor;
 	struct hs_scripts *scripts;
 	struct hs_slot_map *slots;
 	struct worker *workers;
-	_Atomic uint64_t check_every_us; /* of the last check_sessions_every */
-	uv_mutex_t mutex;		 /* for the rest but `where` */
-	/* Servers whose refusal to track was logged. */
+	_Atomic uint64_t check_every_us; /* interval of the last check_sessions_every */
+	uv_mutex_t mutex;		 /* protects the fields below, except `where` */
+	/* Addresses of the servers whose refusal to track was logged. */
 	char (*tracking_refused)[HS_HOST_BYTES_MAX + 16];
 	size_t tracking_refused_count;
 	char unavailable_reason[HS_REDIS_WHY_BYTES];
@@ -92,7 +92,7 @@ static void on_check(uv_timer_t *timer)
 	hs_flow_check(worker->flow, now_of(worker));
 }
 
-/* Starts or stops the timer: it runs while a cache wants checks and there is anything to check. */
+/* Starts or stops the timer `check`: it runs while a cache wants checks and the flow has something to check. */
 static void update_check_timer(struct worker *worker)
 {
 	uint64_t wanted_us =
@@ -136,7 +136,7 @@ static void on_down(void *context, struct hs_upstream *upstream, const char *why
 	struct worker *worker = context;
 	struct hs_pipe *pipe = pipe_of(upstream);
 
-	/* The monitor logs it once, for all workers. */
+	/* Logged at DEBUG only: the monitor logs a lost server once for all workers. */
 	hs_log(worker->redis->host.log, HS_LOG_DEBUG, "%s: %s", pipe->node->text, why);
 	hs_flow_down(worker->flow, now_of(worker), pipe, why);
 	answered(worker);
@@ -219,7 +219,7 @@ static void flow_changed(void *context, struct hs_now now,
 		host->changed(host->context, worker->index, now, tracking_session, key);
 }
 
-/* Logs it once for each server, not once per worker. */
+/* Logs the refusal once for each server, not once for each worker. */
 static void flow_tracking_refused(void *context, const struct hs_node *node, const char *why)
 {
 	struct worker *worker = context;
@@ -290,7 +290,7 @@ static struct hs_bytes script(struct hs_engine *engine, uint32_t id, struct hs_b
 
 static void check_sessions_every(struct hs_engine *engine, uint64_t us)
 {
-	/* Workers read it in their next round of events. */
+	/* Each worker reads the new interval in its next round of events. */
 	atomic_store_explicit(&of(engine)->check_every_us, us, memory_order_relaxed);
 }
 
@@ -306,7 +306,7 @@ static void flush(struct hs_engine *engine, uint32_t id)
 
 static void refresh(struct hs_engine *engine, uint32_t id)
 {
-	(void)engine, (void)id; /* no read snapshots */
+	(void)engine, (void)id; /* the engine has no read snapshots */
 }
 
 static void idle(struct hs_engine *engine, uint32_t id)
@@ -318,7 +318,8 @@ static void idle(struct hs_engine *engine, uint32_t id)
 	answered(worker);
 }
 
-/* `worker->flow` NULL: the worker has detached; drops the messages. */
+/* Installs the routes of the messages that have arrived. `worker->flow` NULL: the worker has detached; only frees
+ * the messages. */
 static void read_routes_messages(struct worker *worker)
 {
 	struct routes_message *routes_message, *next;

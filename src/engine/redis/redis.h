@@ -1,6 +1,6 @@
-/* The redis engine: executes operations on a Redis or Valkey server, or on a Cluster of them, over the network. The
- * front door of this folder; engine/engine.h says which thread makes which call. The folder knows no stage, no rule
- * and no client connection. Memory: ops belong to the core (engine.h); the engine copies its options' texts.
+/* The redis engine: executes operations on a Redis or Valkey server, or on a Cluster of them, over the network.
+ * The front door of this folder; engine/engine.h says which thread makes which call. The folder knows no stage, no
+ * rule and no client connection. Memory: ops belong to the core (engine.h); the engine copies its options' texts.
  *
  *     flow.h         one worker: routing, order, retries, deadlines; pipe.h: one connection's operations
  *     monitor.h      topology, commands, telemetry and options of the servers
@@ -19,21 +19,23 @@
 
 struct hs_redis_options {
 	const char *url; /* redis:// rediss:// cluster:// clusters://, see upstream/url.h */
-	const char *user, *password; /* for a URL without them */
+	const char *user, *password; /* used if the URL has none */
 	uint64_t timeout_ms;	     /* how long an operation waits at most */
-	uint32_t in_flight_max;	     /* operations in flight on one connection */
-	uint32_t waiting_max; /* operations of one worker that wait for one pipe, or parked */
-	uint32_t private_max; /* connections of one worker for blocking commands and WATCH */
-	uint64_t refresh_ms;  /* between two polls of a Cluster's topology */
-	/* For rediss:// and clusters://. */
+	uint32_t in_flight_max;	     /* most operations in flight on one connection */
+	/* most operations of one worker that wait for one pipe, or are parked */
+	uint32_t waiting_max;
+	uint32_t private_max; /* most connections of one worker for blocking commands and WATCH */
+	uint64_t refresh_ms;  /* average time between two polls of a Cluster's topology */
+	/* Used for rediss:// and clusters://. */
 	const char *tls_ca_cert_file, *tls_ca_cert_dir, *tls_cert_file, *tls_key_file;
 	bool tls_skip_verify;
 };
 
-/* The name of an engine is a URL: this engine's. */
+/* The name of an engine is a URL that this engine serves. */
 bool hs_redis_is_url(const char *name);
 
-/* An invalid URL or certificate is an error, with one line in `error`. Servers that do not answer are no error. */
+/* An invalid URL or certificate is an error: `error` then holds one line that explains it. Servers that do not
+ * answer are no error. */
 int hs_redis_create(const struct hs_redis_options *options, const struct hs_engine_host *host,
 		    struct hs_engine **engine, char *error, size_t error_size) HS_MUSTCHECK;
 

@@ -3,27 +3,28 @@
  *     T: master, INFO ──► replication id s, offset o ──► replica, INFO ──► id s, offset >= o:
  *                                                  the replica has all that the master had at T
  *
- * T is the time when the question was sent to the master, not the time of an answer: writes behind the question may
- * be missing. A replica's offset only grows, so the result holds until T is too old for a read. It holds for one
- * replication id, one master and one set of slots: another id, a lost link or connection, and any change of the
- * routes make it void (hs_replica_invalidate).
+ * T is the time when INFO was sent to the master, not the time of its reply: the replica may lack writes that came
+ * after the INFO. A replica's offset only grows, so this result can be used until T is too old for a read. The
+ * result holds for one replication id, one master and one set of slots: another id, a lost link or connection, and
+ * any change of the routes make the result void (hs_replica_invalidate).
  *
- * All of this uses one pipe per node, in RESP3, apart from the shared ones: READONLY must apply to a replica's
- * connection only, because a demoted master must redirect other commands. A replica has a shorter timeout than a
- * master. If it answers with an error or late, the master is asked.
+ * These requests and reads use one RESP3 pipe per node, apart from the shared pipes: READONLY must apply to a
+ * replica's connection only, because a demoted master must redirect other commands. A replica has a shorter
+ * timeout than a master. If a replica answers with an error or late, the read goes to the master.
  *
- * Without reads that want a replica there are no checks and, after a while, no connections. */
+ * If no read wants a replica, the flow stops the checks and, after a while, closes the connections. */
 #include "engine/redis/internal.h"
 #include "engine/redis/node_info.h"
 
 #include <stdio.h>
 
-/* How long after the last read that wanted a replica the checks go on, and how many at most: a rule with a staleness
- * of 1 ms makes them follow each other closely. */
+/* WANTED_US: how long the checks go on after the last read that wanted a replica. CHECKS_MAX: how many checks
+ * follow that read at most, because a rule with a staleness of 1 ms makes the checks follow each other closely. */
 #define WANTED_US 1000000
 #define CHECKS_MAX 200
-#define IDLE_US 30000000	      /* pause before the connection is closed */
-#define NODES_FULL (HS_NODES_MAX / 2) /* with so many nodes no replica is added */
+/* a connection that no read or check has used for this time is closed */
+#define IDLE_US 30000000
+#define NODES_FULL (HS_NODES_MAX / 2) /* with this many nodes, no replica is added */
 
 /* ---- replicas of masters ---- */
 
@@ -50,7 +51,7 @@ static bool add(struct hs_flow *flow, struct hs_node *master, const struct hs_ro
 	if (master->replicas_count == HS_REPLICAS_MAX)
 		return false;
 	node = hs_flow_node(flow, hs_bytes_of(at->host), at->port);
-	if (!node || node->listed) /* has slots, or another master */
+	if (!node || node->listed) /* the node has slots, or another master */
 		return false;
 	hs_flow_set_partition(flow, node, at->partition);
 	node->at = *at;
@@ -87,7 +88,7 @@ void hs_replica_route(struct hs_flow *flow)
 
 /* ---- a read ---- */
 
-/* Round robin. NULL: none is known to be fresh enough. */
+/* Chooses a replica, round robin. NULL: none is known to be fresh enough and can take the read. */
 static struct hs_node *choose(const struct hs_flow *flow, struct hs_node *master, uint64_t since_us)
 {
 	for (uint16_t i = 0; i < master->replicas_count; i++) {
@@ -126,7 +127,7 @@ bool hs_replica_send(struct hs_flow *flow, struct hs_op *op)
 	master->replicas_wanted_us = flow->now.mono_us;
 	master->replicas_checks = 0;
 	flow->replicas_wanted_us = flow->now.mono_us;
-	/* A slot that migrates: a key that the replica lacks may be at the other node. */
+	/* While the slot migrates, a key that the replica lacks may be at the importing node. */
 	if (hs_flow_slot_state(flow, op->slot)->hold || hs_slot_is_migrating(flow, op->slot))
 		return false;
 	replica = choose(flow, master, op->replica_since_us);
@@ -195,7 +196,7 @@ void hs_replica_check(struct hs_flow *flow)
 		flow->replicas_wanted_us = 0;
 }
 
-/* The master's offset: asks its replicas whether they have reached it. */
+/* Takes the master's offset from its INFO, and sends INFO to its replicas: they may have reached the offset. */
 static void note_master(struct hs_flow *flow, struct hs_node *master,
 			const struct hs_node_info *info, uint64_t asked_us)
 {
@@ -230,7 +231,8 @@ static void note_replica(struct hs_node *replica, const struct hs_node_info *inf
 		return;
 	}
 	if (replica->catch_up_target.us == 0 || info->offset < replica->catch_up_target.offset)
-		/* The target stays, so that a replica that always lags is known at some time. */
+		/* The target stays. If it moved on with the master, a replica that always lags would never reach
+		 * it. */
 		return;
 	replica->caught_up_us = replica->catch_up_target.us;
 	replica->catch_up_target.us = 0;
@@ -250,7 +252,7 @@ static void take_info(struct hs_flow *flow, struct hs_pipe *pipe, const struct h
 	node->replica.checking = false;
 	if (hs_parse_reply_head(&head, reply.data, reply.len) <= 0 || head.type != HS_PARSED_BULK ||
 	    hs_node_info_parse(&info, head.text) < 0)
-		info.role = HS_NODE_UNKNOWN; /* an error, most likely */
+		info.role = HS_NODE_UNKNOWN; /* the reply is an error, most likely */
 	if (node->master)
 		note_replica(node, &info);
 	else
@@ -262,14 +264,14 @@ static void take_reply(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op 
 {
 	op->out->len = 0;
 	if (op->engine_state & HS_STATE_INTERNAL) {
-		if (reply.data[0] != '+') /* that is the reply to READONLY */
+		if (reply.data[0] != '+') /* `+OK` is the reply to READONLY */
 			take_info(flow, pipe, op, reply);
 		hs_flow_finish(flow, op);
 	} else if (reply.data[0] != '-') {
 		hs_flow_answer(flow, pipe, op, reply, owned);
 	} else {
-		/* The replica lost its master, loads its data or follows another master; or the master's answer
-		 * would be an error, too. */
+		/* The replica lost its master, loads its data or follows another master; or the master would
+		 * answer the read with an error, too. */
 		forget_progress(pipe->node);
 		give_up(flow, op);
 		if (!hs_flow_place_again(flow, op))
@@ -285,13 +287,14 @@ static void up(struct hs_flow *flow, struct hs_pipe *pipe)
 	ask(flow, pipe->node);
 }
 
-/* Operations in flight there go to the master. */
+/* The connection is lost: reads in flight on it go to the master. */
 static void down(struct hs_flow *flow, struct hs_pipe *pipe, bool was_up, const char *why)
 {
 	pipe->node->replica.checking = false;
 	pipe->node->progress.us = 0;
 	forget_progress(pipe->node);
-	/* A node that refuses the connection is not tried with every check. */
+	/* The backoff applies also to a node that refuses the connection: otherwise every check would try to
+	 * connect. */
 	hs_backoff_lost(&pipe->upstream.backoff, &hs_flow_backoff, flow->now.mono_us, &flow->prng,
 			was_up, pipe->upstream.opened_us);
 	for (struct hs_op *op = pipe->in_flight.first; op; op = op->next)

@@ -14,7 +14,7 @@ const struct hs_backoff_limits hs_flow_backoff = {.first_us = 25000, .max_us = H
 enum verdict {
 	PASS,	       /* the error is the answer */
 	REDIRECT,      /* another node has the slot */
-	RETRY_LATER,   /* not run; may be sent again */
+	RETRY_LATER,   /* the operation did not run and may be sent again */
 	RESEND_SCRIPT, /* NOSCRIPT: send the script's text */
 };
 
@@ -26,9 +26,9 @@ static bool starts(struct hs_bytes reply, const char *word)
 	       (reply.data[1 + len] == ' ' || reply.data[1 + len] == '\r');
 }
 
-/* The owner of a slot answers ASK while it migrates the slot: clients may create keys at the other node that the
- * owner does not see. An ASK of a node that is not the owner answers a request from before the slot moved, and says
- * nothing. */
+/* Records that the slot migrates: its owner answers ASK, and clients may create keys at the importing node that
+ * the owner does not see. An ASK from a node that is not the owner shows nothing, because it answers a request
+ * from before the slot moved. */
 static void note_ask(struct hs_flow *flow, struct hs_node *by, uint16_t slot)
 {
 	if (by != hs_flow_owner(flow, slot))
@@ -69,8 +69,8 @@ struct hs_node *hs_flow_redirected(struct hs_flow *flow, const struct hs_pipe *p
 	return node;
 }
 
-/* A script may have written before it ended with an error of any wording. Only the server's own errors, sent before
- * it runs a script, show that it did not run. */
+/* A script may have written before it ended with an error of any wording. Only the errors that a server sends
+ * before it runs a script show that the script did not run. */
 static bool is_error_of_script(const struct hs_op *op, struct hs_bytes reply)
 {
 	static const char *const names[] = {"eval", "evalsha", "fcall"};
@@ -114,8 +114,8 @@ static enum verdict judge(const struct hs_flow *flow, const struct hs_op *op, st
 	return PASS;
 }
 
-/* A later operation of the same client and slot is in flight: this one must not be sent again, it would run behind
- * it. */
+/* A later operation of the same client and slot is in flight: `op` must not be sent again, because it would run
+ * after the later one. */
 static bool is_followed(const struct hs_flow *flow, const struct hs_op *op,
 			const struct hs_op *later, bool writes_only)
 {
@@ -190,7 +190,7 @@ void hs_flow_answer(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op
 	hand_over(flow, pipe, op, reply, owned);
 }
 
-/* Stores the error: it is the answer if the operation is not sent again. */
+/* Stores the error: if the operation is not sent again, the client gets this error. */
 static void note_error(struct hs_op *op, struct hs_bytes reply)
 {
 	op->out->len = 0;
@@ -198,7 +198,8 @@ static void note_error(struct hs_op *op, struct hs_bytes reply)
 	op->engine_state |= HS_STATE_REJECTED;
 }
 
-/* Clients do not get a redirect: a client that knows Cluster would follow it past heatsink. */
+/* Stores an error in place of the redirect. Clients get no redirects: a client that knows Cluster would follow one
+ * past heatsink. */
 static void note_redirect(struct hs_op *op, struct hs_bytes reply)
 {
 	op->out->len = 0;
@@ -207,10 +208,10 @@ static void note_redirect(struct hs_op *op, struct hs_bytes reply)
 	op->engine_state |= HS_STATE_REJECTED;
 }
 
-/* An operation that was answered ASK may go to the importing node if no earlier one of its slot is parked. A single
- * command: all of its keys are there, and a later command of the client for one of them follows it there. EXEC: some
- * keys may still be at the owner. So later operations of the slot wait for EXEC (send_on), and EXEC waits until no
- * other one of its client is in flight. */
+/* An operation that was answered ASK may go to the importing node if no earlier operation of its slot is parked. A
+ * single command may go: all of its keys are there, and a later command of the client for one of these keys
+ * follows it there. An EXEC may find some of its keys still at the owner. So later operations of the slot wait for
+ * EXEC (send_on), and EXEC waits until no other operation of its client is in flight. */
 static bool may_go_on(const struct hs_flow *flow, const struct hs_pipe *pipe,
 		      const struct hs_op *op, const struct hs_slot_hold *hold)
 {
@@ -237,7 +238,7 @@ static void follow(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
 		   const struct hs_redirect *redirect, struct hs_bytes reply)
 {
 	struct hs_node *node = hs_flow_redirected(flow, pipe, redirect);
-	/* Without an address the topology monitor may find one meanwhile. */
+	/* If the redirect has no address, the topology monitor may find it during the delay. */
 	uint64_t delay_us = redirect->ask || !node ? HS_RETRY_US : 0;
 	uint16_t slot = redirect->slot;
 
@@ -251,13 +252,14 @@ static void follow(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_op *op,
 		hs_buf_deinit(&words);
 		return;
 	}
-	if (slot != op->slot) { /* a command whose keys only the server knows */
+	if (slot != op->slot) { /* only the server knows the command's keys */
 		hs_flow_leave_slot(flow, op);
 		op->slot = slot;
 	} else if (node && redirect->ask && send_on(flow, pipe, op, node)) {
-		return; /* stays in its slot's count */
+		return; /* the operation stays counted in the slot's `underway` */
 	}
-	/* Two nodes disagree and send it back and forth: limits the rate. */
+	/* The operation was rejected before: two nodes may disagree and send it back and forth. The delay limits
+	 * the rate. */
 	if (op->engine_state & HS_STATE_REJECTED)
 		delay_us = HS_RETRY_US;
 	hs_flow_leave_slot(flow, op);
@@ -290,7 +292,7 @@ static bool resend_with_script(struct hs_flow *flow, struct hs_pipe *pipe, struc
 	for (size_t i = 2; i < op->argc; i++)
 		hs_compose_word(&request, op->argv[i]);
 	op->engine_state |= HS_STATE_SCRIPT_RESENT;
-	/* Composed at once: `request` need not outlive this. */
+	/* The request is composed at once, so `request` need not live longer than this call. */
 	op->raw = hs_buf_bytes(&request);
 	pipe->kind->compose(pipe, op, op->engine_state & HS_STATE_ASKING);
 	op->raw = (struct hs_bytes){NULL, 0};
@@ -301,7 +303,7 @@ static bool resend_with_script(struct hs_flow *flow, struct hs_pipe *pipe, struc
 
 /* ---- nodes that refuse everything ---- */
 
-/* Of this slot alone. */
+/* The refusals of the operation's slot. */
 static struct hs_refusals *refusals_of(struct hs_flow *flow, const struct hs_op *op)
 {
 	uint16_t slot = hs_flow_slot(flow, op);
@@ -319,8 +321,8 @@ static bool note_refusal(const struct hs_flow *flow, struct hs_refusals *refused
 	return now_us - refused->since_us > flow->options.timeout_us;
 }
 
-/* The node has refused every operation for longer than the timeout: the client gets the error. TRYAGAIN, READONLY
- * and MASTERDOWN end with a migration or a failover and are always retried. */
+/* The server has refused operations for longer than the timeout (CLUSTERDOWN, LOADING): the client gets the error.
+ * TRYAGAIN, READONLY and MASTERDOWN end with a migration or a failover, so the flow always retries after them. */
 static bool is_refused_too_long(struct hs_flow *flow, struct hs_node *node, const struct hs_op *op,
 				struct hs_bytes reply)
 {
@@ -340,8 +342,8 @@ static bool is_refused_too_long(struct hs_flow *flow, struct hs_node *node, cons
 	return hs_op_is_read(op) ? reads_hopeless : writes_hopeless;
 }
 
-/* An operation with a key was served: that ends a row of refusals. Reads are never refused alone, so a served write
- * ends both rows. */
+/* A served operation with a key ends a row of refusals. A node that serves a write serves reads, too, so a served
+ * write ends both rows; a served read ends only the row of reads. */
 static void note_served(struct hs_flow *flow, struct hs_node *node, const struct hs_op *op)
 {
 	refusals_of(flow, op)->since_us = 0;
@@ -368,7 +370,7 @@ bool hs_flow_handle_error(struct hs_flow *flow, struct hs_pipe *pipe, struct hs_
 		if (hs_flow_slot(flow, op) == HS_SLOT_NONE)
 			return false;
 		if (is_refused_too_long(flow, pipe->node, op, reply) || hs_flow_is_late(flow, op)) {
-			/* for EXEC, too: this error is the cause */
+			/* also the answer to EXEC: this error caused EXEC's error */
 			hs_flow_answer(flow, pipe, op, reply, false);
 			return true;
 		}
@@ -438,7 +440,7 @@ static void take_reply(void *context, struct hs_bytes reply, bool owned)
 			pipe->kind->push(flow, pipe, reply);
 	} else if (!op) {
 		hs_upstream_close(&pipe->upstream, "it sent a reply without a request");
-	} else if (op->engine_replies > 0) { /* to ASKING, MULTI, QUEUED … */
+	} else if (op->engine_replies > 0) { /* a reply to ASKING, MULTI, QUEUED … */
 		op->engine_replies--;
 		pipe->kind->skipped(pipe, op, reply);
 	} else {
@@ -503,7 +505,7 @@ static void note_down(struct hs_flow *flow, const struct hs_pipe *pipe, bool was
 
 	hs_counter_add(&flow->stats->connection_failures, 1);
 	if (!pipe->kind->shares_login && node_refuses(why))
-		return; /* pipes with `shares_login` report that */
+		return; /* pipes with `shares_login` report the refused login */
 	if (!pipe->kind->is_health && hs_node_is_reached(node)) {
 		flow->calls->topology_suspect(flow->context);
 		return;
@@ -518,7 +520,7 @@ static void note_down(struct hs_flow *flow, const struct hs_pipe *pipe, bool was
 	flow->calls->topology_suspect(flow->context);
 }
 
-/* An operation in flight on a lost connection may be sent again (flow.h). */
+/* An operation that was in flight on a lost connection may be sent again (flow.h, Retries). */
 static bool may_repeat(const struct hs_flow *flow, const struct hs_op *op, uint64_t sent)
 {
 	if (op->engine_state & HS_STATE_INTERNAL)
@@ -560,7 +562,8 @@ void hs_flow_requeue(struct hs_flow *flow, struct hs_pipe *pipe, const char *why
 	pipe->in_flight = (struct hs_ops){0};
 	pipe->waiting = (struct hs_ops){0};
 	hs_flow_count_waiting(flow, pipe, -(int)waiting.count);
-	/* Decides for all and takes all out of their slots before the first is sent again. */
+	/* Decides for all operations and takes all of them out of their slots' counts before it sends the first
+	 * one again. */
 	for (op = in_flight.first; op; op = op->next)
 		op->engine_replies = may_repeat(flow, op, pipe->upstream.sent);
 	while ((op = hs_ops_pop(&in_flight))) {
@@ -575,7 +578,8 @@ void hs_flow_requeue(struct hs_flow *flow, struct hs_pipe *pipe, const char *why
 		hs_ops_push(op->engine_state & HS_STATE_INTERNAL ? &lost : &again, op);
 	}
 	hs_pipe_reset(pipe);
-	/* Behind operations of their slots in flight elsewhere, before those submitted later. */
+	/* Parks the operations to be sent again: they go behind operations of their slots in flight at other
+	 * nodes, and in front of operations submitted later. */
 	while ((op = hs_ops_pop(&again))) {
 		if (hs_flow_slot(flow, op) != HS_SLOT_NONE ? !hs_flow_park_retry(flow, op, 0)
 							   : !hs_flow_place_again(flow, op))

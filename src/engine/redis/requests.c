@@ -1,5 +1,5 @@
-/* Internal requests of the engine: CLIENT TRACKING, PING, EXISTS, READONLY, INFO, CLIENT UNBLOCK. They travel as
- * operations without a client. */
+/* Internal requests of the engine: CLIENT TRACKING, PING, EXISTS, READONLY, INFO, CLIENT UNBLOCK. The flow sends
+ * them as operations without a client. */
 #include "base/mem.h"
 #include "engine/redis/internal.h"
 #include "wire/compose.h"
@@ -11,7 +11,8 @@ struct hs_flow_request *hs_flow_request(const struct hs_flow *flow, uint8_t resp
 
 	request->op = (struct hs_op){
 		.kind = HS_OP_COMMAND,
-		.command = hs_command_by_id(HS_CMD_ID_PING), /* stands for all: no key */
+		/* stands in for every internal request: a command without a key */
+		.command = hs_command_by_id(HS_CMD_ID_PING),
 		.resp = resp,
 		.slot = HS_SLOT_NONE,
 		.out = &request->out,

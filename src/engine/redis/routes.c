@@ -1,4 +1,5 @@
-/* The routes, which node has which slot: the shared table, and what a flow does with a new one. */
+/* The routes say which node has which slot. This file has the table that all flows share, and installs a new table
+ * in a flow. */
 #include "base/list.h"
 #include "base/mem.h"
 #include "engine/redis/internal.h"
@@ -21,7 +22,8 @@ struct hs_routes *hs_routes_create(uint16_t nodes, uint16_t replicas)
 
 static struct hs_routes *counted(const struct hs_routes *routes)
 {
-	return (struct hs_routes *)(uintptr_t)routes; /* only the reference count changes */
+	/* only the reference count of the routes changes */
+	return (struct hs_routes *)(uintptr_t)routes;
 }
 
 void hs_routes_ref(const struct hs_routes *routes, uint32_t more)
@@ -40,7 +42,7 @@ void hs_routes_unref(const struct hs_routes **pointer)
 
 /* ---- in a flow ---- */
 
-/* If the pipe is down: sends its waiting operations to the current owners of their slots. */
+/* If the pipe is down, sends its waiting operations to the current owners of their slots. */
 static void replace_waiting(struct hs_flow *flow, struct hs_pipe *pipe)
 {
 	struct hs_ops waiting = pipe->waiting, over = {0};
@@ -80,7 +82,7 @@ static void drop_node(struct hs_flow *flow, uint16_t number)
 	hs_flow_free_node(flow, &flow->nodes[number]);
 }
 
-/* The index in flow->nodes of each node of the routes; creates nodes. */
+/* Returns the index in flow->nodes of each node of the routes; creates nodes that are new. */
 static uint16_t *number_nodes(struct hs_flow *flow, const struct hs_routes *routes)
 {
 	uint16_t *numbers = hs_mem_alloc((routes->nodes_count + 1u) * sizeof *numbers);
@@ -100,7 +102,7 @@ static uint16_t *number_nodes(struct hs_flow *flow, const struct hs_routes *rout
 	return numbers;
 }
 
-/* Takes the new routes before it releases the old ones, which it compares with them. */
+/* Installs the new routes, compares the previous ones with them, and then releases the previous ones. */
 static void use_routes(struct hs_flow *flow, const struct hs_routes *routes)
 {
 	const struct hs_routes *before = flow->routes;
@@ -136,7 +138,7 @@ void hs_flow_route(struct hs_flow *flow, struct hs_now now, const struct hs_rout
 		if (is_unused(flow->nodes[i]))
 			drop_node(flow, i);
 	}
-	/* Rejected operations need not wait out their delay: the owner may be known. */
+	/* Ends the delays of rejected operations: the new routes may name the right owners. */
 	hs_list_each(struct hs_slot_hold, hold, &flow->holds, link)
 		hold->until_us = 0;
 	hs_flow_release_all(flow);

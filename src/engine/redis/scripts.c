@@ -1,5 +1,5 @@
-/* A ring of script texts under a mutex. A worker that stored a script lately finds its hash in `seen` and takes no
- * lock. */
+/* A ring of script texts under a mutex. If a worker has stored a script lately, it finds the script's hash in
+ * `seen` and takes no lock. */
 #include "engine/redis/scripts.h"
 
 #include "base/hash.h"
@@ -15,7 +15,7 @@
 
 enum {
 	SCRIPTS_MAX = 4096,
-	SEEN = 1024, /* hashes a worker remembers: no lookup, no lock */
+	SEEN = 1024, /* hashes of scripts that a worker remembers, to skip lookup and lock */
 	DIGEST_BYTES = 20,
 };
 #define SCRIPTS_BYTES_MAX (64 * HS_MIB)
@@ -26,19 +26,19 @@ struct script {
 	size_t len;
 };
 
-/* The scripts that a worker has stored lately, by their hash. That worker's thread alone. */
+/* The scripts that one worker has stored lately, by their hash. Only that worker's thread uses it. */
 struct seen {
 	uint64_t hash[SEEN];
 };
 
 struct hs_scripts {
 	uv_mutex_t mutex;
-	/* Ring of SCRIPTS_MAX entries from `oldest` on; NULL until a script is stored. */
+	/* A ring of SCRIPTS_MAX entries; the first is `oldest`. NULL until a script is stored. */
 	struct script *ring;
 	uint32_t oldest, count;
 	size_t bytes;
-	/* How often the scripts were flushed. It is part of each hash in `seen`, so after a flush no hash is
-	 * found there. */
+	/* How often the scripts were flushed. The number is part of each hash in `seen`, so a flush makes all
+	 * earlier hashes useless. */
 	_Atomic uint64_t flushes;
 	struct seen *seen;
 };
@@ -111,7 +111,7 @@ static void keep(struct hs_scripts *scripts, struct hs_bytes text)
 	uv_mutex_unlock(&scripts->mutex);
 }
 
-/* SCRIPT FLUSH: the client wants NOSCRIPT afterwards. */
+/* SCRIPT FLUSH drops all texts: afterwards the client expects NOSCRIPT. */
 static void forget(struct hs_scripts *scripts)
 {
 	uv_mutex_lock(&scripts->mutex);
@@ -131,7 +131,7 @@ static bool is_load(const struct hs_command *command, size_t argc)
 	return command->name[0] == 's' && argc == 3 && strcmp(command->name, "script|load") == 0;
 }
 
-/* The script text in a request; empty: none. */
+/* The script text in the request of `op`; empty: the request has none. */
 static struct hs_bytes script_of(const struct hs_op *op)
 {
 	const char *name = op->command->name;
@@ -165,7 +165,7 @@ static bool concerns_scripts(const struct hs_op_tx *tx)
 	return false;
 }
 
-/* Stores the scripts that a transaction loaded with success. */
+/* Stores the scripts that a transaction loaded successfully. */
 static void note_exec(struct hs_scripts *scripts, const struct hs_op *op)
 {
 	struct hs_bytes reply = op->answer.len > 0 ? op->answer : hs_buf_bytes(op->out);
@@ -194,7 +194,7 @@ void hs_scripts_note(struct hs_scripts *scripts, const struct hs_op *op)
 		return;
 	}
 	if (op->kind != HS_OP_COMMAND || op->command->id < HS_CMD_IDS)
-		return; /* the built-in rows carry no scripts */
+		return; /* SCRIPT and EVAL are not among the built-in commands */
 	reply = op->answer.len > 0 ? op->answer : hs_buf_bytes(op->out);
 	if (reply.len == 0 || reply.data[0] == '-')
 		return;

@@ -1,5 +1,5 @@
-/* The reply is an array of [ slot, { "key-count" 7 "cpu-usec" 12 … } ]. It is read twice; the first pass only checks
- * it, so that a malformed reply changes nothing. */
+/* The reply is an array of [ slot, { "key-count" 7 "cpu-usec" 12 … } ]. hs_slot_stats_sample reads the reply
+ * twice. The first pass only checks the reply, so that a malformed one changes nothing. */
 #include "engine/redis/slot_stats.h"
 
 #include "wire/walk.h"
@@ -43,7 +43,7 @@ static int parse_values(struct hs_walk *walk, struct hs_slot_stats *stats)
 	return 0;
 }
 
-/* Adds what a slot's counters grew by. Counters that went back add nothing. */
+/* Adds the growth of a slot's counters. If a counter went back, adds nothing. */
 static void add_growth(struct hs_slot_sums *sums, const struct hs_slot_stats *before,
 		       const struct hs_slot_stats *after)
 {
@@ -59,7 +59,7 @@ static void take(struct hs_slot_samples *samples, uint64_t last, uint16_t slot,
 		 const struct hs_slot_stats *stats, struct hs_slot_sums *sums)
 {
 	if (samples->slots[slot].sample == samples->count)
-		return; /* listed twice */
+		return; /* the reply lists the slot twice */
 	if (last > 0 && samples->slots[slot].sample == last)
 		add_growth(sums, &samples->slots[slot].stats, stats);
 	sums->keys += stats->keys < INT64_MAX - sums->keys ? stats->keys : INT64_MAX - sums->keys;
@@ -67,7 +67,7 @@ static void take(struct hs_slot_samples *samples, uint64_t last, uint16_t slot,
 	samples->slots[slot].stats = *stats;
 }
 
-/* `samples` NULL: checks only. */
+/* Reads the reply. `samples` NULL: only checks it. Returns the number of slots or HS_EPROTO. */
 static int parse_slots(struct hs_walk walk, struct hs_slot_samples *samples, uint64_t last,
 		       struct hs_slot_sums *sums)
 {
@@ -88,7 +88,7 @@ static int parse_slots(struct hs_walk walk, struct hs_slot_samples *samples, uin
 	return walk.len == 0 ? (int)count : HS_EPROTO;
 }
 
-/* Growth to growth per second. */
+/* Divides the growth by the elapsed time. */
 static void make_rates(struct hs_slot_sums *sums, uint64_t elapsed_us)
 {
 	double elapsed = (double)elapsed_us;

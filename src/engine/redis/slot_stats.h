@@ -1,6 +1,6 @@
-/* Reads the per-slot counters of a server: the reply to CLUSTER SLOT-STATS SLOTSRANGE, in Redis from 8.2 and Valkey
- * from 8.0 on. A server reports only its own slots, so one table serves all masters. Counters run since the server's
- * start and restart when a slot moves; a rate is their growth between two samples. Without
+/* Reads the per-slot counters of a server: the reply to CLUSTER SLOT-STATS SLOTSRANGE, in Redis from 8.2 and
+ * Valkey from 8.0 on. A server reports only its own slots, so one table serves all masters. Counters run since the
+ * server's start and restart when a slot moves; a rate is their growth between two samples. Without
  * cluster-slot-stats-enabled at the server only the number of keys is reported.
  *
  * Pure: no connection, no clock. The caller owns both structs; one thread. */
@@ -20,16 +20,16 @@ struct hs_slot_stats {
 	uint64_t bytes_in, bytes_out;
 };
 
-/* The latest counters of each slot. Starts as zeros. */
+/* The latest counters of each slot. The caller begins with a struct of zeros. */
 struct hs_slot_samples {
 	uint64_t count; /* samples taken so far; the first has number 1 */
 	struct {
-		uint64_t sample; /* which one; 0: none */
+		uint64_t sample; /* number of the sample that had this slot last; 0: none */
 		struct hs_slot_stats stats;
 	} slots[HS_SLOTS];
 };
 
-/* The last sample of one server. Zeros: none; set to zeros when the server was away. */
+/* The last sample of one server. All zeros: none. The caller sets it to zeros when the server was away. */
 struct hs_slot_sample {
 	uint64_t number;
 	uint64_t at_us;
@@ -42,12 +42,11 @@ struct hs_slot_sums {
 	double bytes_in, bytes_out; /* per second */
 };
 
-/* Takes one whole reply, of either dialect, that came at `now_us`; returns the number of slots in it. `last` becomes
- * this sample. A slot counts for the rates if the server's previous sample had it too and none of its counters went
- * back.
- *
- * HS_EINVAL (the server refused: too old, or no permission) or HS_EPROTO (malformed), with one line in `why`; then
- * nothing changes. */
+/* Takes one whole reply, of either dialect, that came at `now_us`. Returns the number of slots in the reply, and
+ * `last` becomes this sample. A slot counts for the rates if the server's previous sample had the slot, too, and
+ * none of the slot's counters went back.
+ * Errors: HS_EINVAL (the server refused: too old, or no permission) or HS_EPROTO (malformed), with one line in
+ * `why`. After an error `samples`, `last` and `sums` are unchanged. */
 int hs_slot_stats_sample(struct hs_slot_samples *samples, struct hs_slot_sample *last,
 			 struct hs_bytes reply, uint64_t now_us, struct hs_slot_sums *sums,
 			 char *why, size_t why_size) HS_MUSTCHECK;

@@ -1,8 +1,8 @@
-/* The state of each slot: its owner, the node where operations in flight went, and its hold: the parked operations
- * that cannot be sent yet.
+/* The state of each slot: its owner, the node to which the operations in flight went, and the hold, which has the
+ * parked operations of the slot.
  *
- * Most flows use few slots, and a route change moves few of them. So states are made in chunks of 64 when one of
- * their slots is first used, with the owners that the routes name. */
+ * Most flows use few slots, and a route change moves few slots. So the states of 64 neighbouring slots are created
+ * together when one of these slots is first used, with the owners that the routes name. */
 #include "base/list.h"
 #include "base/mem.h"
 #include "engine/redis/internal.h"
@@ -36,7 +36,8 @@ void hs_slot_set_owner(struct hs_flow *flow, uint16_t slot, uint16_t node)
 
 /* ---- the routes changed ---- */
 
-/* Marks the nodes that lose a slot (lost_slots): they send no invalidations of its keys any more. */
+/* Gives the chunk's slots their new owners. Marks the nodes that lose a slot (lost_slots): they do not send
+ * invalidations of the slot's keys any more. */
 static void route_chunk(struct hs_flow *flow, struct hs_slot_chunk *chunk, const uint16_t *listed)
 {
 	for (uint32_t i = 0; i < HS_CHUNK_SLOTS; i++) {
@@ -91,7 +92,7 @@ static bool park(struct hs_flow *flow, struct hs_op *op, uint16_t slot)
 	return true;
 }
 
-/* Keeps the order of submission. */
+/* Inserts a retry in the order of submission. */
 static void insert(struct hs_ops *ops, struct hs_op *op)
 {
 	struct hs_op **at = &ops->first;
@@ -109,9 +110,9 @@ static void insert(struct hs_ops *ops, struct hs_op *op)
 
 /* ---- operations in flight behind ASKING ----
  *
- * The owner of a migrating slot answers ASK to one command of a pipeline and may run the next one itself, because
- * its key has not moved or the migration was cancelled. If the first command then comes back from the other node, it
- * must not run behind the second. */
+ * The owner of a migrating slot may answer ASK to one command of a pipeline and run the next one itself, because
+ * the key of the second command has not moved or the migration was cancelled. If the importing node then rejects
+ * the first command, the flow must not send it again: it would run after the second. */
 
 struct asked {
 	struct hs_hash_node node; /* in flow->ask_redirects, by client */
@@ -151,7 +152,7 @@ static void overtake_asking(struct hs_flow *flow, const struct hs_op *by, uint16
 
 /* ---- rejected operations ---- */
 
-/* The operation ends with the error that rejected it, or with this one. */
+/* The operation ends with the error that rejected it. If no server rejected it, it ends with this error. */
 static void refuse_overtaken(struct hs_op *op, uint16_t slot)
 {
 	if (op->out->len == 0)
@@ -181,7 +182,7 @@ bool hs_flow_park_retry(struct hs_flow *flow, struct hs_op *op, uint64_t delay_u
 static bool send(struct hs_flow *flow, struct hs_op *op, uint16_t slot, struct hs_slot_state *state)
 {
 	if (state->node == HS_NODE_NONE) {
-		/* the slot may have an owner by now */
+		/* the topology monitor may find an owner */
 		flow->calls->topology_suspect(flow->context);
 		return hs_flow_refuse(flow, op, "CLUSTERDOWN Hash slot not served: %u; not sent",
 				      slot);
@@ -201,9 +202,9 @@ bool hs_slot_place(struct hs_flow *flow, struct hs_op *op, uint16_t slot)
 	return hs_slot_is_held(state) ? park(flow, op, slot) : send(flow, op, slot, state);
 }
 
-/* Sends the parked operations if the slot is ready. The hold stays until it is empty: operations submitted meanwhile
- * queue up in it. A transaction that could not follow ASK, because others of its client were in flight, is sent
- * alone: then it can follow ASK. */
+/* Sends the parked operations if the slot is ready. The hold stays until it is empty: operations submitted
+ * meanwhile are added to it. An EXEC with HS_STATE_SEND_ALONE could not follow ASK, because other operations of
+ * its client were in flight. So EXEC is sent alone, and can follow ASK. */
 void hs_flow_release(struct hs_flow *flow, uint16_t slot)
 {
 	struct hs_slot_state *state = hs_flow_slot_state(flow, slot);

@@ -43,7 +43,7 @@ struct hs_op *hs_subscriber_wait_end(struct hs_subscriber *sub, struct hs_subscr
 	return op;
 }
 
-/* The wait with the earliest deadline, or NULL. */
+/* The wait of sub->waits with the earliest deadline, or NULL. */
 static struct hs_subscriber_wait *first_wait(const struct hs_subscriber *sub)
 {
 	return hs_list_first(&sub->waits, struct hs_subscriber_wait, of_all);
@@ -56,7 +56,7 @@ static bool same_node(const struct hs_route_node *a, const struct hs_route_node 
 	return a->port == b->port && strcmp(a->host, b->host) == 0 && strcmp(a->id, b->id) == 0;
 }
 
-/* NULL: none. */
+/* The connection to this node for topics, or the one that tracks keys; NULL: none. */
 static struct hs_subscriber_conn *find_conn(const struct hs_subscriber *sub, uint16_t node,
 					    bool tracks)
 {
@@ -119,8 +119,8 @@ static void destroy_conn(struct hs_subscriber *sub, struct hs_subscriber_conn *c
 	hs_mem_release(conn);
 }
 
-/* A connection was lost or could not be opened. A connection that worked is opened again at once, and its loss is
- * logged. */
+/* A connection was lost or could not be opened. If it had worked before, the loss is logged, and the connection is
+ * opened again at once. */
 static void lose_conn(struct hs_subscriber *sub, struct hs_subscriber_conn *conn, const char *why)
 {
 	static const struct hs_backoff_limits limits = {
@@ -146,7 +146,7 @@ static void lose_conn(struct hs_subscriber *sub, struct hs_subscriber_conn *conn
 	sub->conns_stale = true;
 }
 
-/* Closes the connections with a close_reason. */
+/* Closes the connections that have a close_reason. */
 static void close_conns(struct hs_subscriber *sub)
 {
 	hs_list_each(struct hs_subscriber_conn, conn, &sub->conns, link) {
@@ -161,7 +161,7 @@ static void close_conns(struct hs_subscriber *sub)
 
 /* ---- the pub/sub node ---- */
 
-/* The node whose connection failed least often, from `preferred` on. */
+/* The node whose connection for topics has failed least often; of equal ones the first, from `preferred` on. */
 static uint16_t healthiest(const struct hs_subscriber *sub, uint16_t preferred)
 {
 	uint32_t best_failures = UINT32_MAX;
@@ -195,7 +195,7 @@ static bool pubsub_conn_is_needed(const struct hs_subscriber *sub)
 	       (!sub->options.cluster && sub->kinds[HS_SUBSCRIBER_SHARD] > 0);
 }
 
-/* The node of partition 0. */
+/* The node of partition 0, or node 0 if the partition has none. */
 static uint16_t preferred_node(const struct hs_subscriber *sub)
 {
 	uint16_t node = sub->routes->node_of_partition[0];
@@ -203,7 +203,8 @@ static uint16_t preferred_node(const struct hs_subscriber *sub)
 	return node == HS_NODE_NONE ? 0 : node;
 }
 
-/* NULL: no topic needs a pub/sub node, or there are no nodes. */
+/* The connection for topics to the preferred node. NULL: no topic needs a pub/sub node, or the routes have no
+ * nodes. */
 static struct hs_subscriber_conn *preferred_pubsub_conn(struct hs_subscriber *sub)
 {
 	if (!pubsub_conn_is_needed(sub) || !sub->routes || sub->routes->nodes_count == 0)
@@ -211,8 +212,8 @@ static struct hs_subscriber_conn *preferred_pubsub_conn(struct hs_subscriber *su
 	return hs_subscriber_conn_at(sub, preferred_node(sub));
 }
 
-/* The first topic waits while the preferred connection is being opened: subscribing at another node first and moving
- * soon after could miss a message or report it twice (subscriber.h). */
+/* True while the preferred connection is being opened for the first time: topics wait for it. If they were
+ * subscribed at another node and moved soon after, a message could be missed or reported twice (subscriber.h). */
 static bool is_worth_waiting_for(const struct hs_subscriber *sub,
 				 const struct hs_subscriber_conn *preferred)
 {
@@ -220,7 +221,8 @@ static bool is_worth_waiting_for(const struct hs_subscriber *sub,
 	       preferred->upstream.backoff.failures == 0;
 }
 
-/* Prefers connections that are up, so that topics are unsubscribed as short as possible. */
+/* Chooses the connection to the pub/sub node. Prefers connections that are up, so that topics are without a
+ * subscription only for a short time. */
 static void choose_pubsub_conn(struct hs_subscriber *sub, struct hs_subscriber_conn *preferred)
 {
 	struct hs_subscriber_conn *pubsub_conn = sub->pubsub_conn, *before = sub->pubsub_conn;
@@ -253,8 +255,8 @@ static void open_conn(struct hs_subscriber *sub, struct hs_subscriber_conn *conn
 	sub->calls->open(sub->context, &conn->upstream, &conn->at);
 }
 
-/* An unused connection stays: a working one for the next SUBSCRIBE, a failed one for its count of failures, which
- * choose_pubsub_conn compares. */
+/* An unused connection stays for HS_SUBSCRIBER_IDLE_US: a working one for the next SUBSCRIBE; a failed one for its
+ * count of failures, which choose_pubsub_conn compares. */
 static bool stays_open(const struct hs_subscriber *sub, const struct hs_subscriber_conn *conn)
 {
 	return !conn->tracks && conn->listed && conn->upstream.state != HS_UPSTREAM_OPENING &&
@@ -283,7 +285,7 @@ static void update_conns(struct hs_subscriber *sub)
 	}
 }
 
-/* Logs that everything on a lost connection is confirmed again. */
+/* Logs once that a connection that was lost has its subscriptions or its tracking again. */
 static void log_restored(struct hs_subscriber *sub, struct hs_subscriber_conn *conn)
 {
 	bool all = conn->tracks
@@ -298,7 +300,7 @@ static void log_restored(struct hs_subscriber *sub, struct hs_subscriber_conn *c
 	       conn->tracks ? "invalidation" : "pub/sub");
 }
 
-/* Runs at the end of every event. */
+/* Each entry point calls it at its end. */
 static void finish_event(struct hs_subscriber *sub)
 {
 	struct hs_subscriber_conn *conn;
@@ -317,7 +319,7 @@ static void finish_event(struct hs_subscriber *sub)
 
 /* ---- routes ---- */
 
-/* The node has slots. */
+/* The routes list the node, so it has slots. */
 static bool is_listed(const struct hs_routes *routes, const struct hs_route_node *node)
 {
 	for (uint16_t i = 0; i < routes->nodes_count; i++) {
@@ -327,7 +329,7 @@ static bool is_listed(const struct hs_routes *routes, const struct hs_route_node
 	return false;
 }
 
-/* The end of the run of slots, from `slot` on, with the same node. Slots mostly come in long runs. */
+/* The end of the run of slots with the same node that begins at `slot`. Runs are mostly long. */
 static uint32_t run_end(const struct hs_routes *routes, uint32_t slot)
 {
 	const uint16_t *nodes = routes->node_of_slot;
@@ -359,7 +361,7 @@ static bool same_owners(const struct hs_routes *a, const struct hs_routes *b)
 	return true;
 }
 
-/* Takes the lists of nodes from the routes. */
+/* Takes the lists of nodes from sub->routes. */
 static void read_routes(struct hs_subscriber *sub)
 {
 	const struct hs_routes *routes = sub->routes;
@@ -443,15 +445,16 @@ void hs_subscriber_submit(struct hs_subscriber *sub, uint64_t now_us, struct hs_
 		hs_subscriber_untrack(sub, op);
 		break;
 	default:
-		hs_check(op->kind == HS_OP_SUBSCRIBE); /* never */
+		hs_check(op->kind == HS_OP_SUBSCRIBE); /* hs_subscriber_submit gets no other kind */
 	}
 	finish_event(sub);
 }
 
-/* Sends a liveness check when it is due; closes a connection that does not answer. */
+/* Sends a liveness check when one is due; closes a connection that does not answer a check. */
 static void check_liveness(struct hs_subscriber *sub, struct hs_subscriber_conn *conn)
 {
-	/* invalidations show only that the node's keys expire: a tracking connection needs checks all the same */
+	/* A tracking connection needs checks even if it receives invalidations: they may come from keys that
+	 * expire at a master that was replaced. */
 	uint64_t due_us = conn->tracks ? conn->checked_us : conn->upstream.received_us;
 
 	if (conn->checking && hs_upstream_is_silent(&conn->upstream, conn->checked_us, sub->now_us,

@@ -1,11 +1,11 @@
-/* One connection: requests out, replies and pushes in.
+/* One connection of the subscriber: sends its requests, and takes replies and pushes.
  *
- * One request names one topic, so one reply answers it: the server confirms with a push and refuses with an error,
- * both in the order of requests. Other pushes are messages and invalidations.
+ * A request names one topic, so one reply answers the request: the server confirms with a push or refuses with an
+ * error, in the order of requests. Other pushes are messages and invalidations.
  *
- * One case breaks that order. A server whose slot has moved sends `sunsubscribe` by itself, and then answers a
- * SUNSUBSCRIBE that was already in flight with MOVED. The push looks like the answer. The error answers nothing
- * then: its slot is not the slot of the oldest request. */
+ * One case breaks this order. A server that has lost a slot sends `sunsubscribe` by itself, and then answers a
+ * SUNSUBSCRIBE that was already in flight with MOVED. The subscriber takes the push for the answer. So the MOVED
+ * that follows answers no request: its slot is not the slot of the oldest request. */
 #include "engine/redis/subscriber_internal.h"
 
 #include "base/mem.h"
@@ -43,7 +43,7 @@ static const struct {
 
 /* ---- pending requests ---- */
 
-/* For a request that was just composed into `out`. */
+/* Adds a request that the caller has just composed into `out`. */
 static struct hs_subscriber_request *add_request(struct hs_subscriber *sub,
 						 struct hs_subscriber_conn *conn,
 						 enum hs_subscriber_verb verb)
@@ -58,7 +58,7 @@ static struct hs_subscriber_request *add_request(struct hs_subscriber *sub,
 	return request;
 }
 
-/* NULL: none. */
+/* The oldest request in flight, or NULL. */
 static struct hs_subscriber_request *first_request(struct hs_subscriber_conn *conn)
 {
 	return hs_list_first(&conn->requests, struct hs_subscriber_request, link);
@@ -79,7 +79,8 @@ void hs_subscriber_conn_reset(struct hs_subscriber *sub, struct hs_subscriber_co
 	while (conn->requests_count > 0) {
 		struct hs_op *op = take_request(conn).op;
 
-		if (op) /* without the connection the server delivers nothing */
+		/* the connection is closed, so the server delivers nothing on it: UNSUBSCRIBE is done */
+		if (op)
 			hs_subscriber_finish(sub, op);
 	}
 	hs_list_remove(&conn->dirty);
@@ -141,7 +142,7 @@ void hs_subscriber_conn_track(struct hs_subscriber *sub, struct hs_subscriber_co
 	add_request(sub, conn, HS_SUBSCRIBER_TRACK);
 }
 
-/* For why it is not PING on a tracking connection see subscriber_tracking.c. */
+/* subscriber_tracking.c says why the check of a tracking connection is not PING in a Cluster. */
 void hs_subscriber_conn_check(struct hs_subscriber *sub, struct hs_subscriber_conn *conn)
 {
 	conn->checked_us = sub->now_us;
@@ -164,7 +165,7 @@ static void close_for_nonsense(struct hs_subscriber_conn *conn)
 	hs_upstream_close(&conn->upstream, "it sent a malformed reply");
 }
 
-/* MOVED with another slot than the oldest request's: not its answer. */
+/* The error is MOVED with another slot than the oldest request's, so it does not answer that request. */
 static bool is_moved_elsewhere(struct hs_bytes error, const struct hs_subscriber_request *request)
 {
 	struct hs_redirect redirect;
@@ -199,7 +200,7 @@ static void take_error(struct hs_subscriber *sub, struct hs_subscriber_conn *con
 		hs_subscriber_track_refused(sub, conn, error);
 		break;
 	case HS_SUBSCRIBER_CHECK:
-		conn->checking = false; /* an error is an answer, too */
+		conn->checking = false; /* an error shows that the server is alive, too */
 		break;
 	}
 }
@@ -221,7 +222,7 @@ static void take_answer(struct hs_subscriber *sub, struct hs_subscriber_conn *co
 	}
 }
 
-/* A push with this name answers the oldest request. */
+/* A push with this verb, kind and name answers the oldest request. */
 static bool answers(const struct hs_subscriber *sub, struct hs_subscriber_conn *conn,
 		    enum hs_subscriber_verb verb, enum hs_subscriber_kind kind,
 		    struct hs_bytes name)
@@ -260,7 +261,7 @@ static void take_unsubscribed(struct hs_subscriber *sub, struct hs_subscriber_co
 		hs_subscriber_finish(sub, op);
 }
 
-/* Here and in the next two `walk` stands behind the push's first word. */
+/* `walk` stands behind the push's first word. */
 static void take_message(struct hs_subscriber *sub, struct hs_subscriber_conn *conn,
 			 enum hs_subscriber_kind kind, struct hs_walk *walk)
 {
@@ -276,7 +277,7 @@ static void take_message(struct hs_subscriber *sub, struct hs_subscriber_conn *c
 	topic = hs_subscriber_topic_find(
 		sub, kind, kind == HS_SUBSCRIBER_PATTERN ? event.pattern : event.channel);
 	subscription = topic ? &topic->subscriptions[topic->active] : NULL;
-	/* Of the two subscriptions of a topic that moves, one is active. */
+	/* A topic that moves has two subscriptions. Only messages from the active one are reported. */
 	if (subscription &&
 	    ((subscription->conn == conn && subscription->state == HS_SUBSCRIPTION_CONFIRMED) ||
 	     hs_subscriber_takes_key_event(topic, conn, event.channel)))
@@ -352,6 +353,7 @@ void hs_subscriber_conn_receive(struct hs_subscriber *sub, struct hs_subscriber_
 {
 	hs_upstream_receive(&conn->upstream, sub->now_us, data, len, HS_EVENT_BYTES_MAX, take_reply,
 			    &(struct reading){sub, conn});
-	hs_subscriber_report_changed(sub); /* keys of all pushes in these bytes, in one event */
+	/* reports the keys of all pushes in these bytes as one event */
+	hs_subscriber_report_changed(sub);
 	hs_subscriber_conn_subscribe(sub, conn);
 }

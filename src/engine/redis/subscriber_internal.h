@@ -28,7 +28,7 @@ struct hs_subscriber_workers {
 enum hs_node_subscription_state {
 	HS_SUBSCRIPTION_WANTED,	   /* to be requested */
 	HS_SUBSCRIPTION_REQUESTED, /* request in flight */
-	HS_SUBSCRIPTION_REFUSED,   /* for now: wanted again after HS_SUBSCRIBER_RETRY_US */
+	HS_SUBSCRIPTION_REFUSED,   /* wanted again after HS_SUBSCRIBER_RETRY_US */
 	HS_SUBSCRIPTION_CONFIRMED,
 	HS_SUBSCRIPTION_STATES,
 };
@@ -39,31 +39,34 @@ struct hs_node_subscription {
 	struct hs_subscriber_topic *topic;
 	struct hs_subscriber_conn *conn; /* NULL: not in use */
 	enum hs_node_subscription_state state;
-	struct hs_subscriber_request *request; /* REQUESTED: its request */
-	/* In topic->key_event_subscriptions, allocated by itself; else in topic->subscriptions. */
+	struct hs_subscriber_request *request; /* in state REQUESTED: the request */
+	/* True: the struct is allocated by itself and is in topic->key_event_subscriptions. False: it is in
+	 * topic->subscriptions. */
 	bool for_key_events;
-	struct hs_link of_topic; /* if for_key_events */
+	struct hs_link of_topic; /* in topic->key_event_subscriptions, if for_key_events */
 };
 
 struct hs_subscriber_topic {
 	struct hs_hash_node node; /* in sub->topics */
 	enum hs_subscriber_kind kind;
 	uint16_t slot;
-	struct hs_subscriber_workers workers; /* with a completed SUBSCRIBE op */
-	struct hs_link waits;		      /* SUBSCRIBE ops not confirmed yet */
+	struct hs_subscriber_workers workers; /* workers whose SUBSCRIBE ops are completed */
+	struct hs_link waits;		      /* SUBSCRIBE ops that are not confirmed yet */
 	struct hs_node_subscription subscriptions[2];
-	uint8_t active;	 /* index of the one whose messages are reported; the other replaces it */
-	bool key_events; /* in a Cluster: key events may match it */
-	struct hs_link key_event_subscriptions; /* at the other masters */
+	/* index in `subscriptions` of the one whose messages are reported; the other one is to replace it */
+	uint8_t active;
+	bool key_events; /* in a Cluster: key events may match the topic */
+	/* the topic's subscriptions at other masters than the pub/sub node */
+	struct hs_link key_event_subscriptions;
 	struct hs_link missing; /* in sub->missing: a shard channel without a server */
-	uint64_t missing_us;	/* since */
+	uint64_t missing_us;	/* since when the shard channel has no server */
 	size_t len;
 	char name[];
 };
 
 /* A SUBSCRIBE or TRACK op in progress. */
 struct hs_subscriber_wait {
-	struct hs_link of_topic;	   /* or in sub->track_waits */
+	struct hs_link of_topic;	   /* in topic->waits; for TRACK in sub->track_waits */
 	struct hs_link of_all;		   /* in sub->waits, by deadline */
 	struct hs_subscriber_topic *topic; /* NULL: TRACK */
 	struct hs_op *op;
@@ -77,33 +80,36 @@ enum hs_subscriber_verb {
 	HS_SUBSCRIBER_CHECK,
 };
 
-/* A request in flight. */
+/* A request in flight on a connection. */
 struct hs_subscriber_request {
 	struct hs_link link;
 	enum hs_subscriber_verb verb;
-	/* For SUBSCRIBE and UNSUBSCRIBE: */
+	/* The fields below are for SUBSCRIBE and UNSUBSCRIBE. */
 	enum hs_subscriber_kind kind;
 	uint16_t slot;
-	uint64_t hash;				   /* of the topic's kind and name */
-	struct hs_node_subscription *subscription; /* of a SUBSCRIBE; NULL: not wanted any more */
-	struct hs_op *op; /* of an UNSUBSCRIBE, completed with the reply; or NULL */
+	uint64_t hash; /* hash of the topic's kind and name */
+	/* of a SUBSCRIBE; NULL: the subscription has been ended since */
+	struct hs_node_subscription *subscription;
+	struct hs_op *op; /* an UNSUBSCRIBE op, completed when the reply comes; or NULL */
 };
 
 struct hs_subscriber_conn {
 	struct hs_upstream upstream;
 	struct hs_route_node at;
 	char text[HS_HOST_BYTES_MAX + 16]; /* host:port */
-	struct hs_link link, dirty;	   /* in sub->conns; in sub->dirty: `out` has grown */
-	bool tracks;			   /* a tracking connection; else for topics */
-	bool tracking;			   /* the server confirmed CLIENT TRACKING */
-	bool listed;			   /* its node is in the routes */
-	bool restoring;			   /* lost before; not all is confirmed again */
+	/* link: in sub->conns. dirty: in sub->dirty, while `out` has bytes to send */
+	struct hs_link link, dirty;
+	bool tracks;   /* a tracking connection; else for topics */
+	bool tracking; /* the server confirmed CLIENT TRACKING */
+	bool listed;   /* its node is in the routes */
+	/* the connection was lost before, and has not all of its subscriptions again */
+	bool restoring;
 	struct hs_link subscriptions[HS_SUBSCRIPTION_STATES];
 	struct hs_link requests; /* in flight, oldest first */
 	uint32_t requests_count;
 	uint64_t needed_us;
 	uint64_t checked_us; /* last liveness check; 0: none */
-	bool checking;	     /* the check is in flight */
+	bool checking;	     /* the liveness check is in flight */
 	bool cluster_down;   /* its node reports that the Cluster is down */
 	char why[160];	     /* last failure */
 };
@@ -113,27 +119,27 @@ struct hs_subscriber {
 	const struct hs_subscriber_calls *calls;
 	void *context;
 	struct hs_prng prng;
-	uint64_t now_us; /* of the current event */
+	uint64_t now_us; /* the time of the event that is being handled */
 	const struct hs_routes *routes;
-	/* Connection for topics of each node of the routes; NULL: none yet. */
+	/* The connection for topics to each node of the routes; NULL: none yet. */
 	struct hs_subscriber_conn **at_node;
 	struct hs_link conns, dirty;
-	bool conns_stale; /* connections are to be opened or closed */
+	bool conns_stale; /* connections may have to be opened or closed */
 
 	struct hs_hash_table topics;
 	uint64_t names_bytes;
-	uint32_t kinds[HS_SUBSCRIBER_KINDS];	/* number of topics */
+	uint32_t kinds[HS_SUBSCRIBER_KINDS];	/* number of topics of each kind */
 	struct hs_subscriber_conn *pubsub_conn; /* to the pub/sub node; NULL: none needed */
-	struct hs_link waits;			/* all, by deadline */
+	struct hs_link waits;			/* all waits, by deadline */
 	struct hs_link missing;			/* shard channels without a server, oldest first */
 	uint64_t retried_us;
 
 	struct hs_subscriber_workers trackers;
 	struct hs_link track_waits;
 	bool all_tracked;
-	bool changed_all_due;	   /* at the end of this event */
-	uint64_t changed_all_us;   /* when it was last reported */
-	struct hs_changed changed; /* keys invalidated in the bytes being read */
+	bool changed_all_due;	   /* CHANGED_ALL is to be reported at the end of this event */
+	uint64_t changed_all_us;   /* when CHANGED_ALL was last reported */
+	struct hs_changed changed; /* keys invalidated by the bytes being read */
 };
 
 static inline bool hs_subscriber_any(const struct hs_subscriber_workers *workers)
@@ -162,13 +168,13 @@ static inline bool hs_subscriber_is_up(const struct hs_subscriber_conn *conn)
 	return conn && conn->upstream.state == HS_UPSTREAM_UP;
 }
 
-/* The oldest in topic->waits or sub->track_waits, or NULL. */
+/* The oldest wait in topic->waits or sub->track_waits, or NULL. */
 static inline struct hs_subscriber_wait *hs_subscriber_first_wait(const struct hs_link *waits)
 {
 	return hs_list_first(waits, struct hs_subscriber_wait, of_topic);
 }
 
-/* Topics of this kind are subscribed at the pub/sub node. */
+/* True: topics of this kind are subscribed at the pub/sub node. */
 static inline bool hs_subscriber_at_pubsub_node(const struct hs_subscriber *sub,
 						enum hs_subscriber_kind kind)
 {
@@ -176,8 +182,8 @@ static inline bool hs_subscriber_at_pubsub_node(const struct hs_subscriber *sub,
 }
 
 /* subscriber.c */
-void hs_subscriber_finish(struct hs_subscriber *sub, struct hs_op *op); /* with OK */
-/* Completes an op with an error. */
+void hs_subscriber_finish(struct hs_subscriber *sub, struct hs_op *op); /* completes `op` with OK */
+/* Completes `op` with an error. */
 #define hs_subscriber_fail(sub, op, ...)                                                           \
 	do {                                                                                       \
 		struct hs_op *failed_ = (op);                                                      \
@@ -187,24 +193,25 @@ void hs_subscriber_finish(struct hs_subscriber *sub, struct hs_op *op); /* with 
 	} while (0)
 void hs_subscriber_wait_begin(struct hs_subscriber *sub, struct hs_op *op,
 			      struct hs_subscriber_topic *topic, struct hs_link *list);
-/* Ends a wait and returns its op. `in`: the op's worker is subscribed, or tracks, from now on. */
+/* Ends a wait and returns its op. `in`: from this call on the op's worker is subscribed, or tracks. */
 struct hs_op *hs_subscriber_wait_end(struct hs_subscriber *sub, struct hs_subscriber_wait *wait,
 				     bool in);
-/* The connection for topics to a node of the routes; creates it. */
+/* The connection for topics to a node of the routes; creates it if there is none. */
 struct hs_subscriber_conn *hs_subscriber_conn_at(struct hs_subscriber *sub, uint16_t node);
 bool hs_subscriber_conn_is_used(const struct hs_subscriber_conn *conn);
 
 /* subscriber_key_events.c: key events (__keyspace@0__:…, __keyevent@0__:…) of all masters */
-/* Gives a topic a subscription at every master. */
+/* Gives the topic a subscription at every other master, if key events may match it. */
 void hs_subscriber_assign_key_events(struct hs_subscriber *sub, struct hs_subscriber_topic *topic);
-/* Ends the subscription at this connection, if any; or all of them. */
+/* Ends the topic's subscription for key events at this connection, if it has one. The second function ends all of
+ * them. */
 void hs_subscriber_drop_key_events_at(struct hs_subscriber *sub,
 				      const struct hs_subscriber_topic *topic,
 				      const struct hs_subscriber_conn *conn);
 void hs_subscriber_drop_key_events(struct hs_subscriber *sub, struct hs_subscriber_topic *topic);
-/* All masters that are reachable have confirmed. */
+/* All masters that can be reached have confirmed the topic. */
 bool hs_subscriber_key_events_confirmed(const struct hs_subscriber_topic *topic);
-/* The message is a key event that is to be taken from `conn`. */
+/* The message is a key event, and the topic takes key events from `conn`. */
 bool hs_subscriber_takes_key_event(const struct hs_subscriber_topic *topic,
 				   const struct hs_subscriber_conn *conn, struct hs_bytes channel);
 
@@ -212,7 +219,7 @@ bool hs_subscriber_takes_key_event(const struct hs_subscriber_topic *topic,
 void hs_node_subscription_begin(struct hs_subscriber *sub,
 				struct hs_node_subscription *subscription,
 				struct hs_subscriber_conn *conn);
-/* True: `op` completes with the server's answer. */
+/* True: `op` completes with the server's answer. False: the server need not be asked. */
 bool hs_node_subscription_end(struct hs_subscriber *sub, struct hs_node_subscription *subscription,
 			      struct hs_op *op);
 void hs_subscriber_subscribe(struct hs_subscriber *sub, struct hs_op *op);
@@ -226,23 +233,24 @@ static inline struct hs_bytes hs_subscriber_topic_name(const struct hs_subscribe
 {
 	return (struct hs_bytes){topic->name, topic->len};
 }
-/* Moves the subscriptions of all topics, or of those at the pub/sub node, to the nodes where they belong. */
+/* Moves the subscriptions of all topics, or of the topics of the pub/sub node alone, to the nodes where they
+ * belong. */
 void hs_subscriber_assign_all(struct hs_subscriber *sub, bool at_pubsub_node_alone);
 void hs_subscriber_confirmed(struct hs_subscriber *sub, struct hs_node_subscription *subscription);
 void hs_subscriber_refused(struct hs_subscriber *sub, struct hs_node_subscription *subscription,
 			   struct hs_bytes error);
-/* The server ended a subscription by itself. */
+/* The server has ended a subscription by itself. */
 void hs_subscriber_dropped(struct hs_subscriber *sub, struct hs_subscriber_conn *conn,
 			   enum hs_subscriber_kind kind, struct hs_bytes name);
-/* The connection is lost: all of its subscriptions are wanted again. */
+/* The connection is lost: its subscriptions become wanted again. */
 void hs_subscriber_resubscribe(struct hs_subscriber *sub, struct hs_subscriber_conn *conn);
 void hs_subscriber_subscribe_timeout(struct hs_subscriber *sub, struct hs_subscriber_wait *wait);
 void hs_subscriber_topics_tick(struct hs_subscriber *sub);
-/* Only when no SUBSCRIBE op waits any more. */
+/* Call it only when no SUBSCRIBE op waits. */
 void hs_subscriber_topics_deinit(struct hs_subscriber *sub);
 
 /* subscriber_conn.c */
-/* Drops the requests in flight; UNSUBSCRIBE ops among them complete. */
+/* Drops the requests in flight and completes the UNSUBSCRIBE ops among them. */
 void hs_subscriber_conn_reset(struct hs_subscriber *sub, struct hs_subscriber_conn *conn);
 /* Requests the wanted subscriptions, up to the connection's limits. */
 void hs_subscriber_conn_subscribe(struct hs_subscriber *sub, struct hs_subscriber_conn *conn);
@@ -260,12 +268,12 @@ bool hs_subscriber_tracking(const struct hs_subscriber *sub); /* tracking connec
 void hs_subscriber_track_confirmed(struct hs_subscriber *sub, struct hs_subscriber_conn *conn);
 void hs_subscriber_track_refused(struct hs_subscriber *sub, struct hs_subscriber_conn *conn,
 				 struct hs_bytes error);
-/* The reply to a liveness check. */
+/* Takes the reply to a liveness check. */
 void hs_subscriber_track_checked(struct hs_subscriber *sub, struct hs_subscriber_conn *conn,
 				 struct hs_bytes reply);
 void hs_subscriber_track_timeout(struct hs_subscriber *sub, struct hs_subscriber_wait *wait);
-void hs_subscriber_report_changed(struct hs_subscriber *sub); /* the keys in sub->changed */
-/* Updates all_tracked; reports CHANGED_ALL. */
+void hs_subscriber_report_changed(struct hs_subscriber *sub); /* reports the keys in sub->changed */
+/* Updates all_tracked, reports CHANGED_ALL if it is due, and completes TRACK ops. */
 void hs_subscriber_check_tracking(struct hs_subscriber *sub);
 
 #endif

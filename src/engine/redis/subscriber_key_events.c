@@ -1,10 +1,10 @@
-/* Key events: what a server publishes by itself on __keyspace@0__:key and __keyevent@0__:event if
+/* Key events: messages that a server publishes by itself on __keyspace@0__:key and __keyevent@0__:event if
  * notify-keyspace-events is set.
  *
- * Every node of a Cluster forwards what clients publish, so the pub/sub node alone delivers all of that. Key events
- * are not forwarded: a master publishes those of its own keys to its own subscribers. So a topic that key events may
- * match is subscribed at every other master as well. From those masters only key events are taken; all other
- * messages come from the pub/sub node.
+ * Every node of a Cluster forwards the messages that clients publish, so the pub/sub node delivers all of these
+ * messages. Key events are not forwarded: a master publishes the events of its own keys to its own subscribers. So
+ * a topic that key events may match is subscribed at every other master as well. From those masters only key
+ * events are taken; all other messages come from the pub/sub node.
  *
  * A SUBSCRIBE op is done when the pub/sub node and all reachable masters have confirmed. An unreachable master is
  * subscribed when it is back. */

@@ -1,4 +1,5 @@
-/* Topics: the workers that subscribed them, the SUBSCRIBE ops that wait, and the nodes where they are subscribed. */
+/* Topics: the workers that subscribed a topic, the SUBSCRIBE ops that wait for it, and the nodes where the topic
+ * is subscribed. */
 #include "engine/redis/subscriber_internal.h"
 
 #include "base/hash.h"
@@ -73,7 +74,7 @@ static bool is_confirmed(const struct hs_subscriber_topic *topic)
 	return subscription->conn && subscription->state == HS_SUBSCRIPTION_CONFIRMED;
 }
 
-/* Every message published from now on will be received. */
+/* The subscriptions receive every message that is published from this moment on. */
 static bool is_complete(const struct hs_subscriber_topic *topic)
 {
 	return is_confirmed(topic) && hs_subscriber_key_events_confirmed(topic);
@@ -118,7 +119,7 @@ bool hs_node_subscription_end(struct hs_subscriber *sub, struct hs_node_subscrip
 	return requested;
 }
 
-/* The connection where the topic belongs; NULL: no server has its slot. */
+/* The connection to the node where the topic belongs; NULL: no server has the topic's slot. */
 static struct hs_subscriber_conn *target_of(struct hs_subscriber *sub,
 					    const struct hs_subscriber_topic *topic)
 {
@@ -145,7 +146,7 @@ static void assign_topic(struct hs_subscriber *sub, struct hs_subscriber_topic *
 	if (moves == active || target)
 		hs_node_subscription_end(sub, moves, NULL);
 	if (target) {
-		/* Its UNSUBSCRIBE goes first. */
+		/* The UNSUBSCRIBE for key events at `target` goes in front of the new SUBSCRIBE. */
 		hs_subscriber_drop_key_events_at(sub, topic, target);
 		hs_node_subscription_begin(sub, moves, target);
 	}
@@ -165,7 +166,8 @@ void hs_subscriber_assign_all(struct hs_subscriber *sub, bool at_pubsub_node_alo
 	}
 }
 
-/* Unsubscribes and frees a topic that is not in the table. */
+/* Unsubscribes and frees a topic that was removed from the table. `op` completes when the server has unsubscribed
+ * the topic. */
 static void free_topic(struct hs_subscriber *sub, struct hs_subscriber_topic *topic,
 		       struct hs_op *op)
 {
@@ -179,7 +181,7 @@ static void free_topic(struct hs_subscriber *sub, struct hs_subscriber_topic *to
 	hs_mem_release(topic);
 }
 
-/* `op` completes when the server has unsubscribed it. */
+/* Removes a topic from the table and frees it. `op` as in free_topic. */
 static void destroy_topic(struct hs_subscriber *sub, struct hs_subscriber_topic *topic,
 			  struct hs_op *op)
 {
@@ -258,7 +260,8 @@ static void finish_waits(struct hs_subscriber *sub, struct hs_subscriber_topic *
 
 /* ---- answers of servers ---- */
 
-/* The active subscription of a topic has ended. */
+/* The active subscription of the topic has ended. If the topic is moving, its replacement becomes the active
+ * one. */
 static void lose(struct hs_subscriber *sub, struct hs_subscriber_topic *topic)
 {
 	if (hs_subscriber_any(&topic->workers) && hs_list_empty(&topic->missing) &&
@@ -283,12 +286,12 @@ void hs_subscriber_confirmed(struct hs_subscriber *sub, struct hs_node_subscript
 			topic->active = !topic->active;
 		}
 		hs_list_remove(&topic->missing);
-		hs_subscriber_assign_key_events(sub, topic); /* at the node that it left */
+		hs_subscriber_assign_key_events(sub, topic); /* at the node that the topic left */
 	}
 	finish_waits(sub, topic);
 }
 
-/* The error may be over soon, or does not hold at another node. */
+/* The error may be over soon, or another node may not answer with it. */
 static bool is_passing(struct hs_bytes error)
 {
 	static const char *const codes[] = {"MOVED ",	"ASK ",	 "CLUSTERDOWN ", "TRYAGAIN ",
@@ -368,7 +371,7 @@ void hs_subscriber_subscribe_timeout(struct hs_subscriber *sub, struct hs_subscr
 	destroy_if_unused(sub, topic);
 }
 
-/* No server has had a shard channel's slot for too long: its workers get HS_EVENT_UNSUBSCRIBED. */
+/* A shard channel's slot has had no server for too long: the workers get HS_EVENT_UNSUBSCRIBED. */
 static void give_up(struct hs_subscriber *sub, struct hs_subscriber_topic *topic)
 {
 	struct hs_event event = {
@@ -402,7 +405,7 @@ static void give_up_missing(struct hs_subscriber *sub)
 		       count, HS_SUBSCRIBER_FOLLOW_US_MAX / 1000000);
 }
 
-/* A SUBSCRIBE op for key events does not wait for unreachable masters. */
+/* Completes SUBSCRIBE ops for key events that wait only for unreachable masters. */
 static void finish_without_lost(struct hs_subscriber *sub)
 {
 	hs_list_each_safe(struct hs_subscriber_wait, wait, &sub->waits, of_all) {

@@ -1,23 +1,24 @@
 /* Changed keys, for CLIENT TRACKING of heatsink's clients: on a tracking connection to each master the server
  * reports every key that changes (CLIENT TRACKING ON BCAST).
  *
- * Tracking fails silently: a dead connection looks like a server without changes. So any key may have changed, and
- * CHANGED_ALL is reported,
+ * Tracking fails silently: a dead connection looks like a server without changes. When any key may have changed,
+ * the subscriber reports CHANGED_ALL:
  *
  *     when a tracking connection is lost or does not answer    its invalidations are lost
  *     when a slot gets another owner                           another master reports its keys
  *     every second until all masters are tracked               nobody reports some keys
  *     when a master is tracked again                           changes before that were not reported
  *
- * Why the liveness check in a Cluster is not PING: a master that is partitioned from the others answers PING, while
- * a replica is promoted and takes the writes. But it soon says that the Cluster is down: the check is CLUSTER INFO,
- * once a second, and a master that says so does not count as tracked. (A master that became a replica in a planned
- * failover reports its master's writes until the topology monitor finds out.)
+ * Why the liveness check in a Cluster is not PING: a master that is partitioned from the others answers PING,
+ * while a replica is promoted and takes the writes. But the old master soon reports that the Cluster is down. So
+ * the check is CLUSTER INFO, once a second, and a master that reports this does not count as tracked. (A master
+ * that became a replica in a planned failover reports its master's writes until the topology monitor finds out.)
  *
- * The cache has tracking connections of its own (fetch.c), one for each worker and master. It cannot use these: its
- * guarantee is stronger, and needs invalidations in order with the replies to its reads (OPTIN) and a liveness check
- * with a key that was read. Clients' caches need every key, whichever client read it, once for all workers (BCAST),
- * and may get a change about two seconds late. Both parse a push with invalidation.h. */
+ * The cache has tracking connections of its own (fetch.c), one for each worker and master. The cache cannot use
+ * the subscriber's connections: the cache's guarantee is stronger, and needs invalidations in order with the
+ * replies to its reads (OPTIN) and a liveness check with a key that was read. Clients' caches need the changes of
+ * every key, once for all workers (BCAST), and may get a change about two seconds late. Both parse a push with
+ * invalidation.h. */
 #include "engine/redis/subscriber_internal.h"
 
 #include "engine/redis/node_info.h"
@@ -90,7 +91,7 @@ void hs_subscriber_report_changed(struct hs_subscriber *sub)
 	struct hs_changed *changed = &sub->changed;
 
 	sub->changed_all_due |= changed->all;
-	/* CHANGED_ALL, due at the end of this event, covers the keys. */
+	/* If CHANGED_ALL is due at the end of this event, it covers these keys. */
 	if (changed->count > 0 && !sub->changed_all_due && hs_subscriber_any(&sub->trackers))
 		sub->calls->event(sub->context, hs_event_create_changed(changed));
 	hs_changed_clear(changed);

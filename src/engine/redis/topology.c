@@ -1,10 +1,10 @@
-/* Reads CLUSTER SLOTS. Its elements are ranges, not shards:
+/* Reads the reply to CLUSTER SLOTS. The elements of the reply are ranges of slots, not shards:
  *
  *     [ [ 0, 5460,    master, replica … ],
  *       [ 5461, 9000, master, replica … ], … ]     a node is [ host, port, id, metadata ]
  *
- * so ranges of the same master are put together. Servers before Redis 4 omit the id, those before Redis 7 the
- * metadata. */
+ * So the parser puts the ranges of one master together into a shard. Servers before Redis 4 omit the id, servers
+ * before Redis 7 omit the metadata. */
 #include "engine/redis/topology.h"
 
 #include "base/mem.h"
@@ -49,7 +49,8 @@ static bool copy(struct hs_bytes text, char *to, size_t size)
 	return true;
 }
 
-/* Pairs of words: other names of the node. */
+/* Reads a node's metadata: pairs of words, with other names of the node. Writes its IP address and host name to
+ * `ip` and `hostname`. */
 static int parse_metadata(struct hs_walk *walk, struct hs_bytes *ip, struct hs_bytes *hostname)
 {
 	int64_t count;
@@ -72,8 +73,8 @@ static int parse_metadata(struct hs_walk *walk, struct hs_bytes *ip, struct hs_b
 	return 0;
 }
 
-/* The preferred endpoint. Empty: the host that was asked. "?": the operator prefers host names and this node has
- * none; then its IP address or host name from the metadata. */
+/* Chooses the host of a node: the preferred endpoint. Empty: the host that was asked. "?": the operator prefers
+ * host names, and this node has none; then its IP address or host name from the metadata. */
 static struct hs_bytes choose_host(const struct parser *parser, struct hs_bytes preferred,
 				   struct hs_bytes ip, struct hs_bytes hostname)
 {
@@ -84,7 +85,7 @@ static struct hs_bytes choose_host(const struct parser *parser, struct hs_bytes 
 	return ip.len ? ip : hostname;
 }
 
-/* A node without host or port gets port 0. */
+/* Reads a node. A node without a host or port gets port 0. */
 static int parse_node(struct parser *parser, struct hs_topology_node *node)
 {
 	struct hs_bytes preferred, id = {"", 0}, ip = {"", 0}, hostname = {"", 0}, host;
@@ -115,7 +116,8 @@ static int parse_node(struct parser *parser, struct hs_topology_node *node)
 
 /* ---- ranges ---- */
 
-/* A whole reply has no more ranges than bytes. */
+/* Allocates room for `ranges` ranges. The caller knows an upper bound: a whole reply has no more ranges than
+ * bytes. */
 static void reserve(struct hs_topology *topology, size_t ranges)
 {
 	size_t shards = ranges < HS_TOPOLOGY_SHARDS_MAX ? ranges : HS_TOPOLOGY_SHARDS_MAX;
@@ -124,7 +126,8 @@ static void reserve(struct hs_topology *topology, size_t ranges)
 	topology->shards = hs_mem_alloc(shards * sizeof *topology->shards);
 }
 
-/* Searches backwards: the previous range mostly has the same master. */
+/* The shard of a master that an earlier range named. Searches backwards: the previous range mostly has the same
+ * master. */
 static uint16_t find_shard(const struct hs_topology *topology,
 			   const struct hs_topology_node *master)
 {
@@ -146,7 +149,7 @@ static int add_shard(struct parser *parser, const struct hs_topology_node *maste
 	return 0;
 }
 
-/* All ranges of a shard list the same replicas: the first range's are taken. */
+/* Takes the replicas of the shard's first range: all ranges of a shard list the same replicas. */
 static int parse_replicas(struct parser *parser, struct hs_topology_shard *shard, bool is_new,
 			  int64_t count)
 {
@@ -208,8 +211,8 @@ static int by_first_slot(const void *a, const void *b)
 	       ((const struct hs_topology_range *)b)->first;
 }
 
-/* Sorts ranges by slot and joins neighbours of one shard; sorts shards by their lowest slot. So the order in the
- * reply does not matter. */
+/* Sorts the ranges by slot and joins neighbouring ranges of one shard; sorts the shards by their lowest slot. So
+ * the order of ranges in the reply does not matter. */
 static int sort(struct parser *parser)
 {
 	struct hs_topology *topology = parser->topology;
@@ -246,7 +249,7 @@ static int sort(struct parser *parser)
 		else
 			ranges[kept++] = range;
 	}
-	hs_check(next == topology->shards_count); /* each was added with a range */
+	hs_check(next == topology->shards_count); /* each shard has at least one range */
 	topology->ranges_count = kept;
 	hs_mem_free(&topology->shards);
 	topology->shards = shards;
@@ -398,7 +401,8 @@ char *hs_topology_slots_text(const struct hs_topology *topology, uint16_t partit
 
 		if (topology->shards[ranges[i].shard].partition != partition)
 			continue;
-		/* Several shards may share the last partition. */
+		/* Joins neighbouring ranges of different shards, because several shards may share the last
+		 * partition. */
 		while (i + 1 < topology->ranges_count &&
 		       ranges[i + 1].first == ranges[i].last + 1 &&
 		       topology->shards[ranges[i + 1].shard].partition == partition)
@@ -406,7 +410,7 @@ char *hs_topology_slots_text(const struct hs_topology *topology, uint16_t partit
 		range_len =
 			snprintf(range, sizeof range, first == ranges[i].last ? "%s%u" : "%s%u-%u",
 				 len ? " " : "", first, ranges[i].last);
-		/* Keeps room for the dots until the last range. */
+		/* Leaves room for the "…", except at the last range. */
 		if (len + (size_t)range_len + sizeof more > size) {
 			memcpy(text + len, more, sizeof more);
 			return text;
@@ -437,7 +441,7 @@ void hs_topology_fill(const struct hs_topology *before, const struct hs_topology
 		uint32_t slot = range->first;
 
 		present[partition] = true;
-		/* Skips slots that had this partition before. */
+		/* Skips slots that had this partition before: their entries in `map` are right. */
 		for (; at < ranges && before->ranges[at].first <= range->last; at++) {
 			const struct hs_topology_range *was = &before->ranges[at];
 
@@ -448,7 +452,7 @@ void hs_topology_fill(const struct hs_topology *before, const struct hs_topology
 				slot = was->last + 1u;
 			}
 			if (was->last > range->last)
-				break; /* it overlaps the next range */
+				break; /* `was` also overlaps the next range */
 		}
 		if (slot <= range->last)
 			fill_range(map, slot, range->last, partition);

@@ -1,11 +1,11 @@
-/* Matches the shards of a new topology with those of the previous one, each at most once. Each sign is tried over
- * all shards before the next, weaker one:
+/* Matches the shards of a new topology with the shards of the previous one. A shard is matched at most once. Three
+ * criteria are applied in turn, each to all shards before the next, weaker one:
  *
  *     1. the same master
  *     2. the new master was a replica of the shard: a failover
  *     3. most of the slots: new machines replaced old ones
  *
- * A matched shard keeps its number, another one gets the lowest free number. */
+ * A matched shard keeps its number. A shard without a match gets the lowest free number. */
 #include "engine/redis/topology.h"
 
 #include "base/mem.h"
@@ -13,8 +13,9 @@
 struct match {
 	const struct hs_topology *before;
 	struct hs_topology *after;
-	bool *found;	   /* shards of `before` that are matched */
-	uint16_t *matched; /* for each shard of `after`: its match, or HS_TOPOLOGY_NO_SHARD */
+	bool *found; /* shards of `before` that are matched */
+	/* for each shard of `after`: index of its shard in `before`, or HS_TOPOLOGY_NO_SHARD */
+	uint16_t *matched;
 };
 
 static bool has_replica(const struct hs_topology_shard *shard, const struct hs_topology_node *node)
@@ -100,7 +101,8 @@ static void number(struct match *match)
 	struct hs_topology *after = match->after;
 	bool *taken = hs_mem_zalloc(after->capacity * sizeof *taken);
 
-	/* Of several shards that shared the last number, one keeps it; the others may find room. */
+	/* If several shards shared the last number, the first keeps it. The others get a free number, if one is
+	 * left. */
 	for (uint16_t i = 0; i < after->shards_count; i++) {
 		uint16_t matched = match->matched[i];
 		uint16_t id = matched == HS_TOPOLOGY_NO_SHARD
@@ -162,7 +164,7 @@ static bool same_place(const struct hs_topology_node *a, const struct hs_topolog
 	return strcmp(a->id, b->id) == 0 && hs_redis_same_address(&a->address, &b->address);
 }
 
-/* Replicas may be listed in another order. */
+/* Compares two shards. Their replicas may be listed in different orders. */
 static bool same_shard(const struct hs_topology_shard *a, const struct hs_topology_shard *b)
 {
 	if (a->partition != b->partition || a->replicas_count != b->replicas_count ||
@@ -179,7 +181,7 @@ static bool same_shard(const struct hs_topology_shard *a, const struct hs_topolo
 	return true;
 }
 
-/* Shards are sorted by their lowest slots: equal ones have equal indices. */
+/* Compares two topologies. Shards are sorted by their lowest slots, so equal shards have equal indices. */
 static bool is_same(const struct hs_topology *before, const struct hs_topology *after)
 {
 	if (before->shards_count != after->shards_count || before->crowded != after->crowded ||

@@ -4,7 +4,7 @@
 
 struct entry {
 	struct hs_tracking_session tracking_session; /* first: cast to struct entry */
-	struct entry *next;			     /* all entries, taken or not */
+	struct entry *next;			     /* list of all entries, taken or not */
 	bool taken;
 };
 

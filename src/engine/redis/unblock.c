@@ -3,8 +3,8 @@
  *     BLPOP ──── the client's own pipe ──────────► server, connection 42
  *     CLIENT UNBLOCK 42 ──── the shared pipe ────► the same server
  *
- * The two travel on different connections, so the server may read them in either order. The request stays with the
- * pipe of the blocking command:
+ * BLPOP and CLIENT UNBLOCK travel on different connections, so the server may read them in either order. So the
+ * flow stores the request for CLIENT UNBLOCK in the pipe of the blocking command (hs_private_pipe.unblock):
  *
  *   - while that pipe is opening, until the command was written to it;
  *   - while the server answers 0, connection 42 does not wait: the server has not read the command yet, or
@@ -17,8 +17,8 @@
 #include <stdio.h>
 
 enum {
-	TRIES_AT_ONCE = 8, /* without a pause; then one each tick */
-	TRIES_MAX = 64,	   /* gives up, for a server that refuses the command */
+	TRIES_AT_ONCE = 8, /* tries without a pause; afterwards one each tick */
+	TRIES_MAX = 64,	   /* most tries, for a server that refuses the command */
 };
 
 static void answered(struct hs_flow *flow, const struct hs_op *op);
@@ -36,7 +36,8 @@ void hs_unblock_send(struct hs_flow *flow, struct hs_private_pipe *priv)
 		 priv->unblock == HS_UNBLOCK_ERROR ? "ERROR" : "TIMEOUT");
 	request = hs_flow_request(flow, 2, flow->options.timeout_us, line);
 	request->answered = answered;
-	request->op.watcher = (uint64_t)pipe->upstream.server_id; /* the connection that waits */
+	/* finds the pipe when the reply comes */
+	request->op.watcher = (uint64_t)pipe->upstream.server_id;
 	request->op.engine_data = pipe->node;
 	priv->unblock_tries++;
 	priv->unblocking = true;
@@ -69,7 +70,7 @@ static void answered(struct hs_flow *flow, const struct hs_op *op)
 			priv = other;
 	}
 	if (!priv)
-		return; /* the wait is over */
+		return; /* the wait is over, and the pipe is closed */
 	priv->unblocking = false;
 	if (hs_bytes_equal(reply, HS_LIT(":1\r\n")))
 		priv->unblock = HS_UNBLOCK_NO;
