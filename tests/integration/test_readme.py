@@ -2,8 +2,8 @@
 promises.
 
 Method: the blocks run line by line in a copy of the tree. Behind "#=>" stands the output of the line; the word N in it
-is a number above 0. The servers that the page assumes exist: a redis-server, a Cluster of three masters. Only this is
-changed:
+is a number above 0. The servers that the page assumes exist: a redis-server, a Cluster of three masters with a replica
+each. Only this is changed:
 
   make run            finds the objects compiled, and links them. The tests are built by the same rules, in a clean
                       checkout from nothing
@@ -31,7 +31,7 @@ INSTRUMENTED = re.search("-(address|undefined|thread)$", os.environ.get("HEATSIN
 RUN_ONCE = True
 
 PAGES = ("README.md", "docs/PATTERNS.md")
-PORT = re.compile(r"\b(6379|638\d|6390|700\d)\b")
+PORT = re.compile(r"\b(6379|638\d|6390|700\d|8380)\b")
 SERVES = re.compile(r"make run$|build/heatsink serve (?!.*--(help|check-config))")
 DRY = {"make test": r"tools/run-tests", "make bench": r"bench/run\.py"}
 LOAD = re.compile(r"build/heatsink storm .*--duration")
@@ -162,7 +162,7 @@ class Commands(unittest.TestCase):
         shutil.copytree(ROOT, self.tree, symlinks=True, ignore=left_out)
         self.servers, self.load = [], None
         redis = self.enterContext(Redis())
-        cluster = self.enterContext(Cluster(masters=3, replicas=0))
+        cluster = self.enterContext(Cluster(masters=3, replicas=1))
         self.ports = {"6379": redis.port, "7000": cluster.nodes[0].port,
                       "7001": cluster.nodes[1].port}
 
