@@ -312,17 +312,17 @@ struct hs_storm_error {
 
 /* Each is a field below, a field of the JSON, and, if it has a text and is not 0, a line of the table.
  *
- * `answered` includes errors. `lost`: the outcome is unknown. `unsent` is not part of `sent`. `not_known`: answered
- * "unknown command" under --command all, which is not an error of the run. `put_aside`: --ordered, had to wait for
- * its key. `behind`: open loop only. */
+ * `answered` includes errors. `lost`: the outcome is unknown. `unsent` is not part of `sent`. `unknown_command`:
+ * answered "unknown command" under --command all, which is not an error of the run. `waited`: --ordered, had to
+ * wait for earlier requests for its key. `overdue`: open loop only. */
 #define HS_STORM_COUNTS(ROW)                                                                       \
 	ROW(sent, NULL)                                                                            \
 	ROW(answered, NULL)                                                                        \
 	ROW(lost, "sent and not answered: outcome unknown")                                        \
 	ROW(unsent, "not sent: the connection was lost first")                                     \
-	ROW(not_known, NULL)                                                                       \
-	ROW(behind, "due and not sent: the target was too slow")                                   \
-	ROW(put_aside, NULL)                                                                       \
+	ROW(unknown_command, NULL)                                                                 \
+	ROW(overdue, "due and not sent: the target was too slow")                                  \
+	ROW(waited, NULL)                                                                          \
 	ROW(disconnects, "connections lost")                                                       \
 	ROW(connect_failures, "connects failed")                                                   \
 	ROW(given_up, "clients given up after --retries failures")
@@ -332,7 +332,7 @@ struct hs_storm_counts {
 	struct hs_storm_error errors[HS_STORM_ERRORS_MAX];
 	uint64_t error_total;
 	HS_STORM_COUNTS(HS_COUNTER_NUMBER)
-	char not_known_name[HS_STORM_ERROR_WORD_MAX]; /* the name of the last such command */
+	char unknown_command_name[HS_STORM_ERROR_WORD_MAX]; /* the name of the last such command */
 	uint64_t first_ns, last_ns;
 	char last_error[HS_STORM_LAST_ERROR_BYTES]; /* the last error of a connection */
 };
@@ -536,7 +536,7 @@ uint64_t hs_storm_acts_fill(struct hs_storm_worker *worker, struct hs_storm_clie
 /* Composes the requests that read a key before its window is closed. */
 void hs_storm_acts_probe(struct hs_storm_worker *worker, struct hs_storm_client *client,
 			 uint64_t key, uint64_t now_ns);
-/* Counts an error reply. "unknown command" under --command all is counted as not_known. */
+/* Counts an error reply. "unknown command" under --command all is counted as unknown_command. */
 void hs_storm_acts_error(const struct hs_storm_request *request,
 			 const struct hs_parsed_reply *answer, struct hs_storm_counts *counts);
 void hs_storm_acts_answer(struct hs_storm_worker *worker, struct hs_storm_client *client,

@@ -427,8 +427,8 @@ void hs_storm_acts_error(const struct hs_storm_request *request,
 		hs_storm_counts_error(counts, answer->text);
 		return;
 	}
-	counts->not_known++;
-	snprintf(counts->not_known_name, sizeof counts->not_known_name, "%.*s",
+	counts->unknown_command++;
+	snprintf(counts->unknown_command_name, sizeof counts->unknown_command_name, "%.*s",
 		 (int)strcspn(words, " "), words);
 }
 

@@ -290,7 +290,7 @@ static bool next_access(struct hs_storm_worker *worker, uint64_t elapsed_us,
 		access->write = draw_write(worker);
 		if (hs_storm_order_offer(worker->order, *access))
 			return true;
-		worker->counts.put_aside++;
+		worker->counts.waited++;
 	}
 	return false;
 }
@@ -684,7 +684,7 @@ static void on_tick(uv_timer_t *timer)
 /* ---- running ---- */
 
 /* Open loop: requests that were due before sending ended, but were never sent. */
-static uint64_t count_behind(const struct hs_storm_worker *worker)
+static uint64_t count_overdue(const struct hs_storm_worker *worker)
 {
 	uint64_t until = worker->stopped_ns, due;
 
@@ -723,7 +723,7 @@ void hs_storm_worker_run(struct hs_storm_worker *worker)
 	uv_timer_stop(&worker->tick);
 	uv_poll_stop(&worker->pace);
 	if (worker->phase == HS_STORM_PHASE_RUN)
-		worker->counts.behind = count_behind(worker);
+		worker->counts.overdue = count_overdue(worker);
 	else if (worker->phase == HS_STORM_PHASE_FINAL)
 		report_unread(worker);
 }

@@ -53,8 +53,9 @@ void hs_storm_counts_merge(struct hs_storm_counts *into, const struct hs_storm_c
 	into->error_total += from->error_total;
 #define ADD(field, text) into->field += from->field;
 	HS_STORM_COUNTS(ADD)
-	if (from->not_known)
-		memcpy(into->not_known_name, from->not_known_name, sizeof into->not_known_name);
+	if (from->unknown_command)
+		memcpy(into->unknown_command_name, from->unknown_command_name,
+		       sizeof into->unknown_command_name);
 	if (!into->first_ns || (from->first_ns && from->first_ns < into->first_ns))
 		into->first_ns = from->first_ns;
 	if (from->last_ns > into->last_ns)
@@ -191,12 +192,12 @@ void hs_storm_report_table(const struct hs_storm_result *result, FILE *out)
 		result->seconds > 0 ? 100 * result->cpu_seconds / result->seconds : 0);
 	if (options->ordered)
 		fprintf(out, "%10" PRIu64 " requests waited for earlier requests for their key\n",
-			counts->put_aside);
-	if (counts->not_known)
+			counts->waited);
+	if (counts->unknown_command)
 		fprintf(out,
 			"%10" PRIu64 " requests answered 'unknown command' and left out from then "
 			"on: %s\n",
-			counts->not_known, counts->not_known_name);
+			counts->unknown_command, counts->unknown_command_name);
 	print_trouble(counts, out);
 	if (result->findings)
 		print_findings(result->findings, out);

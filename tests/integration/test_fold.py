@@ -446,7 +446,7 @@ class Storms(FoldCase):
             result = self.judge(self.all(server, whole=True))
             self.assertEqual(result["lost"], 0)
             self.assertEqual(result["errors"], {})
-            self.assertGreater(result["not_known"], 0)  # the embedded engine has no EVAL
+            self.assertGreater(result["unknown_command"], 0)  # the embedded engine has no EVAL
             check_folding(self, server)
 
     def test_the_hot_key_moves(self):
