@@ -80,7 +80,8 @@ static void add_to_partitions(struct truth *truth, const struct hs_sim_access *a
 	uint16_t first = keyless ? 0 : truth->keys[access->key].partition;
 	uint16_t last = keyless ? (uint16_t)(heats->partitions - 1) : first;
 
-	if (keyless && heats->summed) { /* all partitions that have slots at that moment */
+	if (keyless && heats->summed) {
+		/* Counted once in each partition that has slots when it runs: in one at least, in all at most. */
 		add(&truth->partitions[0].ops[access->write], sure, heats->partitions);
 		return;
 	}

@@ -131,7 +131,8 @@ static int64_t pick_increment(struct hs_sim_load *load)
 {
 	int64_t by = 1 + (int64_t)hs_sim_load_draw(load, 3);
 
-	if (load->world->cluster) /* unique: sim/duplicates.h */
+	/* Large and random, so that hardly any amount occurs twice: sim/duplicates.h relies on it. */
+	if (load->world->cluster)
 		by = AMOUNT_MIN + (int64_t)hs_sim_load_draw(load, AMOUNT_MIN);
 	if (load->options.extremes && hs_sim_load_draw(load, 16) == 0)
 		by = INT64_MAX / 2;

@@ -48,7 +48,7 @@ struct hs_sim_result {
  * HS_ELIMIT when the search for an order took too long. The caller frees the result's texts. */
 int hs_sim_check(const struct hs_sim_runner *runner, uint64_t seed,
 		 struct hs_sim_result *result) HS_MUSTCHECK;
-/* The same for a plan. */
+/* As hs_sim_check, for a plan instead of a seed. */
 int hs_sim_check_plan(const struct hs_sim_runner *runner, const struct hs_sim_plan *plan,
 		      struct hs_sim_result *result) HS_MUSTCHECK;
 

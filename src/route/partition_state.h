@@ -1,7 +1,7 @@
 /* The state and the figures of one partition, as its engine last measured them. The caller owns the struct: the
  * control thread hands it to hs_engine_calls.partition_stats, and the engine copies its figures into it: redis/
- * under the mutex of the monitor thread, embedded/ from atomics, without a lock, so that two figures may differ
- * by a moment. The functions here are pure. */
+ * under the mutex of the monitor thread (`queued` is the sum of the workers' atomic counters), embedded/ from
+ * atomics, without a lock, so that two figures may differ by a moment. The functions here are pure. */
 #ifndef HS_ROUTE_PARTITION_STATE_H
 #define HS_ROUTE_PARTITION_STATE_H
 
@@ -61,7 +61,7 @@ struct hs_engine_partition {
 	char unavailable_reason[HS_PARTITION_REASON_BYTES];
 	uint64_t keys;
 	uint64_t expires;    /* keys with an expiry */
-	uint64_t bytes_used; /* of pages in use; of a server, used_memory of INFO */
+	uint64_t bytes_used; /* embedded engine: of the pages in use; server: used_memory of INFO */
 	uint64_t bytes_max;
 	/* Operations waiting at this moment; of the embedded engine, those for the committer: mostly writes. */
 	uint64_t queued;

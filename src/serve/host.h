@@ -21,10 +21,10 @@
 
 /* clang-format off */
 #define HS_HOST_COUNTERS(ROW) \
-	/* by the main thread */ \
+	/* counted by the main thread */ \
 	ROW(rejected_connections, HS_COUNTER, "Stats", "rejected_connections", "rejected_connections_total", \
 	    "Client connections refused because maxclients was reached") \
-	/* by the control thread */ \
+	/* counted by the control thread */ \
 	ROW(memory_returns, HS_TOTAL, "Memory", "memory_returns", "memory_returns_total", \
 	    "Times that freed memory was returned to the system after a burst")
 /* clang-format on */
@@ -103,8 +103,8 @@ void hs_host_sample(struct hs_host *host);
 void hs_host_sample_heat(struct hs_host *host);
 /* For /readyz. False while the process shuts down, when a worker is stuck, when the engine's last commit failed
  * or the engine says why it is unavailable, or when no partition is served: `why` gets one line, the first of
- * these. Unless one of the first two holds, a line for each partition that is not ok follows (16 at most), also
- * if true. */
+ * these. Unless one of the first two holds, a line for each partition that is neither ok nor unknown follows
+ * (after 16 of them one line "and N more"), also if true. */
 bool hs_host_ready(struct hs_host *host, struct hs_buf *why);
 
 /* Hands the current options to every worker and to the main thread. */

@@ -75,7 +75,8 @@ static void close_channel(struct channel *channel)
 
 static void on_readable(uv_poll_t *poll, int status, int events);
 
-/* Hands the other end to a worker. NULL: no file descriptor is free. */
+/* Opens a socket pair: keeps one end, and hands the other to a worker as a new client. NULL: no file descriptor
+ * is free. */
 static struct channel *open_channel(struct hs_key_reader *reader)
 {
 	struct hs_host *host = reader->host;
@@ -220,7 +221,8 @@ static void read_reply(struct hs_buf *in, struct hs_key_read_result *result)
 			break;
 		result->outcome = HS_KEY_READ_VALUE;
 		if (answer.text.len <= HS_IDLE_BUFFER_BYTES) {
-			/* The buffer is much larger than the value. */
+			/* A small value is copied: the channel's read buffer is much larger, and stays with the
+			 * channel. */
 			hs_buf_append_bytes(&result->value, answer.text);
 			break;
 		}

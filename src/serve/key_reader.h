@@ -32,8 +32,9 @@ enum hs_key_read_outcome {
 	HS_KEY_READ_WRONG_TYPE, /* the key holds no string */
 	HS_KEY_READ_ERROR,	/* the engine or the core refused it: `error_word` */
 	HS_KEY_READ_TOO_LARGE,	/* over HS_HTTP_BODY_BYTES_MAX */
-	HS_KEY_READ_NO_ROOM,	/* over HS_HTTP_UNREAD_BYTES_MAX with the others */
-	HS_KEY_READ_BUSY,	/* HS_HTTP_KEY_READS_MAX are in flight */
+	/* all large values and unsent answers together would exceed HS_HTTP_UNREAD_BYTES_MAX */
+	HS_KEY_READ_NO_ROOM,
+	HS_KEY_READ_BUSY, /* HS_HTTP_KEY_READS_MAX are in flight */
 	HS_KEY_READ_TIMEOUT,
 	HS_KEY_READ_CONNECTION_LOST, /* the worker closed the channel, or the server stops */
 };

@@ -321,8 +321,9 @@ void hs_monitor_poll_slots(struct hs_monitor_node *node, struct hs_bytes reply)
 
 	if (!is_asked(node))
 		return;
-	/* If neither the reply nor the topology has changed since the node's last reply, parsing is not needed. If
-	 * there are more shards than partitions, parsing may change the numbers of shards. */
+	/* If neither the reply nor the topology has changed since the node's last reply, parsing is not needed. A
+	 * crowded topology (more shards than partition numbers) is always parsed, because parsing may give a
+	 * shard another partition number. */
 	if (!stale && monitor->topology && !monitor->topology->crowded &&
 	    node->slots_hash == hash && node->slots_number == monitor->topology_number) {
 		found(monitor, node->epoch, false);

@@ -101,8 +101,8 @@ static void number(struct match *match)
 	struct hs_topology *after = match->after;
 	bool *taken = hs_mem_zalloc(after->capacity * sizeof *taken);
 
-	/* If several shards shared the last number, the first keeps it. The others get a free number, if one is
-	 * left. */
+	/* If several shards shared the highest partition number, the first of them keeps it. The others get a
+	 * free number, if one is left. */
 	for (uint16_t i = 0; i < after->shards_count; i++) {
 		uint16_t matched = match->matched[i];
 		uint16_t id = matched == HS_TOPOLOGY_NO_SHARD
